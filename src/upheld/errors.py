@@ -1,0 +1,95 @@
+"""Every exception of Upheld. All of them carry problems: what was found, where, the rule it breaks, the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from upheld.source import Span
+
+#: Names and values come from outside and may be of any length; messages quote no more than this of each.
+QUOTED_LENGTH = 60
+
+
+def quote(text: object) -> str:
+    """Return `text` in backquotes, printable and cut to a length a message can bear."""
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+    if len(shown) > QUOTED_LENGTH:
+        shown = f"{shown[:QUOTED_LENGTH]}... ({len(str(text))} characters)"
+    return f"`{shown}`"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return a hint that suggests the known name most like `name`, if one is like it."""
+    found = get_close_matches(name, list(known), n=1, cutoff=0.6) if len(name) < 200 else []
+    return f"did you mean {quote(found[0])}?" if found else None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong. `slug` is stable and documented in `docs/reference/errors.md`."""
+
+    slug: str
+    message: str
+    span: Span | None = None
+    #: Where it is, when that is not a place in a source: a facts file and row, an argument of a call.
+    place: str | None = None
+    #: The rule that was broken.
+    note: str | None = None
+    #: The way out.
+    hint: str | None = None
+    #: Other places that matter, each with what it is.
+    related: tuple[tuple[str, Span], ...] = ()
+    severity: str = "error"
+
+    def __str__(self) -> str:
+        where = str(self.span) if self.span else self.place
+        lines = [f"{where + ': ' if where else ''}{self.severity}: {self.message} [{self.slug}]"]
+        if self.span:
+            lines.append(self.span.excerpt())
+        for label, span in self.related:
+            lines.append(f"  {span}: {label}")
+            lines.append(span.excerpt())
+        if self.note:
+            lines.append(f"  note: {self.note}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class UpheldError(Exception):
+    """What Upheld raises: one or more problems with what it was given. Nothing has been changed."""
+
+    def __init__(self, problems: Problem | Sequence[Problem]):
+        self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        assert self.problems, "an error without a problem"
+        super().__init__("\n".join(map(str, self.problems)))
+
+    @property
+    def slugs(self) -> tuple[str, ...]:
+        return tuple(p.slug for p in self.problems)
+
+
+class ProgramError(UpheldError):
+    """A program that cannot be read or is not valid."""
+
+
+class FactsError(UpheldError):
+    """Facts that do not fit the program, or a facts file that cannot be read or written."""
+
+
+class EvaluationError(UpheldError):
+    """A rule whose arithmetic has no result for some binding."""
+
+
+class LimitReached(UpheldError):
+    """A run stopped by one of its limits."""
+
+
+class UsageError(UpheldError):
+    """A call or command that asks for something that does not exist."""
+
+
+class MissingDependency(UpheldError):
+    """An optional package that is needed now and not installed."""

@@ -1,0 +1,198 @@
+"""Programs as they are written. Both dialects parse to these classes, and they print back to text.
+
+Spans tell where a thing stood; they take no part in equality, so a program equals its reprinted self.
+`language.core` holds the simpler form that engines evaluate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from upheld.source import Span
+
+Value = int | float | str
+
+
+def _span() -> Span | None:
+    return field(default=None, compare=False, repr=False)  # type: ignore[no-any-return]
+
+
+# -- terms ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """`_`: some value, a different variable at each place."""
+
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value as written.
+
+    `type` is `number`, `unsigned`, `float`, `symbol` or `term`. A plain integer literal of the `.dl` dialect is a
+    `number` until type inference makes it an `unsigned` or `float` where its place asks for one. A `term` is an RDF
+    term, its value the N-Triples text of it.
+    """
+
+    value: Value
+    type: str
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A functor applied to terms: `x + 1` is `Call("+", (x, 1))`, unary minus is `Call("-", (x,))`."""
+
+    functor: str
+    arguments: tuple[Term, ...]
+    span: Span | None = _span()
+
+
+Term = Variable | Wildcard | Constant | Call
+
+
+# -- formulas ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    predicate: str
+    terms: tuple[Term, ...]
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A built-in atom: a comparison (`= != < <= > >=`), or `match` or `contains`, over terms."""
+
+    __test__ = False  # for pytest: this is a class of ours, not a test case
+
+    operator: str
+    terms: tuple[Term, ...]
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """`true` or `false` as a body literal."""
+
+    value: bool
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    formula: Formula
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    formulas: tuple[Formula, ...]
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    formulas: tuple[Formula, ...]
+    span: Span | None = _span()
+
+
+Formula = Atom | Test | Truth | Negation | Conjunction | Disjunction
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """Heads and a body; a fact has no body (`None`), which is not the same as a body that is `true`."""
+
+    heads: tuple[Atom, ...]
+    body: Formula | None = None
+    span: Span | None = _span()
+
+
+# -- declarations -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDeclaration:
+    """`.type name <: parents` (kind `subtype`) or `.type name = a | b` (kind `union`)."""
+
+    name: str
+    kind: str
+    parents: tuple[str, ...]
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    name: str
+    type: str
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """`.decl name(attribute:type, ...)`."""
+
+    name: str
+    attributes: tuple[Attribute, ...]
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """`.input`, `.output` or `.printsize` of a relation, with its options."""
+
+    kind: str
+    relation: str
+    options: tuple[tuple[str, str], ...] = ()
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """`.pragma` or `.plan`: kept so that it prints back, and never acted upon."""
+
+    text: str
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program as written: `dialect` is `dl` or `dlog`."""
+
+    dialect: str
+    types: tuple[TypeDeclaration, ...] = ()
+    declarations: tuple[Declaration, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    clauses: tuple[Clause, ...] = ()
+    hints: tuple[Hint, ...] = ()
+
+
+# -- walking ----------------------------------------------------------------------------------------------------------
+
+
+def variables(thing: Term | Formula) -> Iterator[Variable]:
+    """Yield every occurrence of a variable, from left to right."""
+    pending: list[Term | Formula] = [thing]
+    while pending:
+        match pending.pop():
+            case Variable() as v:
+                yield v
+            case Call(arguments=parts) | Atom(terms=parts) | Test(terms=parts):
+                pending.extend(reversed(parts))
+            case Negation(formula=inner):
+                pending.append(inner)
+            case Conjunction(formulas=inner_formulas) | Disjunction(formulas=inner_formulas):
+                pending.extend(reversed(inner_formulas))
+            case _:
+                continue
