@@ -1,0 +1,52 @@
+# `make demo` and `make test` do all the set-up they need. Nothing is installed outside .venv.
+
+PYTHON ?= python3
+JOBS   ?= 2
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.upheld-is-set-up
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format lock
+
+help:  ## list what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## make .venv with the `upheld` command and all that tests need
+	@echo "Upheld is set up: $(BIN)/upheld"
+
+demo: $(STAMP)  ## materialise a small graph, update it, and show what changed
+	@$(BIN)/upheld demo
+
+test: $(STAMP)  ## run every test (JOBS=2 at a time; ARGS="-k parser" to choose)
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+lint: $(STAMP)  ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)  ## lay the code out and fix what ruff can fix
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: $(STAMP)  ## choose anew the versions that development uses (requirements-dev.lock)
+	@$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --group dev --extra memory --extra pandas --extra arrow \
+	    --universal --python-version 3.11 --fork-strategy fewest --upgrade --no-annotate \
+	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	    --quiet --output-file requirements-dev.lock
+
+# A .venv that cannot run pip, left by an interrupted set-up or a Python that has gone, is made anew; any other is kept.
+$(STAMP): pyproject.toml requirements-dev.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "Upheld needs Python 3.11 or later; choose one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	    echo "Making $(VENV) with $$($(PYTHON) --version) ..."; \
+	    $(PYTHON) -m venv --clear $(VENV); \
+	fi
+	@echo "Installing the packages of requirements-dev.lock into $(VENV) (a minute or two the first time) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	@echo "Installing upheld itself, in editable mode ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
