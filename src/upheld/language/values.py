@@ -1,0 +1,42 @@
+"""The primitive types, the values they hold, and one order on rows of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from upheld.language.ast import Value
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+UINT64_MAX = 2**64 - 1
+
+#: The integers that a type holds, as its least and greatest.
+INTEGER_RANGES = {"number": (INT64_MIN, INT64_MAX), "unsigned": (0, UINT64_MAX)}
+
+#: `number` is int64, `unsigned` uint64, `float` float64, `symbol` any text, `term` the N-Triples text of an RDF term.
+PRIMITIVE_TYPES = ("number", "unsigned", "float", "symbol", "term")
+
+#: The only NaN that facts hold. Sets of rows compare by identity first, so this NaN equals itself, once in a relation.
+NAN = float("nan")
+
+
+def normalise_float(x: float) -> float:
+    """Return the float that stands for `x` in facts: `NAN` for every NaN, and 0.0 for -0.0."""
+    return x + 0.0 if x == x else NAN
+
+
+def float_text(x: float) -> str:
+    """Return the shortest text that reads back as `x`, a whole number without a point: `0.1`, `2`, `1e+30`, `inf`."""
+    return repr(x).removesuffix(".0")
+
+
+def sorted_rows(rows: Iterable[tuple[Value, ...]], types: Sequence[str]) -> list[tuple[Value, ...]]:
+    """Return the rows in ascending order, column by column, NaN after every other float."""
+    ordered = list(rows)
+    floats = [i for i, type in enumerate(types) if type == "float"]
+    # NaN is neither below nor above anything, which would leave the order to chance.
+    if any(math.isnan(row[i]) for i in floats for row in ordered):  # type: ignore[arg-type]
+        ordered.sort(key=lambda row: tuple((value != value, value) for value in row))
+    else:
+        ordered.sort()
+    return ordered
