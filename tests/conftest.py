@@ -1,0 +1,28 @@
+"""What every test shares: how hard Hypothesis looks, and where the kept cases lie."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.cases import ABSENT, CASES
+
+# Deadlines and slow-data checks measure the machine and its other work rather than the code under test.
+_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
+
+# Where a verdict is wanted on one change, the examples are the same each time; elsewhere each run looks at new ones.
+settings.register_profile("default", derandomize=bool(os.environ.get("CI")), **_COMMON)
+# For a night: pytest --hypothesis-profile=soak
+settings.register_profile("soak", max_examples=20_000, **_COMMON)
+settings.load_profile("default")
+
+
+@pytest.fixture(scope="session")
+def cases() -> Path:
+    """The folder of kept cases; a test that asks for it is skipped where there is none."""
+    if CASES is None:
+        pytest.skip(ABSENT)
+    return CASES

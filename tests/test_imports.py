@@ -1,0 +1,198 @@
+"""Imports point one way, and `import upheld` asks for nothing that is not always there."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.cases import ROOT
+
+# A room is a file or a folder directly in src/upheld. `upheld` stands for `upheld/__init__.py`, the public surface.
+# Each room may import itself, the rooms in its first column, the packages in its second, and the standard library.
+
+BASIS = {"source", "errors"}
+LANGUAGE = BASIS | {"language"}
+ALGEBRA = LANGUAGE | {"algebra"}
+DATA = {"factfiles", "relation", "ingest"}
+MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "materialisation"}
+
+TABULAR = {"pandas", "pyarrow"}
+
+MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
+    # room             rooms                                 packages
+    "source":          (set(),                               set()),
+    "errors":          ({"source"},                          set()),
+    "language":        (BASIS,                               set()),
+    "algebra":         (LANGUAGE,                            set()),
+    "maintain":        (ALGEBRA,                             set()),
+    "engines":         (ALGEBRA,                             {"numpy", "numba", "pyspark"} | TABULAR),
+    "relation":        (LANGUAGE,                            TABULAR),
+    "factfiles":       (LANGUAGE | {"relation"},             set()),
+    "ingest":          (LANGUAGE | {"relation", "factfiles"}, TABULAR),
+    "materialisation": (MATERIALISATION,                     set()),
+    "upheld":          (MATERIALISATION,                     set()),
+    "pipeline":        (MATERIALISATION | {"upheld"},        {"pyspark"} | TABULAR),
+    "experiments":     (MATERIALISATION | {"upheld"},        {"numpy"} | TABULAR),
+    "cli":             ({"upheld", "errors"},                set()),
+    "__main__":        ({"cli"},                             set()),
+}  # fmt: skip
+
+# `import upheld` must work where these are missing.
+OPTIONAL_PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "pyspark", "pyoxigraph")
+
+# What `import upheld` has no need of. Each of these takes longer to load than Upheld itself.
+NOT_LOADED = (
+    *OPTIONAL_PACKAGES,
+    *("upheld.cli", "upheld.engines", "upheld.pipeline", "upheld.experiments"),
+    *("argparse", "asyncio", "email", "http", "multiprocessing", "sqlite3", "unittest", "urllib.request", "xml"),
+)
+
+# Names that say nothing of what is inside.
+SHAPELESS = {"utils.py", "util.py", "helpers.py", "common.py", "misc.py"}
+
+PACKAGE = ROOT / "src" / "upheld"
+
+
+@dataclass(frozen=True)
+class Import:
+    """Line `line` of `file` makes room `room` import the dotted name `name`."""
+
+    file: Path
+    line: int
+    room: str
+    name: str
+
+    @property
+    def package(self) -> str:
+        return self.name.partition(".")[0]
+
+    @property
+    def imported_room(self) -> str:
+        """The room of Upheld that is imported; a name that is no file or folder belongs to the public surface."""
+        room = self.name.split(".")[1] if "." in self.name else ""
+        return room if room and is_room(PACKAGE, room) else "upheld"
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(PACKAGE.parent)}:{self.line}: {self.room} imports {self.name}"
+
+
+def is_room(package: Path, name: str) -> bool:
+    return (package / f"{name}.py").is_file() or (package / name).is_dir()
+
+
+def room_of(file: Path) -> str:
+    top = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return "upheld" if top == "__init__" else top
+
+
+def imports_of(file: Path) -> Iterator[Import]:
+    """Yield every import of a file, those inside functions and for type checking included."""
+    room, here = room_of(file), ("upheld", *file.relative_to(PACKAGE).parts)
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    yield Import(file, node.lineno, room, alias.name)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                base = [*here[: len(here) - level], *(module or "").split(".")] if level else (module or "").split(".")
+                for alias in names:
+                    yield Import(file, node.lineno, room, ".".join([*filter(None, base), alias.name]))
+            case _:
+                continue
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+IMPORTS = [found for file in FILES for found in imports_of(file)]
+
+
+def is_allowed(found: Import) -> bool:
+    rooms, packages = MAY_IMPORT.get(found.room, (set(), set()))
+    if found.package == "upheld":
+        return found.imported_room in rooms | {found.room}
+    return found.package in packages or found.package in sys.stdlib_module_names
+
+
+def test_every_import_is_allowed() -> None:
+    """Each room imports only what its row of the table names."""
+    assert [str(found) for found in IMPORTS if not is_allowed(found)] == []
+
+
+def test_every_room_has_a_row() -> None:
+    """A new room enters the table before it imports anything."""
+    assert {room_of(file) for file in FILES} - MAY_IMPORT.keys() == set()
+
+
+def test_the_table_has_no_cycle() -> None:
+    """The rows point one way."""
+    list(TopologicalSorter({room: rooms - {room} for room, (rooms, _) in MAY_IMPORT.items()}).static_order())
+
+
+@pytest.mark.parametrize("room", ["maintain", "algebra"])
+def test_algorithms_know_no_engine(room: str) -> None:
+    """An algorithm that seems to need numpy or pyspark lacks a word of the algebra."""
+    rooms, packages = MAY_IMPORT[room]
+    assert not packages
+    assert "engines" not in rooms
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        ("maintain/dred.py", "import numpy as np", ["numpy"]),
+        ("maintain/dred.py", "def f():\n    from pyspark.sql import Row", ["pyspark.sql.Row"]),
+        ("algebra/sets.py", "from upheld.engines import memory", ["upheld.engines.memory"]),
+        ("algebra/sets.py", "from ..maintain import dred", ["upheld.maintain.dred"]),
+        ("algebra/sets.py", "from upheld import materialise", ["upheld.materialise"]),
+        ("language/passes/heads.py", "from . import other\nfrom .. import ast\nfrom ...source import Span", []),
+        ("cli/run.py", "import argparse\nfrom upheld import materialise\nfrom upheld.cli import show", []),
+        ("cli/run.py", "from upheld.language import parse", ["upheld.language.parse"]),
+    ],
+)
+def test_the_rules_are_enforced(
+    file: str, text: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader of imports sees each way to write one, and the table refuses what it should."""
+    for room in ("maintain", "engines", "language"):
+        (tmp_path / room).mkdir()
+    (tmp_path / "source.py").touch()
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    written = tmp_path / file
+    written.parent.mkdir(parents=True, exist_ok=True)
+    written.write_text(text)
+    assert [found.name for found in imports_of(written) if not is_allowed(found)] == expected
+
+
+def test_import_upheld_needs_no_optional_package() -> None:
+    """`import upheld` works where every optional package is missing, and loads nothing heavy."""
+    program = f"""
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {OPTIONAL_PACKAGES!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+before = set(sys.modules)
+import upheld
+print(*sorted(set(sys.modules) - before), sep="\\n")
+"""
+    # -S -E: no .pth file or variable of the surroundings loads anything before or beside Upheld.
+    path_first = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
+    ran = subprocess.run([sys.executable, "-S", "-E", "-c", path_first + program], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    loaded = ran.stdout.split()
+    assert "upheld" in loaded
+    assert sorted(set(loaded) & set(NOT_LOADED)) == []
+
+
+def test_file_names_say_what_is_inside() -> None:
+    """A small function lives beside its user, or in a file named by a noun."""
+    assert [str(file.relative_to(ROOT)) for file in FILES if file.name in SHAPELESS] == []
