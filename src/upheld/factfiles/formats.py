@@ -1,0 +1,100 @@
+"""What the options of `.input`, `.output` and `.printsize` say of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from upheld.errors import Problem, ProgramError, nearest, quote
+from upheld.source import Span
+
+_FILE_OPTIONS = ("IO", "filename", "delimiter", "headers", "rfc4180", "compress")
+_OPTIONS = {"input": _FILE_OPTIONS, "output": _FILE_OPTIONS, "printsize": ("IO",)}
+_MEDIA = {"input": ("file",), "output": ("file", "stdout"), "printsize": ("stdout",)}
+
+#: Options that Soufflé has and Upheld does not.
+_FOREIGN = ("columns", "dbname", "fact-dir", "name", "output-dir", "params", "types")
+
+
+@dataclass(frozen=True)
+class Format:
+    """How the rows of a relation stand in its file, or on standard output if `io` is `stdout`.
+
+    The delimiter is not empty and holds no line break, nor a quote if the fields follow RFC 4180.
+    """
+
+    relation: str
+    columns: tuple[str, ...]
+    filename: str = ""
+    io: str = "file"
+    delimiter: str = "\t"
+    headers: bool = False
+    rfc4180: bool = False
+    compress: bool = False
+
+    @classmethod
+    def from_options(
+        cls,
+        options: Sequence[tuple[str, str]],
+        kind: str,
+        relation: str,
+        columns: Sequence[str],
+        span: Span | None = None,
+    ) -> Format:
+        """Return the format that the options of a directive ask for; `span` is where it stands in its program.
+
+        >>> Format.from_options([("delimiter", ",")], "input", "edge", ["x", "y"]).filename
+        'edge.facts'
+        """
+        problems: list[Problem] = []
+
+        def refuse(slug: str, message: str, note: str | None = None, hint: str | None = None) -> None:
+            where = None if span else f".{kind} {relation}"
+            problems.append(Problem(slug, message, span=span, place=where, note=note, hint=hint))
+
+        given = _checked(options, kind, refuse)
+        flag = {name: given.get(name) == "true" for name in ("headers", "rfc4180", "compress")}
+        # Whether the string was unescaped or not, this means a tab; no file is delimited by a backslash and a t.
+        delimiter = given.get("delimiter", "," if flag["rfc4180"] else "\t").replace("\\t", "\t")
+        if not delimiter or "\n" in delimiter or "\r" in delimiter:
+            refuse("bad-option", "the delimiter is empty or holds a line break", hint='use for example `delimiter=","`')
+        if flag["rfc4180"] and '"' in delimiter:
+            refuse(
+                "bad-option", f"the delimiter {quote(delimiter)} holds a quote", "with `rfc4180` quotes enclose fields"
+            )
+        if problems:
+            raise ProgramError(problems)
+        default = relation + (".facts" if kind == "input" else ".csv") + (".gz" if flag["compress"] else "")
+        return cls(
+            relation,
+            tuple(columns),
+            given.get("filename", default),
+            given.get("IO", _MEDIA[kind][0]),
+            delimiter,
+            **flag,
+        )
+
+
+def _checked(options: Sequence[tuple[str, str]], kind: str, refuse: Callable[..., None]) -> dict[str, str]:
+    """Return the options as a dictionary, after refusing those that are unknown, repeated or have no such value."""
+    given: dict[str, str] = {}
+    for name, value in options:
+        if name not in _OPTIONS[kind]:
+            known = f"`.{kind}` takes " + ", ".join(map(quote, _OPTIONS[kind]))
+            if name in _FOREIGN:
+                refuse("unsupported-option", f"the option {quote(name)} is not supported", known, "leave it out")
+            else:
+                hint = nearest(name, _OPTIONS[kind]) or "leave it out"
+                refuse("unknown-option", f"`.{kind}` has no option {quote(name)}", known, hint)
+        elif name in given:
+            refuse("bad-option", f"the option {quote(name)} is given twice", hint="leave one of them out")
+        elif name == "IO" and value not in _MEDIA[kind]:
+            known = f"`.{kind}` takes " + " or ".join(f"`IO={medium}`" for medium in _MEDIA[kind])
+            way_out = "export the table to a file and read that" if value == "sqlite" else f"use `IO={_MEDIA[kind][0]}`"
+            refuse("unsupported-io", f"{quote('IO=' + value)} is not supported for `.{kind}`", known, way_out)
+        elif name in ("headers", "rfc4180", "compress") and value not in ("true", "false"):
+            refuse("bad-option", f"the option `{name}` is {quote(value)}", "it is `true` or `false`")
+        elif name == "filename" and (not value or "\0" in value):
+            refuse("bad-option", f"the file name {quote(value)} names no file")
+        given[name] = value
+    return given

@@ -1,0 +1,314 @@
+"""Reading facts files: a fast path over blocks of good rows, and a careful one that explains the bad ones."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from upheld.errors import FactsError, Problem, nearest, quote
+from upheld.factfiles.badrows import EXPECTED, BadRows, column_name, count
+from upheld.factfiles.formats import Format
+from upheld.language.ast import Value
+from upheld.language.values import INTEGER_RANGES, normalise_float
+
+Row = tuple[Value, ...]
+
+#: The line number of each record, and the fields of each record.
+Block = tuple[Sequence[int], list[list[str]]]
+
+#: Characters split at a time: enough for the loops to run inside the interpreter's C code, little enough to be freed
+#: again before the rows of a large file are all there.
+_BLOCK_LENGTH = 1 << 20
+
+_GZIP_MAGIC = b"\x1f\x8b"  # no UTF-8 text starts so
+
+
+def read_facts(path: Path, types: Sequence[str], format: Format) -> list[Row]:
+    """Return the rows of a facts file, in the order of the file.
+
+    Lines end with `\\n` or `\\r\\n`. An empty line is the empty symbol where rows are one symbol, and `()` where they
+    have no columns. A gzipped file is unpacked whether or not `format` says `compress`. Raises `FactsError` with all
+    bad rows, up to twenty.
+    """
+    rows: list[Row] = []
+    bad = BadRows(str(path))
+    for lines, records in blocks(path, format, bad):
+        good = _rows(records, types)
+        if good is not None:
+            rows += good
+            continue
+        for line, record in zip(lines, records):
+            row = _row(record, types)
+            if row is not None:
+                rows.append(row)
+            else:
+                bad.add([replace(p, place=f"{path}:{line}") for p in _explain(record, types, format)])
+    bad.check()
+    return rows
+
+
+def blocks(path: Path, format: Format, bad: BadRows) -> Iterator[Block]:
+    """Yield the records of a file, without its header line. Wrong quoting is added to `bad` and ends the file."""
+    text = _read_text(path)
+    if format.rfc4180 and '"' in text:
+        found = _quoted_blocks(text, format.delimiter, path, bad)
+    else:
+        found = _plain_blocks(text, format.delimiter)
+    if format.headers:
+        for lines, records in found:
+            yield lines[1:], records[1:]
+            break
+    yield from found
+
+
+# -- files to text ----------------------------------------------------------------------------------------------------
+
+
+def _read_text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+        if data.startswith(_GZIP_MAGIC):
+            data = gzip.decompress(data)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        message, hint = f"the file starts as gzip and cannot be unpacked: {error}", "make or fetch the file again"
+        raise FactsError(Problem("unreadable-file", message, place=str(path), hint=hint)) from None
+    except (OSError, ValueError) as error:
+        raise FactsError(unreadable(path, error)) from None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        at = error.start
+        line = data.count(b"\n", 0, at) + 1
+        raise FactsError(
+            Problem(
+                "not-utf8",
+                f"byte 0x{data[at]:02x} at offset {at} is not UTF-8",
+                place=f"{path}:{line}",
+                note="facts files are UTF-8 text",
+                hint="convert the file, for example with `iconv -f latin1 -t utf-8`",
+            )
+        ) from None
+
+
+def unreadable(path: Path, error: Exception) -> Problem:
+    """Return the problem of a file that could not be opened or read."""
+    place = str(path)
+    match error:
+        case FileNotFoundError() | NotADirectoryError() if not path.parent.is_dir():
+            message = f"there is no folder {quote(path.parent)}"
+            return Problem("missing-file", message, place=place, hint="make the folder, or name another one")
+        case FileNotFoundError():
+            like = nearest(path.name, _names_in(path.parent))
+            return Problem(
+                "missing-file", "there is no such file", place=place, hint=like or "make the file; it may be empty"
+            )
+        case IsADirectoryError():
+            return Problem("not-a-file", "this is a folder", place=place, hint="name a file in it")
+        case PermissionError():
+            return Problem(
+                "no-permission", "no permission to read the file", place=place, hint="change its permissions"
+            )
+        case _:
+            reason = getattr(error, "strerror", None) or error
+            return Problem("unreadable-file", f"the file cannot be read: {reason}", place=place)
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+# -- text to records --------------------------------------------------------------------------------------------------
+
+
+def _plain_blocks(text: str, delimiter: str) -> Iterator[Block]:
+    start, line = 0, 1
+    while start < len(text):
+        end = text.find("\n", start + _BLOCK_LENGTH) + 1 or len(text)
+        lines = text[start:end].removesuffix("\n").split("\n")
+        if text.find("\r", start, end) >= 0:
+            lines = [one.removesuffix("\r") for one in lines]
+        yield range(line, line + len(lines)), [one.split(delimiter) for one in lines]
+        start, line = end, line + len(lines)
+
+
+def _quoted_blocks(text: str, delimiter: str, path: Path, bad: BadRows) -> Iterator[Block]:
+    """As `_plain_blocks`, for fields that may be quoted as in RFC 4180; each record has the line it starts on."""
+    quoted = r'"([^"]*+(?:""[^"]*+)*+)"'
+    field = re.compile(rf'(?:{quoted}|(?!")([^\n]*?))({re.escape(delimiter)}|\r?\n|\r?\Z)')
+    lines: list[int] = []
+    records: list[list[str]] = []
+    record: list[str] = []
+    at, line = 0, 1
+    while at < len(text) or record:  # a record that ends with a delimiter has one more field, at the end of the text
+        found = field.match(text, at)
+        if found is None:
+            closed = re.compile(quoted).match(text, at)
+            bad.add([_bad_quoting(f"{path}:{line}", text[closed.end() :][:1] if closed else None)])
+            break
+        if not record:
+            lines.append(line)
+        inside, plain, end = found.groups()
+        if inside is None:
+            record.append(plain)
+        else:
+            record.append(inside.replace('""', '"'))
+            line += inside.count("\n")
+        at = found.end()
+        if end != delimiter:
+            records.append(record)
+            record, line = [], line + 1
+            if len(records) * len(records[0]) >= _BLOCK_LENGTH >> 4:
+                yield lines, records
+                lines, records = [], []
+    yield lines[: len(records)], records
+
+
+def _bad_quoting(place: str, after: str | None) -> Problem:
+    if after is None:
+        message, hint = "a quote is opened here and never closed", 'close it with `"`'
+    else:
+        message, hint = f"a closing quote is followed by {quote(after)}", 'write a quote inside a field as `""`'
+    return Problem("bad-quoting", message, place=place, note="with `rfc4180` quotes enclose a whole field", hint=hint)
+
+
+# -- records to rows, quickly -----------------------------------------------------------------------------------------
+
+
+def _rows(records: list[list[str]], types: Sequence[str]) -> list[Row] | None:
+    """Return the rows of the records, or None if some record needs a closer look."""
+    if not types or set(map(len, records)) != {len(types)}:
+        return None
+    columns: list[Sequence[Value]] = []
+    for fields, type in zip(zip(*records), types):
+        column = _column(fields, type)
+        if column is None:
+            return None
+        columns.append(column)
+    return list(zip(*columns))
+
+
+def _column(fields: tuple[str, ...], type: str) -> Sequence[Value] | None:
+    if type in ("symbol", "term"):
+        return fields
+    # Python reads more as a number than Soufflé does: `1_000`, other scripts' digits, spaces around.
+    characters = b"0123456789+-.eE" if type == "float" else b"0123456789-"
+    if "".join(fields).encode().translate(None, characters):
+        return None
+    try:
+        if type == "float":
+            floats = list(map(normalise_float, map(float, fields)))
+            return None if math.inf in floats or -math.inf in floats else floats
+        integers = list(map(int, fields))
+    except ValueError:
+        return None
+    low, high = INTEGER_RANGES[type]
+    return integers if low <= min(integers) and max(integers) <= high else None
+
+
+# -- records to rows, carefully ---------------------------------------------------------------------------------------
+
+_INTEGER = re.compile(r"[ \t]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|([0-9]+))")
+_DECIMAL = re.compile(
+    r"[ \t]*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
+)
+
+
+class _Unfit(Exception):
+    """A text that is no value of the type; the argument is the slug of the problem."""
+
+
+def _row(record: list[str], types: Sequence[str]) -> Row | None:
+    if not types and record in ([""], ["()"]):
+        return ()
+    if len(record) != len(types):
+        return None
+    try:
+        return tuple(map(_value, record, types))
+    except _Unfit:
+        return None
+
+
+def _value(text: str, type: str) -> Value:
+    if type in ("symbol", "term"):
+        return text
+    if type == "float":
+        if not _DECIMAL.fullmatch(text):
+            raise _Unfit("ill-typed-value")
+        x = normalise_float(float(text))
+        if math.isinf(x) and "n" not in text.lower():
+            raise _Unfit("number-out-of-range")
+        return x
+    found = _INTEGER.fullmatch(text)
+    if not found:
+        raise _Unfit("ill-typed-value")
+    sign, hexadecimal, binary, decimal = found.groups()
+    digits, base = (hexadecimal, 16) if hexadecimal else (binary, 2) if binary else (decimal, 10)
+    digits = digits.lstrip("0") or "0"
+    low, high = INTEGER_RANGES[type]
+    if len(digits) > 64:  # the digits of 2**64 in base two
+        raise _Unfit("number-out-of-range")
+    integer = int(sign + digits, base)
+    if not low <= integer <= high:
+        raise _Unfit("number-out-of-range")
+    return integer
+
+
+def _explain(record: list[str], types: Sequence[str], format: Format) -> list[Problem]:
+    """Return what is wrong with a record that is no row."""
+    if len(record) != len(types) or record == [""]:
+        return [_wrong_length(record, types, format)]
+    problems = []
+    for i, (text, type) in enumerate(zip(record, types)):
+        try:
+            _value(text, type)
+        except _Unfit as unfit:
+            problems.append(_wrong_value(str(unfit), text, type, column_name(i, format.columns)))
+    return problems
+
+
+def _wrong_length(record: list[str], types: Sequence[str], format: Format) -> Problem:
+    note = f"{quote(format.relation)} has {count(len(types), 'column')}"
+    if format.columns:
+        note += ": " + ", ".join(f"{quote(name)} ({type})" for name, type in zip(format.columns, types))
+    if record == [""]:
+        return Problem("short-row", "the line is empty", note=note, hint="remove the line")
+    if len(record) < len(types):
+        message = f"the row has {count(len(record), 'column')}; {column_name(len(record), format.columns)} is missing"
+        others = [d for d in (",", ";", "\t", "|", " ") if len(record[0].split(d)) == len(types)]
+        if len(record) == 1 and others:
+            shown = "\\t" if others[0] == "\t" else others[0]
+            return Problem(
+                "short-row", message, note=note, hint=f'if {quote(shown)} parts the columns: `delimiter="{shown}"`'
+            )
+        return Problem("short-row", message, note=note, hint="add the missing value, or remove the line")
+    first = record[len(types)]
+    message = f"the row has {count(len(record), 'column')}; the first too many holds {quote(first)}"
+    return Problem("long-row", message, note=note, hint="remove what is too many, or declare more columns")
+
+
+def _wrong_value(slug: str, text: str, type: str, column: str) -> Problem:
+    outside = slug == "number-out-of-range"
+    message = f"{column} holds {quote(text)}, which " + (f"no `{type}` can hold" if outside else f"is not a `{type}`")
+    if _fits(text.strip(), type):
+        hint = "remove the spaces around it"
+    else:
+        wider = next((t for t in ("number", "unsigned", "float") if _fits(text, t)), "symbol")
+        hint = f"correct it, or declare the column as `{wider}`"
+    return Problem(slug, message, note=EXPECTED[type], hint=hint)
+
+
+def _fits(text: str, type: str) -> bool:
+    try:
+        _value(text, type)
+    except _Unfit:
+        return False
+    return True
