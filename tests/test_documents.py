@@ -107,18 +107,28 @@ class Slugs:
 
 
 def forwarders(trees: dict[str, ast.Module]) -> dict[str, int]:
-    """Return the functions that take a parameter called `slug`, with its place among the arguments of a call.
+    """Return what takes a parameter called `slug`, with its place among the arguments of a call.
 
-    `Problem` is one; so is a helper that makes a problem of the slug it is given.
+    `Problem` does; so does a helper that makes a problem of the slug it is given, and an exception that carries one.
     """
     found = {"Problem": 0}
     for tree in trees.values():
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
-                if "slug" in names:
-                    found[node.name] = names.index("slug") - (names[0] in ("self", "cls"))
+            if isinstance(node, ast.FunctionDef) and (place := place_of_slug(node)) is not None:
+                found[node.name] = place
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                for method in node.body:
+                    if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                        if (place := place_of_slug(method)) is not None:
+                            found[node.name] = place
     return found
+
+
+def place_of_slug(function: ast.FunctionDef) -> int | None:
+    """Return which argument of a call is the parameter `slug`, if there is one."""
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    return names.index("slug") - (names[0] in ("self", "cls")) if "slug" in names else None
 
 
 def slugs_of(sources: dict[str, str]) -> Slugs:
@@ -172,7 +182,7 @@ def test_every_documented_slug_is_used() -> None:
 
 
 def test_slugs_are_written_out() -> None:
-    """A slug is a literal, or a parameter called `slug`: only then can the tests above see it."""
+    """A slug is a literal, or a parameter or attribute called `slug`: only then can the tests above see it."""
     slugs = slugs_in_source()
     assert slugs.unreadable == []
     assert [s for s in slugs.used if not SLUG.fullmatch(s)] == []
@@ -181,7 +191,7 @@ def test_slugs_are_written_out() -> None:
 def test_slugs_are_found() -> None:
     """Literals, either branch of a choice, helpers that pass a slug on, and slugs nobody can read."""
     source = """
-def refuse(self, span, slug, message): raise ProgramError(Problem(slug, message, span))
+def refuse(parser, span, slug, message): raise ProgramError(Problem(slug, message, span))
 class Parser:
     def fail(self, slug): refuse(self, None, slug, "")
 p = Problem("one", "message")
@@ -191,9 +201,13 @@ parser.fail("five")
 refuse(parser, span, "six", "message")
 Problem(table[key], "")
 replace(p, slug="seven")
+class Unfit(Exception):
+    def __init__(self, slug): self.slug = slug
+raise Unfit("eight")
+parser.fail(unfit.slug)
 """
-    found = slugs_of({"x.py": source.replace("(self, span", "(parser, span")})
-    assert sorted(found.used) == sorted(["one", "two", "three", "four", "five", "six", "seven"])
+    found = slugs_of({"x.py": source})
+    assert set(found.used) == {"one", "two", "three", "four", "five", "six", "seven", "eight"}
     assert found.unreadable == ["x.py:10"]
 
 
