@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, settings
 from tests.cases import ABSENT, CASES
 
 # Deadlines and slow-data checks measure the machine and its other work rather than the code under test.
-_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
+_COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 
 # Where a verdict is wanted on one change, the examples are the same each time; elsewhere each run looks at new ones.
-settings.register_profile("default", derandomize=bool(os.environ.get("CI")), **_COMMON)
+settings.register_profile("default", _COMMON, derandomize=bool(os.environ.get("CI")))
 # For a night: pytest --hypothesis-profile=soak
-settings.register_profile("soak", max_examples=20_000, **_COMMON)
+settings.register_profile("soak", _COMMON, max_examples=20_000)
 settings.load_profile("default")
 
 

@@ -280,7 +280,7 @@ def run_command(command: str) -> str:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     ran = subprocess.run(
         ["sh", "-c", command],
-        env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "120"},
+        env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "120", "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
