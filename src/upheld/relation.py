@@ -21,8 +21,8 @@ Row = tuple[Value, ...]
 #: Rows that `repr` shows.
 ROWS_SHOWN = 5
 
-_PANDAS = {"number": "int64", "unsigned": "uint64", "float": "float64", "symbol": "string", "term": "string"}
-_ARROW = {"number": "int64", "unsigned": "uint64", "float": "float64", "symbol": "string", "term": "string"}
+#: What pandas and Arrow call the types.
+_COLUMNAR = {"number": "int64", "unsigned": "uint64", "float": "float64", "symbol": "string", "term": "string"}
 
 _repr = Repr()
 _repr.maxstring = _repr.maxother = 40
@@ -92,23 +92,24 @@ class Relation:
         try:
             import pandas
         except ImportError:
-            raise _missing("pandas", "pandas") from None
+            raise missing_package("pandas", "pandas") from None
         columns = {
-            name: pandas.Series(values, dtype=_PANDAS[type])
+            name: pandas.Series(values, dtype=_COLUMNAR[type])
             for name, type, values in zip(self.columns, self.types, self._values())
         }
         return pandas.DataFrame(columns, index=pandas.RangeIndex(len(self)), columns=list(self.columns))
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the rows as an Arrow table: `number` is int64, `unsigned` uint64, `float` double, the others string."""
+        """Return the rows as an Arrow table, with the types of `to_pandas`."""
         try:
             import pyarrow
         except ImportError:
-            raise _missing("pyarrow", "arrow") from None
+            raise missing_package("pyarrow", "arrow") from None
         if not self.columns:  # only a struct array can say how many rows of nothing there are
             return pyarrow.Table.from_struct_array(pyarrow.array([{}] * len(self), pyarrow.struct([])))
         columns = [
-            pyarrow.array(values, getattr(pyarrow, _ARROW[type])()) for type, values in zip(self.types, self._values())
+            pyarrow.array(values, getattr(pyarrow, _COLUMNAR[type])())
+            for type, values in zip(self.types, self._values())
         ]
         return pyarrow.table(columns, names=list(self.columns))
 
@@ -117,6 +118,7 @@ class Relation:
         return [[row[i] for row in self._ordered] for i in range(len(self.columns))]
 
 
-def _missing(package: str, extra: str) -> MissingDependency:
+def missing_package(package: str, extra: str) -> MissingDependency:
+    """Return the error of a package that is needed now, with the extra that installs it."""
     hint = f"pip install 'upheld[{extra}]'"
     return MissingDependency(Problem("missing-dependency", f"this needs the package `{package}`", hint=hint))

@@ -1,0 +1,193 @@
+"""Fitting the rows of a table to the types of their relation, and finding these types where nobody gave them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from upheld.errors import FactsError, Problem, quote
+from upheld.factfiles.badrows import EXPECTED, BadRows, column_name, count
+from upheld.ingest.tables import Table, type_of_integers, wrong_arity
+from upheld.language.ast import Value
+from upheld.language.terms import literal
+from upheld.language.values import INTEGER_RANGES, normalise_float
+
+Row = tuple[Value, ...]
+
+#: The bits of an integer that may become a term. Python itself refuses to print integers of some four times as many.
+LONGEST_TERM = 4096
+
+
+def same_arity(table: Table, types: tuple[str, ...] | None) -> None:
+    """Raise the rows that have not as many values as there are types or, if there are none, as the first row has."""
+    arity = len(table.types if types is None else types)
+    if set(map(len, table.rows)) <= {arity}:
+        return
+    bad = BadRows(table.name)
+    for i, row in enumerate(table.rows):
+        if len(row) != arity:
+            bad.add([wrong_arity(table.relation, count(len(row), "value"), arity, table.place(i))])
+    bad.check()
+
+
+# -- types ------------------------------------------------------------------------------------------------------------
+
+
+def inferred(table: Table) -> tuple[str, ...]:
+    """Return the types of the columns: those the table has, else those of the values, `symbol` if there are none."""
+    problems: list[Problem] = []
+    types = tuple(type or _inferred(table, i, problems) for i, type in enumerate(table.types))
+    if problems:
+        raise FactsError(problems)
+    return types
+
+
+def _inferred(table: Table, index: int, problems: list[Problem]) -> str:
+    values = [_plain(row[index]) for row in table.rows]
+    first: dict[type, int] = {}
+    for kind in set(map(type, values)) & {int, float, str}:
+        first[kind] = next(i for i, value in enumerate(values) if type(value) is kind)
+    if str in first:
+        # pandas has NaN for missing texts; that is reported as a missing value, which it is.
+        numbers = [i for i, v in enumerate(values) if type(v) is int or (type(v) is float and not math.isnan(v))]
+        if numbers:
+            problems.append(_mixed(table, index, *sorted((first[str], numbers[0]))))
+        return "symbol"
+    if float in first:
+        return "float"
+    return type_of_integers(v for v in values if type(v) is int) if first else "symbol"
+
+
+def _mixed(table: Table, index: int, one: int, other: int) -> Problem:
+    described = [f"{_described(_plain(table.rows[i][index]))} in row {i + 1}" for i in (one, other)]
+    return Problem(
+        "mixed-types",
+        f"{column_name(index, table.columns)} holds {' and '.join(described)}",
+        place=table.place(other),
+        note="the values of a column are of one type",
+        hint="pass all of them as text, or all as numbers",
+    )
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+
+
+class _Unfit(Exception):
+    """A value that does not fit its type."""
+
+    def __init__(self, slug: str, message: str, hint: str) -> None:
+        self.slug, self.message, self.hint = slug, message, hint
+
+
+def fitted(table: Table, types: tuple[str, ...]) -> list[Row]:
+    """Return the rows of the table, each value plain and of its type."""
+    columns = ([row[i] for row in table.rows] for i in range(len(types)))
+    if all(map(_fits_as_it_is, columns, types)):
+        return table.rows
+    rows: list[Row] = []
+    bad = BadRows(table.name)
+    for number, row in enumerate(table.rows):
+        values: list[Value] = []
+        problems: list[Problem] = []
+        for i, (value, type) in enumerate(zip(row, types)):
+            try:
+                values.append(_value(_plain(value), type))
+            except _Unfit as unfit:
+                message = f"{column_name(i, table.columns)} {unfit.message}"
+                place = table.place(number)
+                problems.append(Problem(unfit.slug, message, place=place, note=EXPECTED[type], hint=unfit.hint))
+        if problems:
+            bad.add(problems)
+        else:
+            rows.append(tuple(values))
+    bad.check()
+    return rows
+
+
+def _fits_as_it_is(values: list[Any], type_name: str) -> bool:
+    """Return whether all values are plain and of the type, which saves looking at them one by one."""
+    kinds = set(map(type, values))
+    if not kinds:
+        return True
+    if type_name in INTEGER_RANGES:
+        low, high = INTEGER_RANGES[type_name]
+        return kinds == {int} and low <= min(values) and max(values) <= high
+    return kinds == {str} and type_name != "float" and _is_unicode("".join(values))
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _plain(value: object) -> object:
+    """Return a number or text as an int, float or str and of no subclass; anything else as it is."""
+    if type(value) in (int, float, str) or isinstance(value, bool):
+        return value
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        return value.item()
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    return str.__str__(value) if isinstance(value, str) else value
+
+
+def _value(value: object, type_name: str) -> Value:
+    """Return a plain value as one of the type."""
+    if _is_missing(value) and not (type_name == "float" and isinstance(value, float)):
+        raise _Unfit("missing-value", "holds no value", "leave the row out, or put a value there")
+    match value:
+        case bool():
+            hint = 'pass 0 and 1, or "false" and "true"'
+            raise _Unfit("ill-typed-value", f"holds `{value}`, and there are no truth values in facts", hint)
+        case int() if type_name in INTEGER_RANGES:
+            low, high = INTEGER_RANGES[type_name]
+            if low <= value <= high:
+                return value
+            raise _outside(value, type_name)
+        case int() | float() if type_name == "float":
+            try:
+                return normalise_float(float(value))
+            except OverflowError:
+                raise _outside(value, type_name) from None
+        case int() | float() if type_name == "term":
+            if isinstance(value, int) and value.bit_length() > LONGEST_TERM:
+                raise _outside(value, type_name)
+            return literal(value)
+        case str() if type_name in ("symbol", "term"):
+            if _is_unicode(value):
+                return value
+            raise _Unfit("lone-surrogate", f"holds {quote(value)}, in which half a character stands alone", "remove it")
+    hint = "pass it as text" if type_name in ("symbol", "term") else "pass it as a number, or declare another type"
+    raise _Unfit("ill-typed-value", f"holds {_described(value)}, which is not a `{type_name}`", hint)
+
+
+def _is_missing(value: object) -> bool:
+    """Return whether this is None or what pandas has in its stead; NaN is a value only of floats."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _outside(value: object, type_name: str) -> _Unfit:
+    return _Unfit(
+        "number-out-of-range", f"holds {_described(value)}, which no `{type_name}` can hold", "pass it as text"
+    )
+
+
+def _described(value: object) -> str:
+    match value:
+        case int() if value.bit_length() > LONGEST_TERM:
+            return f"an integer of {value.bit_length()} bits"
+        case int():
+            return f"the integer {quote(value)}"
+        case float():
+            return f"the float {quote(value)}"
+        case str():
+            return f"the text {quote(value)}"
+        case _:
+            return f"a {quote(type(value).__name__)}"
