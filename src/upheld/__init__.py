@@ -1,0 +1,27 @@
+"""Upheld keeps what your rules derive true while your data changes."""
+
+from upheld.algebra.meter import Limits, Statistics
+from upheld.checking import Report, check
+from upheld.errors import UpheldError
+from upheld.language.ast import Program
+from upheld.materialisation import Change, Materialisation, materialise, parse
+from upheld.relation import Relation
+from upheld.running import Run, run
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Change",
+    "Limits",
+    "Materialisation",
+    "Program",
+    "Relation",
+    "Report",
+    "Run",
+    "Statistics",
+    "UpheldError",
+    "check",
+    "materialise",
+    "parse",
+    "run",
+]

@@ -1,0 +1,60 @@
+"""The command line: one module per command, on the public API only."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import upheld
+from upheld.cli import check, demo, run
+from upheld.errors import UpheldError
+
+COMMANDS = (run, check, demo)
+
+#: Exit codes: bad input, and a run stopped from the keyboard (128 + SIGINT).
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    top = argparse.ArgumentParser(prog="upheld", description=upheld.__doc__)
+    top.add_argument("--version", action="version", version=f"upheld {upheld.__version__}")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    for module in COMMANDS:
+        name = module.__name__.rpartition(".")[2]
+        summary = (module.__doc__ or "").strip().splitlines()[0]
+        command = commands.add_parser(name, help=summary, description=module.__doc__)
+        command.add_argument("--debug", action="store_true", help="show a traceback with errors")
+        module.add_arguments(command)
+        command.set_defaults(execute=module.execute)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 2 for bad input, 130 when interrupted."""
+    options = parser().parse_args(arguments)
+    try:
+        code: int = options.execute(options)
+        sys.stdout.flush()
+        return code
+    except UpheldError as e:
+        if options.debug:
+            raise
+        print(paint(str(e)) if sys.stderr.isatty() else e, file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        print("interrupted: nothing was written", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; let the interpreter not complain of it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def paint(message: str) -> str:
+    """Return a message with its `error:` in red, its `warning:` in yellow and its notes in blue, for a terminal."""
+    for word, colour in ((" error:", 31), (" warning:", 33), ("  note:", 34), ("  hint:", 34)):
+        message = message.replace(word, f"\033[{colour}m{word}\033[0m")
+    return message

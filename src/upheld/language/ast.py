@@ -15,7 +15,7 @@ Value = int | float | str
 
 
 def _span() -> Span | None:
-    return field(default=None, compare=False, repr=False)  # type: ignore[no-any-return]
+    return field(default=None, compare=False, repr=False)
 
 
 # -- terms ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,24 @@
+"""From a program as written to the core, one rewrite or check per file, in this order."""
+
+from upheld.language.passes.disjunction import split_disjunctions
+from upheld.language.passes.draft import Draft
+from upheld.language.passes.equality import solve_equalities
+from upheld.language.passes.expressions import lift_expressions
+from upheld.language.passes.negation import push_negation
+from upheld.language.passes.relations import check_relations
+from upheld.language.passes.safety import check_safety
+from upheld.language.passes.several_heads import split_heads
+from upheld.language.passes.wildcards import name_wildcards
+
+PASSES = (
+    check_relations,
+    split_heads,
+    push_negation,
+    split_disjunctions,
+    check_safety,
+    solve_equalities,
+    lift_expressions,
+    name_wildcards,
+)
+
+__all__ = ["PASSES", "Draft"]

@@ -1,0 +1,168 @@
+"""Rule instances on Python values, one binding at a time: how the reference engine joins a body.
+
+A body is matched in steps. Each step takes the atom with the most bound columns, and built-ins and negated atoms as
+soon as their variables are bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from upheld.errors import EvaluationError, Problem, quote
+from upheld.language.ast import Constant, Value, Variable
+from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule, expression_variables
+from upheld.language.corewriter import value_text
+from upheld.language.functors import Undefined, constraint
+from upheld.language.terms import NoValue
+
+Binding = dict[str, Value]
+#: Gives the rows of a predicate with these values at these positions.
+Lookup = Callable[[str, tuple[int, ...], tuple[Value, ...]], Iterable[tuple[Value, ...]]]
+Holds = Callable[[Fact], bool]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A literal of a body with where it is matched: rows from `lookup` that pass `holds`, or a test alone."""
+
+    atom: Atom
+    holds: Holds
+    #: None for a negated atom: its fact, all of it known by then, must not hold.
+    lookup: Lookup | None = None
+
+
+def match(rule: Rule, first: Step | None, steps: Iterable[Step], binding: Binding) -> Iterator[Binding]:
+    """Yield every binding of the rule's variables that extends `binding` and passes all steps and built-ins."""
+    todo: list[Step | Builtin] = [*steps, *rule.builtins]
+    yield from _extend(rule, first, todo, binding)
+
+
+def _extend(rule: Rule, chosen: Step | None, todo: list[Step | Builtin], binding: Binding) -> Iterator[Binding]:
+    if chosen is None:
+        if not todo:
+            yield binding
+            return
+        step = _next(todo, binding)
+        rest = [t for t in todo if t is not step]
+    else:
+        step, rest = chosen, todo
+    if isinstance(step, Builtin):
+        for extended in evaluate_builtin(rule, step, binding):
+            yield from _extend(rule, None, rest, extended)
+    elif step.lookup is None:
+        if not step.holds(instantiate(step.atom, binding)):
+            yield from _extend(rule, None, rest, binding)
+    else:
+        for extended in _match_atom(step, binding):
+            yield from _extend(rule, None, rest, extended)
+
+
+def _next(todo: list[Step | Builtin], binding: Binding) -> Step | Builtin:
+    """Return what to do next: whatever is ready and only filters, else the atom with the most bound columns."""
+    for step in todo:
+        if isinstance(step, Builtin):
+            if is_ready(step, binding):
+                return step
+        elif step.lookup is None and all(v in binding for v in step.atom.variables()):
+            return step
+    atoms = [s for s in todo if isinstance(s, Step) and s.lookup is not None]
+    assert atoms, "an unsafe rule: nothing binds the variables that are left"
+    return max(atoms, key=lambda s: sum(isinstance(t, Constant) or t.name in binding for t in s.atom.terms))
+
+
+def _match_atom(step: Step, binding: Binding) -> Iterator[Binding]:
+    assert step.lookup is not None, "a negated atom has no rows"
+    atom = step.atom
+    positions, key = [], []
+    for position, term in enumerate(atom.terms):
+        value = term.value if isinstance(term, Constant) else binding.get(term.name)
+        if value is not None:
+            positions.append(position)
+            key.append(value)
+    for row in step.lookup(atom.predicate, tuple(positions), tuple(key)):
+        if not step.holds((atom.predicate, row)):
+            continue
+        extended = unify(atom, row, binding)
+        if extended is not None:
+            yield extended
+
+
+def unify(atom: Atom, row: tuple[Value, ...], binding: Binding) -> Binding | None:
+    """Return the binding extended so that the atom is this row, or None."""
+    extended = dict(binding)
+    for term, value in zip(atom.terms, row, strict=True):
+        expected = term.value if isinstance(term, Constant) else extended.setdefault(term.name, value)
+        if expected != value and expected is not value:
+            return None
+    return extended
+
+
+def instantiate(atom: Atom, binding: Binding) -> Fact:
+    """Return the fact that an atom is under a binding of its variables."""
+    return atom.predicate, tuple(t.value if isinstance(t, Constant) else binding[t.name] for t in atom.terms)
+
+
+# -- built-ins --------------------------------------------------------------------------------------------------------
+
+
+def is_ready(builtin: Builtin, binding: Binding) -> bool:
+    """Return whether a built-in can be evaluated: all is bound, or all but a variable alone on one side of `=`."""
+    left, right = builtin.arguments
+    free_left = [v for v in expression_variables(left) if v not in binding]
+    free_right = [v for v in expression_variables(right) if v not in binding]
+    if not free_left and not free_right:
+        return True
+    if builtin.operator != "=":
+        return False
+    return (not free_right and isinstance(left, Variable)) or (not free_left and isinstance(right, Variable))
+
+
+def evaluate_builtin(rule: Rule, builtin: Builtin, binding: Binding) -> Iterator[Binding]:
+    """Yield the bindings under which a ready built-in holds."""
+    left, right = builtin.arguments
+    if isinstance(right, Variable) and (right.name not in binding or _generates(left)):
+        left, right = right, left
+    try:
+        if _generates(right):
+            assert isinstance(right, Apply) and isinstance(left, Variable), "a generator stands alone on its side"
+            values = right.functor.evaluate(*(evaluate(a, binding) for a in right.arguments))
+            for value in values:  # type: ignore[union-attr]
+                if binding.get(left.name, value) == value:
+                    yield {**binding, left.name: value}
+        elif isinstance(left, Variable) and left.name not in binding:
+            yield {**binding, left.name: evaluate(right, binding)}
+        elif constraint(builtin.operator, builtin.type)(evaluate(left, binding), evaluate(right, binding)):
+            yield binding
+    except Undefined as e:
+        raise undefined(rule, str(e), binding) from None
+    except NoValue:
+        return
+
+
+def _generates(expression: Expression) -> bool:
+    return isinstance(expression, Apply) and expression.functor.generates
+
+
+def evaluate(expression: Expression, binding: Binding) -> Value:
+    match expression:
+        case Variable(name=name):
+            return binding[name]
+        case Constant(value=value):
+            return value
+        case Apply(functor=functor, arguments=arguments):
+            return functor.evaluate(*(evaluate(a, binding) for a in arguments))
+
+
+def undefined(rule: Rule, reason: str, binding: Binding) -> EvaluationError:
+    """Return the error for a built-in without a result: it names the rule and the binding."""
+    shown = ", ".join(f"{name} = {value_text(value)}" for name, value in binding.items() if name[0] not in "_$")
+    return EvaluationError(
+        Problem(
+            "undefined-result",
+            f"{reason} in {quote(rule)}",
+            rule.span,
+            note=f"with {shown[:400] or 'no variables'}",
+            hint="guard the expression with a comparison that excludes these values",
+        )
+    )

@@ -1,0 +1,148 @@
+"""What a run may use, and what it has used: limits, rounds, and rule instances by phase.
+
+Algorithms do not count. They mark their procedures with the phase they belong to, and engines report here.
+"""
+
+from __future__ import annotations
+
+import functools
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+from upheld.errors import LimitReached, Problem, quote
+from upheld.language.core import Rule
+
+A = ParamSpec("A")
+R = TypeVar("R")
+
+_phase: ContextVar[str] = ContextVar("phase", default="materialisation")
+
+
+def phase(name: str) -> Callable[[Callable[A, R]], Callable[A, R]]:
+    """Mark a procedure: rule instances considered while it runs are counted under `name`."""
+
+    def mark(procedure: Callable[A, R]) -> Callable[A, R]:
+        @functools.wraps(procedure)
+        def run(*args: A.args, **kwargs: A.kwargs) -> R:
+            token = _phase.set(name)
+            try:
+                return procedure(*args, **kwargs)
+            finally:
+                _phase.reset(token)
+
+        return run
+
+    return mark
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a run may go; `None` is no limit. Recursion through arithmetic may never end of itself."""
+
+    facts: int | None = None
+    rounds: int | None = 1_000_000
+    seconds: float | None = None
+    #: Bytes that the process may hold in memory.
+    memory: int | None = None
+
+
+@dataclass
+class Statistics:
+    """What a run did. `instances` counts the rule instances considered, by phase."""
+
+    instances: Counter[str] = field(default_factory=Counter)
+    rounds: int = 0
+    facts: int = 0
+    seconds: float = 0.0
+
+
+class Meter:
+    """Counts the work of one run and stops it at its limits."""
+
+    #: Looking at the clock and at memory costs about a microsecond, an instance in Python not much more.
+    _LOOK_EVERY = 4096
+
+    def __init__(self, limits: Limits | None = None):
+        self.limits = limits or Limits()
+        self.statistics = Statistics()
+        self._started = time.monotonic()
+        self._since_look = 0
+        #: Instances by rule since the last round ended, to name the rule that keeps a run going.
+        self._busy: Counter[Rule] = Counter()
+        self._latest: Counter[Rule] = Counter()
+
+    @contextmanager
+    def run(self) -> Iterator[Statistics]:
+        """Start counting afresh; the statistics of the run are complete when the block ends."""
+        self.statistics = Statistics()
+        self._started = time.monotonic()
+        self._busy.clear()
+        self._latest.clear()
+        statistics = self.statistics
+        try:
+            yield statistics
+        finally:
+            statistics.seconds = time.monotonic() - self._started
+
+    def instances(self, rule: Rule, count: int = 1) -> None:
+        """Note that instances of a rule were considered."""
+        self.statistics.instances[_phase.get()] += count
+        self._busy[rule] += count
+        self._since_look += count
+        if self._since_look >= self._LOOK_EVERY:
+            self.look()
+
+    def round(self, facts: int) -> None:
+        """Note that a round ended and found so many new facts."""
+        statistics, limits = self.statistics, self.limits
+        statistics.rounds += 1
+        statistics.facts += facts
+        if self._busy:
+            self._latest, self._busy = self._busy, Counter()
+        if limits.rounds is not None and statistics.rounds > limits.rounds:
+            self._stop("rounds", f"{limits.rounds} rounds")
+        if limits.facts is not None and statistics.facts > limits.facts:
+            self._stop("facts", f"{limits.facts} facts")
+        self._since_look += 1
+        if statistics.rounds % 64 == 0:
+            self.look()
+
+    def look(self) -> None:
+        """Stop the run if it has used up its time or memory. For engines to call within long work."""
+        self._since_look = 0
+        limits = self.limits
+        if limits.seconds is not None and time.monotonic() - self._started > limits.seconds:
+            self._stop("seconds", f"{limits.seconds:g} seconds")
+        if limits.memory is not None and memory_in_use() > limits.memory:
+            self._stop("memory", f"{limits.memory} bytes of memory")
+
+    def _stop(self, limit: str, amount: str) -> None:
+        busy = self._busy or self._latest
+        rule = max(busy, key=lambda r: busy[r]) if busy else None
+        where = f" while applying {quote(rule)}" if rule else ""
+        raise LimitReached(
+            Problem(
+                "limit-reached",
+                f"the run reached its limit of {amount}{where}",
+                rule.span if rule else None,
+                note="recursion through arithmetic may never end; nothing of the run was kept",
+                hint=f"bound the rule with a comparison, or raise the limit on {limit}",
+            )
+        )
+
+
+def memory_in_use() -> int:
+    """Return the bytes that this process holds in memory now, or has held at most where that is not known."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as f:
+            return int(f.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,107 @@
+"""What Upheld makes of a program: its relations, strata and rules, and what looks odd about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from upheld.errors import Problem, quote
+from upheld.language.ast import Program
+from upheld.language.compiling import compile_program
+from upheld.language.core import Apply, Core, Expression, Rule
+from upheld.language.stratification import Stratification, stratify
+from upheld.materialisation import parse
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of `check`, as text or as plain data."""
+
+    core: Core
+    strata: Stratification
+    warnings: tuple[Problem, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as data that JSON can hold."""
+        return {
+            "relations": [
+                {"name": p.name, "columns": dict(zip(p.columns, p.types, strict=True)), "arity": p.arity}
+                for p in self.core.predicates.values()
+                if not p.hidden
+            ],
+            "facts": len(self.core.facts),
+            "strata": [
+                {
+                    "index": s.index,
+                    "recursive": [_rule(r) for r in s.recursive],
+                    "nonrecursive": [_rule(r) for r in s.nonrecursive],
+                }
+                for s in self.strata
+            ],
+            "warnings": [
+                {"slug": w.slug, "message": w.message, "place": str(w.span) if w.span else None} for w in self.warnings
+            ],
+        }
+
+    def to_text(self) -> str:
+        """Return the report for people to read."""
+        visible = [p for p in self.core.predicates.values() if not p.hidden]
+        rules = self.core.rules
+        recursive = sum(len(s.recursive) for s in self.strata)
+        lines = [
+            f"{len(visible)} relations, {len(rules)} rules ({recursive} recursive), "
+            f"{len(self.core.facts)} facts, {len(self.strata)} strata"
+        ]
+        for p in visible:
+            columns = ", ".join(f"{c}: {t}" for c, t in zip(p.columns, p.types, strict=True))
+            lines.append(f"  {p.name}({columns})")
+        for s in self.strata:
+            lines.append(
+                f"stratum {s.index}: {_count(s.nonrecursive, 'nonrecursive')}, {_count(s.recursive, 'recursive')}"
+            )
+            lines += [f"  {rule}" for rule in s.nonrecursive]
+            lines += [f"  {rule}  (recursive)" for rule in s.recursive]
+        lines += map(str, self.warnings)
+        return "\n".join(lines)
+
+
+def check(program: str | Path | Program, *, granular: bool = True) -> Report:
+    """Check a program and return what Upheld makes of it; raise `ProgramError` if it is not valid.
+
+    >>> print(check("n(0). n(y) :- n(x), x < 3, y = x + 1.").warnings[0].slug)
+    arithmetic-recursion
+    """
+    compiled = compile_program(parse(program))
+    strata = stratify(compiled.core, granular=granular)
+    arithmetic = tuple(_arithmetic_recursion(r) for s in strata for r in s.recursive if _computes_head(r))
+    return Report(compiled.core, strata, (*compiled.warnings, *arithmetic))
+
+
+def _computes_head(rule: Rule) -> bool:
+    """Return whether a head variable is computed, so that a recursive rule may find new values for ever."""
+    bound = {v for atom in rule.positive for v in atom.variables()}
+    return any(v not in bound for v in rule.head.variables()) and any(map(_has_functor, rule.builtins))
+
+
+def _has_functor(builtin: Any) -> bool:
+    arguments: tuple[Expression, ...] = builtin.arguments
+    return any(isinstance(a, Apply) for a in arguments)
+
+
+def _arithmetic_recursion(rule: Rule) -> Problem:
+    return Problem(
+        "arithmetic-recursion",
+        f"recursion through arithmetic in {quote(rule)} may never end",
+        rule.span,
+        note="a run that finds new values for ever is stopped by its limits",
+        severity="warning",
+    )
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {"rule": str(rule), "place": str(rule.span) if rule.span else None}
+
+
+def _count(rules: tuple[Rule, ...], kind: str) -> str:
+    return f"{len(rules)} {kind} rule{'' if len(rules) == 1 else 's'}"

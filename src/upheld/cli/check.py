@@ -1,0 +1,22 @@
+"""Check a program and show its relations, strata and rules."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import upheld
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("program", help="a .dl or .dlog file")
+    command.add_argument("--json", action="store_true", help="print the report as JSON")
+    command.add_argument(
+        "--coarsest", action="store_true", help="show the coarsest stratification instead of the most granular one"
+    )
+
+
+def execute(options: argparse.Namespace) -> int:
+    report = upheld.check(options.program, granular=not options.coarsest)
+    print(json.dumps(report.to_dict(), indent=2) if options.json else report.to_text())
+    return 0

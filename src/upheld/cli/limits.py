@@ -1,0 +1,30 @@
+"""The options that bound a run, shared by the commands that have one."""
+
+from __future__ import annotations
+
+import argparse
+
+import upheld
+
+_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
+
+
+def add_limits(command: argparse.ArgumentParser) -> None:
+    default = upheld.Limits()
+    bounds = command.add_argument_group("limits", "A run that reaches one stops, names the rule, and keeps nothing.")
+    bounds.add_argument("--max-facts", type=int, metavar="N", help="derived facts (default: no limit)")
+    bounds.add_argument("--max-rounds", type=int, metavar="N", default=default.rounds, help="rounds (default: 1000000)")
+    bounds.add_argument("--max-seconds", type=float, metavar="S", help="seconds (default: no limit)")
+    bounds.add_argument("--max-memory", type=_bytes, metavar="SIZE", help="memory, as in 8G (default: no limit)")
+
+
+def limits_of(options: argparse.Namespace) -> upheld.Limits:
+    return upheld.Limits(options.max_facts, options.max_rounds, options.max_seconds, options.max_memory)
+
+
+def _bytes(text: str) -> int:
+    number, unit = (text[:-1], text[-1].lower()) if text[-1:].lower() in _UNITS else (text, "")
+    try:
+        return int(float(number) * _UNITS.get(unit, 1))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a size: use for example 500M or 8G") from None

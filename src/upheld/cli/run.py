@@ -1,0 +1,27 @@
+"""Derive what follows from a program and its facts files, and write its outputs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import upheld
+from upheld.cli.limits import add_limits, limits_of
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("program", help="a .dl or .dlog file")
+    command.add_argument("-F", "--facts", default=".", metavar="DIR", help="folder of the facts files (default: here)")
+    command.add_argument(
+        "-D", "--output", default=".", metavar="DIR", help="folder for the outputs, or - to print them (default: here)"
+    )
+    command.add_argument("--engine", default="reference", help="reference (default)")
+    add_limits(command)
+
+
+def execute(options: argparse.Namespace) -> int:
+    done = upheld.run(options.program, options.facts, options.output, engine=options.engine, limits=limits_of(options))
+    for warning in done.warnings:
+        print(warning, file=sys.stderr)
+    print(done.printed, end="")
+    return 0

@@ -1,0 +1,217 @@
+"""From a program as written to the core: the passes, then types, then rules of the core."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from upheld.errors import Problem, ProgramError, quote
+from upheld.language import ast
+from upheld.language.ast import Call, Clause, Constant, Negation, Program, Term, Test, Value, Variable, Wildcard
+from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Predicate, Rule
+from upheld.language.functors import SIGNATURES, Undefined, constraint, functor, regular_expression
+from upheld.language.inference import FACTS, Inference
+from upheld.language.passes import PASSES, Draft
+from upheld.language.passes.disjunction import literals
+from upheld.language.subtypes import check_subtypes
+from upheld.language.terms import NoValue
+from upheld.language.values import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_float
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The core of a program, and what is odd but not wrong about it."""
+
+    core: Core
+    warnings: tuple[Problem, ...]
+
+
+def compile_program(
+    program: Program, known_types: Mapping[str, tuple[str, ...]] | None = None, *, closed: bool = False
+) -> Compiled:
+    """Check a program and bring it to core form; raise `ProgramError` with everything that is wrong with it.
+
+    `known_types` gives the column types of relations whose facts are at hand, for programs that declare none. With
+    `closed`, bodies may use no other relations than those.
+    """
+    draft = Draft(program, known_types or {}, closed)
+    for step in PASSES:
+        step(draft)
+    types = Inference(draft)
+    check_subtypes(draft, types)
+    if draft.problems:
+        raise ProgramError(sorted(draft.problems, key=_by_place))
+    return _Builder(draft, types).build()
+
+
+def _by_place(problem: Problem) -> tuple[str, int]:
+    return (problem.span.source.name, problem.span.start) if problem.span else ("", 0)
+
+
+class _Builder:
+    """Makes the core out of a draft without problems."""
+
+    def __init__(self, draft: Draft, types: Inference):
+        self.draft, self.types = draft, types
+        self.number = FACTS
+
+    def build(self) -> Compiled:
+        draft = self.draft
+        predicates = {name: self._predicate(name) for name in draft.arities}
+        facts = {fact for clause in draft.facts for fact in self._fact(clause, predicates)}
+        rules: dict[tuple[object, ...], Rule] = {}
+        for self.number, clause in enumerate(draft.rules):
+            rule = self._rule(clause, predicates)
+            if rule is not None:  # a program is a set of rules: the same rule twice is one rule
+                rules.setdefault((rule.head, rule.positive, rule.negative, rule.builtins), rule)
+        if draft.problems:
+            raise ProgramError(sorted(draft.problems, key=_by_place))
+        core = Core(
+            draft.program.dialect, predicates, tuple(rules.values()), frozenset(facts), draft.program.directives
+        )
+        return Compiled(core, (*draft.warnings, *_warnings(draft.program, core)))
+
+    def _predicate(self, name: str) -> Predicate:
+        declared = next((d for d in self.draft.program.declarations if d.name == name), None)
+        types = self.types.column_types(name)
+        columns = tuple(a.name for a in declared.attributes) if declared else tuple(f"c{i}" for i in range(len(types)))
+        return Predicate(name, columns, types, hidden=name in self.draft.hidden)
+
+    def _fact(self, clause: Clause, predicates: dict[str, Predicate]) -> Iterator[Fact]:
+        atom = clause.heads[0]
+        try:
+            values = tuple(
+                self._evaluate(self._expression(term, type), term)
+                for term, type in zip(atom.terms, predicates[atom.predicate].types, strict=True)
+            )
+        except (Undefined, NoValue) as e:
+            self.draft.problem("undefined-result", f"this fact has no value: {e}", atom.span)
+            return
+        yield atom.predicate, values
+
+    def _rule(self, clause: Clause, predicates: dict[str, Predicate]) -> Rule | None:
+        """Return the rule, or None if one of its built-ins is plainly false."""
+        positive, negative, builtins = [], [], []
+        for literal in literals(clause):
+            match literal:
+                case ast.Atom():
+                    positive.append(self._atom(literal, predicates))
+                case Negation(formula=ast.Atom() as atom):
+                    negative.append(self._atom(atom, predicates))
+                case Test():
+                    builtin = self._builtin(literal)
+                    holds = _known_truth(builtin)
+                    if holds is False:
+                        return None
+                    if holds is None:
+                        builtins.append(builtin)
+        head = self._atom(clause.heads[0], predicates)
+        # An atom written twice is one condition, not two: a body is a set.
+        return Rule(
+            head, tuple(dict.fromkeys(positive)), tuple(dict.fromkeys(negative)), tuple(dict.fromkeys(builtins)), clause
+        )
+
+    def _atom(self, atom: ast.Atom, predicates: dict[str, Predicate]) -> Atom:
+        types = predicates[atom.predicate].types
+        return Atom(atom.predicate, tuple(self._plain(t, type) for t, type in zip(atom.terms, types, strict=True)))
+
+    def _plain(self, term: Term, type: str) -> CoreTerm:
+        match term:
+            case Variable(name=name):
+                return Variable(name)
+            case Constant():
+                return self._constant(term, type)
+        raise AssertionError("an expression or wildcard left in an atom")
+
+    def _builtin(self, test: Test) -> Builtin:
+        type = self.types.operand_type(self.number, test)
+        left, right = (self._expression(t, type) for t in test.terms)
+        if test.operator.endswith("match") and isinstance(left, Constant) and type == "symbol":
+            try:
+                regular_expression(str(left.value))
+            except (re.error, RecursionError, OverflowError) as e:
+                self.draft.problem(
+                    "invalid-regex",
+                    f"{quote(left.value)} is not a regular expression: {e}",
+                    test.terms[0].span,
+                    note="`match` takes a pattern in the syntax of Python's `re`, and matches the whole string",
+                )
+        return Builtin(test.operator, type, (left, right))
+
+    def _expression(self, term: Term, type: str) -> Expression:
+        match term:
+            case Variable(name=name):
+                return Variable(name)
+            case Constant():
+                return self._constant(term, type)
+            case Call(functor=name, arguments=arguments):
+                chosen = self.types.operand_type(self.number, term)
+                signature = next(
+                    (s for s in SIGNATURES[name] if len(s.arguments) == len(arguments)), SIGNATURES[name][0]
+                )
+                expected = [chosen if a == "T" else a for a in signature.arguments]
+                expected += [chosen] * (len(arguments) - len(expected))
+                parts = [self._expression(a, t) for a, t in zip(arguments, expected, strict=True)]
+                arity = len(signature.arguments)
+                result = Apply(functor(name, arity, chosen), tuple(parts[:arity]))
+                for part in parts[arity:]:  # min(a, b, c) is min(min(a, b), c)
+                    result = Apply(functor(name, arity, chosen), (result, part))
+                return result
+            case Wildcard():
+                raise AssertionError("a wildcard where a value is needed")
+
+    def _constant(self, term: Constant, type: str) -> Constant:
+        """Give a literal the type of its place, and check that it fits."""
+        value = term.value
+        if isinstance(value, int) and type in ("number", "unsigned"):
+            low, high = (INT64_MIN, INT64_MAX) if type == "number" else (0, UINT64_MAX)
+            if not low <= value <= high:
+                self.draft.problem(
+                    "number-out-of-range",
+                    f"{quote(value)} does not fit a 64-bit {type}",
+                    term.span,
+                    note=f"a {type} lies between {low} and {high}",
+                )
+        if type == "float" and not isinstance(value, str):
+            value = normalise_float(float(value))
+        return replace(term, value=value, type=type, span=None)
+
+    def _evaluate(self, expression: Expression, term: Term) -> Value:
+        match expression:
+            case Constant(value=value):
+                return value
+            case Apply(functor=function, arguments=arguments):
+                return function.evaluate(*(self._evaluate(a, term) for a in arguments))
+        raise AssertionError("a variable in a fact")
+
+
+def _known_truth(builtin: Builtin) -> bool | None:
+    """Return whether a built-in on constants holds; None if it depends on variables or has no value."""
+    left, right = builtin.arguments
+    if not isinstance(left, Constant) or not isinstance(right, Constant):
+        return None
+    try:
+        return constraint(builtin.operator, builtin.type)(left.value, right.value)
+    except Undefined:
+        return None  # told with its rule when it is evaluated
+    except NoValue:
+        return False
+
+
+def _warnings(program: Program, core: Core) -> Iterator[Problem]:
+    """Yield what is odd: relations nobody uses, hints that are not acted upon."""
+    used = {atom.predicate for rule in core.rules for atom in rule.atoms}
+    used |= {directive.relation for directive in program.directives}
+    for declaration in program.declarations:
+        if declaration.name not in used:
+            yield Problem(
+                "unused-relation",
+                f"relation {quote(declaration.name)} is neither used in a rule body nor output",
+                declaration.span,
+                severity="warning",
+            )
+    for hint in program.hints:
+        yield Problem(
+            "hint-ignored", f"{quote(hint.text)} is a hint and is not acted upon", hint.span, severity="warning"
+        )

@@ -1,0 +1,119 @@
+"""The core form: what algorithms and engines see of a program.
+
+A rule has one head and, in its body, positive atoms, negated atoms and built-ins. The terms of an atom are variables
+and constants; expressions stand only in built-ins. Every constant and every operation has its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from upheld.language.ast import Clause, Constant, Directive, Value, Variable
+from upheld.language.functors import Functor
+from upheld.source import Span
+
+Fact = tuple[str, tuple[Value, ...]]
+"""A predicate and the values of its arguments."""
+
+CoreTerm = Variable | Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A functor applied to expressions."""
+
+    functor: Functor
+    arguments: tuple[Expression, ...]
+
+
+Expression = Variable | Constant | Apply
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    predicate: str
+    terms: tuple[CoreTerm, ...]
+
+    def variables(self) -> Iterator[str]:
+        return (t.name for t in self.terms if isinstance(t, Variable))
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A constraint on expressions of one type. `=` binds a variable that nothing else has bound yet."""
+
+    operator: str
+    type: str
+    arguments: tuple[Expression, Expression]
+
+    def variables(self) -> Iterator[str]:
+        for argument in self.arguments:
+            yield from expression_variables(argument)
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A rule of the core. Rules are told apart by identity, so that each is one key in every index and plan."""
+
+    head: Atom
+    positive: tuple[Atom, ...] = ()
+    negative: tuple[Atom, ...] = ()
+    builtins: tuple[Builtin, ...] = ()
+    #: The clause it came from.
+    clause: Clause | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        from upheld.language.corewriter import rule_text
+
+        return rule_text(self)
+
+    @property
+    def span(self) -> Span | None:
+        return self.clause.span if self.clause else None
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        return self.positive + self.negative
+
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the rule, in a fixed order: a binding of them names an instance."""
+        parts: list[Atom | Builtin] = [*self.positive, *self.negative, *self.builtins, self.head]
+        return tuple(dict.fromkeys(name for part in parts for name in part.variables()))
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A relation of the program: column names and primitive types. Hidden ones were made by a pass."""
+
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    hidden: bool = False
+
+    @property
+    def arity(self) -> int:
+        return len(self.types)
+
+
+@dataclass(frozen=True)
+class Core:
+    """A checked program: typed, safe, and in core form."""
+
+    dialect: str
+    predicates: dict[str, Predicate]
+    rules: tuple[Rule, ...]
+    #: Explicit facts that the program itself states.
+    facts: frozenset[Fact]
+    directives: tuple[Directive, ...] = ()
+
+
+def expression_variables(expression: Expression) -> Iterator[str]:
+    match expression:
+        case Variable(name=name):
+            yield name
+        case Apply(arguments=arguments):
+            for argument in arguments:
+                yield from expression_variables(argument)
+        case _:
+            return

@@ -1,0 +1,321 @@
+"""Functors and constraints: their types, and what they mean on single values.
+
+This table is the definition. Engines that evaluate whole batches at once are tested against it. Numbers are 64-bit:
+a result that does not fit is an error, never a wrapped value, except for the bit functors, which work on bits.
+
+Departures from Soufflé: an overflow is an error (Soufflé wraps); `strlen` and `substr` count characters, not bytes;
+`ord` is a fixed hash of the symbol rather than the order in which an engine happened to meet it, because a maintained
+result may not depend on that order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from upheld.language import terms
+from upheld.language.ast import Value
+from upheld.language.values import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_float
+
+NUMERIC = frozenset({"number", "unsigned", "float"})
+INTEGRAL = frozenset({"number", "unsigned"})
+ALL = frozenset({"number", "unsigned", "float", "symbol", "term"})
+PLAIN = ALL - {"term"}
+
+
+class Undefined(Exception):
+    """The functor has no value for these arguments: the run must stop and say so."""
+
+
+@dataclass(frozen=True)
+class Functor:
+    """A functor at one type. `evaluate` takes and returns plain values; a generator yields any number of them."""
+
+    name: str
+    type: str
+    evaluate: Callable[..., Value]
+    generates: bool = False
+
+    def __repr__(self) -> str:
+        return f"Functor({self.name}: {self.type})"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Types of a functor or constraint. `T` is one type out of `ranges_over`, the same at each place."""
+
+    arguments: tuple[str, ...]
+    result: str
+    ranges_over: frozenset[str] = ALL
+    #: `f(a, b, c)` means `f(f(a, b), c)`.
+    folds: bool = False
+    generates: bool = False
+
+
+def _same(count: int, over: frozenset[str], *, folds: bool = False, generates: bool = False) -> Signature:
+    return Signature(("T",) * count, "T", over, folds, generates)
+
+
+_ARITHMETIC = NUMERIC | {"term"}
+
+#: A name may have several signatures, told apart by their number of arguments.
+SIGNATURES: dict[str, tuple[Signature, ...]] = {
+    "+": (_same(2, _ARITHMETIC),),
+    "-": (_same(2, _ARITHMETIC), _same(1, _ARITHMETIC)),
+    "*": (_same(2, _ARITHMETIC),),
+    "/": (_same(2, _ARITHMETIC),),
+    "%": (_same(2, NUMERIC),),
+    "^": (_same(2, NUMERIC),),
+    **{name: (_same(2, INTEGRAL),) for name in ("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor")},
+    **{name: (_same(1, INTEGRAL),) for name in ("bnot", "lnot")},
+    "min": (_same(2, PLAIN, folds=True),),
+    "max": (_same(2, PLAIN, folds=True),),
+    "cat": (_same(2, frozenset({"symbol", "term"}), folds=True),),
+    "ord": (Signature(("symbol",), "number"),),
+    "strlen": (Signature(("symbol",), "number"), Signature(("term",), "term")),
+    "substr": (Signature(("symbol", "number", "number"), "symbol"),),
+    "to_number": (Signature(("T",), "number", PLAIN),),
+    "to_unsigned": (Signature(("T",), "unsigned", PLAIN),),
+    "to_float": (Signature(("T",), "float", PLAIN),),
+    "to_string": (Signature(("T",), "symbol", PLAIN), Signature(("term",), "term")),
+    "range": (_same(2, NUMERIC, generates=True), _same(3, NUMERIC, generates=True)),
+}
+
+CONSTRAINTS: dict[str, Signature] = {
+    **{name: Signature(("T", "T"), "", ALL) for name in ("=", "!=", "<", "<=", ">", ">=")},
+    **{
+        name: Signature(("T", "T"), "", frozenset({"symbol", "term"}))
+        for name in ("match", "!match", "contains", "!contains")
+    },
+}
+
+#: The constraint that holds exactly where the other does not.
+NEGATED = {"=": "!=", "<": ">=", ">": "<=", "match": "!match", "contains": "!contains"}
+NEGATED |= {negated: name for name, negated in NEGATED.items()}
+
+
+# -- integers ---------------------------------------------------------------------------------------------------------
+
+
+def _fits(value: int, type: str) -> int:
+    low, high = (INT64_MIN, INT64_MAX) if type == "number" else (0, UINT64_MAX)
+    if low <= value <= high:
+        return value
+    raise Undefined(f"{value if abs(value) < 10**40 else 'the result'} does not fit a 64-bit {type}")
+
+
+def _quotient(a: int, b: int) -> int:
+    if b == 0:
+        raise Undefined("division by zero")
+    q = abs(a) // abs(b)  # rounds towards zero, as in C and Soufflé
+    return q if (a < 0) == (b < 0) else -q
+
+
+def _remainder(a: int, b: int) -> int:
+    return a - b * _quotient(a, b)
+
+
+def _power(a: int, b: int) -> int:
+    if b < 0:
+        return _quotient(1, a ** (-b % 2 + 2)) if abs(a) < 2 else 0
+    if abs(a) > 1 and b > 64:
+        raise Undefined("the result does not fit 64 bits")
+    return int(a**b) if abs(a) > 1 else int(a ** (b % 2 + 2 if b else 0))
+
+
+def _signed(bits: int, type: str) -> int:
+    bits &= UINT64_MAX
+    return bits - 2**64 if type == "number" and bits > INT64_MAX else bits
+
+
+def _integer_operations(type: str) -> dict[str, Callable[..., Value]]:
+    def checked(f: Callable[..., int]) -> Callable[..., Value]:
+        return lambda *args: _fits(f(*args), type)
+
+    def on_bits(f: Callable[..., int]) -> Callable[..., Value]:
+        return lambda *args: _signed(f(*args), type)
+
+    return {
+        "+": checked(operator.add),
+        "*": checked(operator.mul),
+        "/": checked(_quotient),
+        "%": checked(_remainder),
+        "^": checked(_power),
+        "band": on_bits(operator.and_),
+        "bor": on_bits(operator.or_),
+        "bxor": on_bits(operator.xor),
+        "bnot": on_bits(operator.invert),
+        "bshl": on_bits(lambda a, b: a << (b & 63)),
+        "bshr": on_bits(lambda a, b: a >> (b & 63)),
+        "bshru": on_bits(lambda a, b: (a & UINT64_MAX) >> (b & 63)),
+        "land": lambda a, b: int(bool(a) and bool(b)),
+        "lor": lambda a, b: int(bool(a) or bool(b)),
+        "lxor": lambda a, b: int(bool(a) != bool(b)),
+        "lnot": lambda a: int(not a),
+        "minus": checked(operator.sub),
+        "negate": checked(operator.neg),
+    }
+
+
+# -- floats -----------------------------------------------------------------------------------------------------------
+
+
+def _ieee(f: Callable[..., float]) -> Callable[..., Value]:
+    def evaluate(*args: float) -> float:
+        try:
+            result = f(*args)
+        except OverflowError:
+            result = math.inf
+        except (ValueError, ZeroDivisionError):
+            result = math.nan
+        return normalise_float(result) if isinstance(result, float) else math.nan
+
+    return evaluate
+
+
+def _float_quotient(a: float, b: float) -> float:
+    return a / b if b else (math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a))
+
+
+_FLOAT: dict[str, Callable[..., Value]] = {
+    "+": _ieee(operator.add),
+    "*": _ieee(operator.mul),
+    "/": _ieee(_float_quotient),
+    "%": _ieee(math.fmod),
+    "^": _ieee(math.pow),
+    "minus": _ieee(operator.sub),
+    "negate": _ieee(operator.neg),
+}
+
+
+# -- symbols and conversions ------------------------------------------------------------------------------------------
+
+
+def _ordinal(symbol: str) -> int:
+    digest = hashlib.blake2b(symbol.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def _substring(symbol: str, start: int, length: int) -> str:
+    if not 0 <= start <= len(symbol):
+        return ""
+    return symbol[start:] if length < 0 else symbol[start : start + length]
+
+
+def _to_integer(type: str) -> Callable[[Value], Value]:
+    def convert(value: Value) -> Value:
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise Undefined(f"{value} is not a {type}")
+            return _fits(int(value), type)
+        if isinstance(value, int):
+            return _fits(value, type)
+        if not re.fullmatch(r"[+-]?(0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|[0-9]{1,20})", value):
+            raise Undefined(f"{value[:40]!r} is not a {type}")
+        prefix = value.lstrip("+-")[:2].lower()
+        return _fits(int(value, {"0x": 16, "0b": 2}.get(prefix, 10)), type)
+
+    return convert
+
+
+def _to_float(value: Value) -> Value:
+    try:
+        return normalise_float(float(value))
+    except (ValueError, OverflowError):
+        raise Undefined(f"{str(value)[:40]!r} is not a float") from None
+
+
+def _to_string(value: Value) -> Value:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _range(start: Value, stop: Value, step: Value | None = None) -> Iterator[Value]:
+    assert not isinstance(start, str) and not isinstance(stop, str) and not isinstance(step, str)
+    if step is None:
+        step = 1 if start <= stop else -1
+        step = float(step) if isinstance(start, float) else step
+    if step == 0:  # as Soufflé does: the first value alone
+        if start != stop:
+            yield start
+        return
+    k, value = 0, start
+    while (value < stop) if step > 0 else (value > stop):
+        yield value
+        k += 1
+        value = start + k * step
+
+
+@lru_cache(maxsize=256)
+def regular_expression(pattern: str) -> re.Pattern[str]:
+    """Return the compiled pattern; raise `re.error` if it is not a regular expression."""
+    return re.compile(pattern)
+
+
+def _match(pattern: str, text: str) -> bool:
+    try:
+        return regular_expression(pattern).fullmatch(text) is not None
+    except (re.error, RecursionError, OverflowError) as e:
+        raise Undefined(f"{pattern[:40]!r} is not a regular expression: {e}") from None
+
+
+# -- look-up ----------------------------------------------------------------------------------------------------------
+
+
+def _conversion(name: str) -> Callable[..., Value]:
+    return {
+        "to_number": _to_integer("number"),
+        "to_unsigned": _to_integer("unsigned"),
+        "to_float": _to_float,
+        "to_string": _to_string,
+    }[name]
+
+
+_SYMBOL: dict[str, Callable[..., Value]] = {
+    "cat": operator.add,
+    "ord": _ordinal,
+    "strlen": len,
+    "substr": _substring,
+}
+_INTEGERS = {type: _integer_operations(type) for type in ("number", "unsigned")}
+
+
+@lru_cache(maxsize=None)
+def functor(name: str, arity: int, type: str) -> Functor:
+    """Return the functor of that name whose `T` (or, where it has none, whose first argument) is `type`."""
+    if name == "range":
+        return Functor(name, type, _range, generates=True)  # type: ignore[arg-type]
+    if type == "term":
+        return Functor(name, type, terms.FUNCTORS[f"{name}/{arity}"])
+    if name in ("min", "max"):
+        return Functor(name, type, min if name == "min" else max)
+    if name.startswith("to_"):
+        return Functor(name, type, _conversion(name))
+    if name in _SYMBOL:
+        return Functor(name, type, _SYMBOL[name])
+    operations = _FLOAT if type == "float" else _INTEGERS[type]
+    spelled = ("minus" if arity == 2 else "negate") if name == "-" else name
+    return Functor(name, type, operations[spelled])
+
+
+_COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {
+    "=": lambda a, b: a == b or a is b,  # the one NaN of `language.values` equals itself
+    "!=": lambda a, b: a != b and a is not b,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "match": _match,  # type: ignore[dict-item]
+    "!match": lambda a, b: not _match(a, b),  # type: ignore[arg-type]
+    "contains": lambda a, b: a in b,  # type: ignore[operator]
+    "!contains": lambda a, b: a not in b,  # type: ignore[operator]
+}
+
+
+def constraint(name: str, type: str) -> Callable[[Value, Value], bool]:
+    """Return the test of that name on values of that type."""
+    return terms.CONSTRAINTS[name] if type == "term" else _COMPARISONS[name]

@@ -1,0 +1,228 @@
+"""Types of columns, variables and expressions, by declaration or by use.
+
+Each of them is a *slot* with the primitive types it may still have. Using one value in two places makes their slots
+one; a slot with no type left is a clash, told with both places. A number literal may be any numeric type, and is a
+`number` where nothing says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from upheld.errors import nearest, quote
+from upheld.language.ast import Atom, Call, Clause, Constant, Negation, Term, Test, Variable
+from upheld.language.functors import ALL, CONSTRAINTS, NUMERIC, SIGNATURES, Signature
+from upheld.language.passes.disjunction import literals
+from upheld.language.passes.draft import Draft
+from upheld.language.typetable import TypeTable
+from upheld.source import Span
+
+_LITERALS = {
+    "number": NUMERIC,
+    "unsigned": frozenset({"unsigned"}),
+    "float": frozenset({"float"}),
+    "symbol": frozenset({"symbol"}),
+    "term": frozenset({"term"}),
+}
+
+#: The number under which all facts stand; those of rules count from zero.
+FACTS = -1
+
+
+class Slot:
+    """A place for a type. `allowed` is what it may still be, `reason` and `span` what last narrowed it."""
+
+    __slots__ = ("allowed", "parent", "reason", "span")
+
+    def __init__(self, allowed: frozenset[str] = ALL, reason: str = "", span: Span | None = None):
+        self.allowed, self.reason, self.span = allowed, reason, span
+        self.parent: Slot | None = None
+
+    def root(self) -> Slot:
+        slot = self
+        while slot.parent is not None:
+            if slot.parent.parent is not None:
+                slot.parent = slot.parent.parent  # halves the path for the next walk
+            slot = slot.parent
+        return slot
+
+    def type(self) -> str:
+        """Return the type the slot has in the end."""
+        allowed = self.root().allowed
+        if len(allowed) == 1:
+            return next(iter(allowed))
+        return "number" if allowed <= NUMERIC else "symbol"
+
+
+class Inference:
+    """The types of a program whose clauses have been brought to flat form."""
+
+    def __init__(self, draft: Draft):
+        self.draft = draft
+        self.table = TypeTable(draft.program.types, draft)
+        self.columns: dict[str, tuple[Slot, ...]] = {}
+        self.declared: dict[str, tuple[str, ...]] = {}
+        self._variables: dict[tuple[int, str], Slot] = {}
+        # By clause and object: alternatives of one disjunction share objects, but not the types of their variables.
+        self._uses: dict[tuple[int, int], Slot] = {}
+        self._declare()
+        for fact in draft.facts:
+            self._fact(fact.heads[0])
+        for number, clause in enumerate(draft.rules):
+            self._clause(number, clause)
+
+    # -- what the core is made from ------------------------------------------------------------------------------------
+
+    def column_types(self, predicate: str) -> tuple[str, ...]:
+        return tuple(slot.type() for slot in self.columns[predicate])
+
+    def operand_type(self, number: int, operation: Call | Test) -> str:
+        """Return the type that an operation of a clause works on: that of `T`, or of its first argument."""
+        return self._uses[number, id(operation)].type()
+
+    # -- slots ---------------------------------------------------------------------------------------------------------
+
+    def _declare(self) -> None:
+        for declaration in self.draft.program.declarations:
+            slots = []
+            for attribute in declaration.attributes:
+                primitive = self.table.known(attribute.type, attribute.span, self.draft)
+                allowed = frozenset({primitive}) if primitive else ALL
+                slots.append(Slot(allowed, f"declared {attribute.type} here", attribute.span))
+            self.columns.setdefault(declaration.name, tuple(slots))
+            self.declared.setdefault(declaration.name, tuple(a.type for a in declaration.attributes))
+        everything_is = frozenset({"term"}) if self.draft.program.dialect == "dlog" else ALL - {"term"}
+        for name, arity in self.draft.arities.items():
+            if name in self.columns:
+                continue
+            known = self.draft.known_types.get(name)
+            if known is not None and len(known) == arity and self.draft.program.dialect != "dlog":
+                self.columns[name] = tuple(Slot(frozenset({t}), f"{t} in the facts given") for t in known)
+            else:
+                self.columns[name] = tuple(Slot(everything_is) for _ in range(arity))
+
+    def _fact(self, atom: Atom) -> None:
+        for term, column in zip(atom.terms, self.columns[atom.predicate], strict=True):
+            if isinstance(term, Constant):  # most terms by far: no slot of their own
+                self._narrow(column, _LITERALS[term.type], f"{_kind(term)} here", term.span)
+            else:
+                self._join(self._slot(FACTS, term), column, term.span)
+
+    def _clause(self, number: int, clause: Clause) -> None:
+        self._atom(number, clause.heads[0])
+        for literal in literals(clause):
+            match literal:
+                case Atom():
+                    self._atom(number, literal)
+                case Negation(formula=Atom() as atom):
+                    self._atom(number, atom)
+                case Test(operator=operator, terms=terms):
+                    self._uses[number, id(literal)] = self._apply(number, CONSTRAINTS[operator], terms)
+
+    def _atom(self, number: int, atom: Atom) -> None:
+        for term, column in zip(atom.terms, self.columns[atom.predicate], strict=True):
+            self._join(self._slot(number, term), column, term.span)
+
+    def _slot(self, number: int, term: Term) -> Slot:
+        match term:
+            case Variable(name=name):
+                return self._variables.setdefault((number, name), Slot())
+            case Constant():
+                return Slot(_LITERALS[term.type], f"{_kind(term)} here", term.span)
+            case Call():
+                return self._call(number, term)
+        raise AssertionError("a wildcard where a value is needed")
+
+    def _call(self, number: int, call: Call) -> Slot:
+        signatures = SIGNATURES.get(call.functor)
+        if signatures is None:
+            self.draft.problem(
+                "unknown-functor",
+                f"unknown functor {quote(call.functor)}",
+                call.span,
+                hint=nearest(call.functor, SIGNATURES) or "the reference lists every functor",
+            )
+            return Slot()
+        fitting = [s for s in signatures if len(s.arguments) == len(call.arguments)]
+        if not fitting and signatures[0].folds and len(call.arguments) > 2:
+            fitting = [Signature(("T",) * len(call.arguments), "T", signatures[0].ranges_over)]
+        if not fitting:
+            takes = " or ".join(sorted({str(len(s.arguments)) for s in signatures}))
+            self.draft.problem(
+                "wrong-argument-count",
+                f"functor {quote(call.functor)} takes {takes} arguments, not {len(call.arguments)}",
+                call.span,
+            )
+            return Slot()
+        # Signatures of one length differ in being for RDF terms or for plain values, which the dialect decides.
+        is_term = self.draft.program.dialect == "dlog"
+        signature = next((s for s in fitting if ("term" in s.arguments) == is_term), fitting[0])
+        first = self._apply(number, signature, call.arguments)
+        self._uses[number, id(call)] = first
+        if signature.result == "T":
+            return first
+        return Slot(frozenset({signature.result}), f"a result of {call.functor} here", call.span)
+
+    def _apply(self, number: int, signature: Signature, terms: Sequence[Term]) -> Slot:
+        """Fit terms to the arguments of a signature; return the slot of `T`, or of the first argument."""
+        shared = Slot(signature.ranges_over)
+        slots = []
+        for argument, term in zip(signature.arguments, terms, strict=True):
+            slot = self._slot(number, term)
+            if argument == "T":
+                self._join(slot, shared, term.span)
+            else:
+                self._narrow(slot, frozenset({argument}), f"must be {argument} here", term.span)
+            slots.append(slot)
+        return shared if "T" in signature.arguments else slots[0]
+
+    def _narrow(self, slot: Slot, allowed: frozenset[str], reason: str, span: Span | None) -> None:
+        root = slot.root()
+        both = root.allowed & allowed
+        if not both:
+            self._clash(root, allowed, reason, span)
+        elif both != root.allowed:
+            root.allowed, root.reason, root.span = both, reason, span
+
+    def _join(self, one: Slot, other: Slot, span: Span | None) -> None:
+        a, b = one.root(), other.root()
+        if a is b:
+            return
+        both = a.allowed & b.allowed
+        if not both:
+            self._clash(b, a.allowed, a.reason, a.span or span, at=span)
+            return
+        keep, drop = (a, b) if len(a.allowed) <= len(b.allowed) and a.span else (b, a)
+        if keep.allowed != both:
+            keep.reason, keep.span = drop.reason, drop.span
+        keep.allowed = both
+        drop.parent = keep
+
+    def _clash(
+        self, slot: Slot, allowed: frozenset[str], reason: str, span: Span | None, at: Span | None = None
+    ) -> None:
+        one, other = _spell(allowed), _spell(slot.allowed)
+        related = []
+        if at is not None and span is not None and span is not at:
+            related.append((f"{one}: {reason}", span))
+        if slot.span:
+            related.append((f"{other}: {slot.reason}", slot.span))
+        elif slot.reason:
+            other = slot.reason
+        self.draft.problem(
+            "type-clash",
+            f"{one} where {other} is needed",
+            at or span,
+            related=tuple(related),
+            note="a variable or column has one type everywhere",
+        )
+
+
+def _kind(term: Constant) -> str:
+    return "a string" if term.type == "symbol" else f"a {term.type}"
+
+
+def _spell(types: frozenset[str]) -> str:
+    if types >= ALL - {"term"}:
+        return "any type"
+    return "number" if types == NUMERIC else " or ".join(sorted(types))

@@ -1,0 +1,344 @@
+"""Stratification over atoms that share an instance (paper 1, section 3).
+
+Atoms of one predicate may lie in different strata as long as no fact is an instance of both: with a single predicate
+for RDF triples, anything coarser would refuse good programs. Stratum 1 of the granular stratification is what no rule
+derives; every other stratum is one strongly connected component of the rules. The coarsest stratification has a new
+stratum only where negation asks for one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from upheld.errors import Problem, ProgramError, quote
+from upheld.language.ast import Constant, Value
+from upheld.language.core import Atom, Core, Fact, Rule
+from upheld.language.corewriter import atom_text
+from upheld.source import Span
+
+#: What instances an atom has: per position a constant's value, or the number of its variable.
+Pattern = tuple[str, tuple[tuple[str, Value | int], ...]]
+
+
+F = TypeVar("F", covariant=True)
+
+
+class Stratified(Protocol[F]):
+    """A set of facts, of whatever kind, that can tell which of them belong to a stratum."""
+
+    def in_stratum(self, stratum: Stratum) -> F: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """The rules of a stratum. `recursive` ones have a positive body atom in the stratum itself."""
+
+    index: int
+    recursive: tuple[Rule, ...]
+    nonrecursive: tuple[Rule, ...]
+    stratification: Stratification = field(repr=False)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return self.nonrecursive + self.recursive
+
+    def out(self, facts: Stratified[F]) -> F:
+        """Return those of the facts that belong to this stratum (Out of the paper)."""
+        return facts.in_stratum(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Stratification:
+    """The strata of a program, lowest first; `stratum_of` places facts, `level` places atoms."""
+
+    strata: list[Stratum]
+    _levels: dict[Pattern, int]
+    _by_predicate: dict[str, list[tuple[Pattern, int]]]
+
+    def __iter__(self) -> Iterator[Stratum]:
+        return iter(self.strata)
+
+    def __len__(self) -> int:
+        return len(self.strata)
+
+    def level(self, atom: Atom) -> int:
+        """Return the stratum of an atom of the program."""
+        return self._levels[pattern_of(atom)]
+
+    def stratum_of(self, fact: Fact) -> int:
+        """Return the stratum of a fact: that of the atoms it is an instance of, or the first."""
+        predicate, values = fact
+        for pattern, level in self._by_predicate.get(predicate, ()):
+            if _is_instance(values, pattern):
+                return level
+        return 1
+
+    def sole_stratum(self, predicate: str) -> int | None:
+        """Return the one stratum of all facts of a predicate, or None if it has several."""
+        patterns = self._by_predicate.get(predicate, [])
+        levels = {level for _, level in patterns}
+        whole = any(_is_unconstrained(pattern) for pattern, _ in patterns)
+        if not whole:
+            levels.add(1)
+        return levels.pop() if len(levels) == 1 else None
+
+    def patterns(self, predicate: str) -> list[tuple[Pattern, int]]:
+        """Return the patterns of a predicate with their strata; no fact matches two of different strata."""
+        return self._by_predicate.get(predicate, [])
+
+
+def pattern_of(atom: Atom) -> Pattern:
+    numbers: dict[str, int] = {}
+    terms: list[tuple[str, Value | int]] = []
+    for term in atom.terms:
+        if isinstance(term, Constant):
+            terms.append(("=", term.value))
+        else:
+            terms.append(("?", numbers.setdefault(term.name, len(numbers))))
+    return atom.predicate, tuple(terms)
+
+
+def stratify(core: Core, *, granular: bool = True) -> Stratification:
+    """Return the most granular stratification, or the coarsest; raise `ProgramError` with the cycle if there is none."""
+    atoms: dict[Pattern, Atom] = {}
+    for rule in core.rules:
+        for atom in (rule.head, *rule.atoms):
+            atoms.setdefault(pattern_of(atom), atom)
+    classes = _share_instances(list(atoms))
+    depends: dict[int, dict[int, tuple[bool, Rule, Atom]]] = defaultdict(dict)
+    derived: set[int] = set()
+    for rule in core.rules:
+        head = classes[pattern_of(rule.head)]
+        derived.add(head)
+        for negated, body in ((False, rule.positive), (True, rule.negative)):
+            for atom in body:
+                target = classes[pattern_of(atom)]
+                if negated or target not in depends[head]:
+                    depends[head][target] = (negated, rule, atom)
+    nodes = sorted(set(classes.values()))
+    components = _components(nodes, depends)
+    _refuse_negation_in_cycle(components, depends)
+    level = (_granular if granular else _coarsest)(components, depends, derived)
+    levels = {pattern: level[c] for pattern, c in classes.items()}
+    by_predicate: dict[str, list[tuple[Pattern, int]]] = defaultdict(list)
+    for pattern, index in levels.items():
+        by_predicate[pattern[0]].append((pattern, index))
+    result = Stratification([], levels, dict(by_predicate))
+    rules_of: dict[int, list[Rule]] = defaultdict(list)
+    for rule in core.rules:
+        rules_of[result.level(rule.head)].append(rule)
+    for index in range(1, max(level.values(), default=1) + 1):
+        mine = rules_of[index]
+        recursive = tuple(r for r in mine if any(result.level(a) == index for a in r.positive))
+        chosen = set(recursive)
+        result.strata.append(Stratum(index, recursive, tuple(r for r in mine if r not in chosen), result))
+    return result
+
+
+# -- atoms that share an instance -------------------------------------------------------------------------------------
+
+
+def _share_instances(patterns: list[Pattern]) -> dict[Pattern, int]:
+    """Return a number for each pattern such that patterns with a common instance have the same one.
+
+    Patterns are compared shape against shape: two without repeated variables have a common instance if their
+    constants agree where both have one, so one look into a hash table finds all partners of a pattern.
+    """
+    parent = list(range(len(patterns)))
+
+    def find(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    simple = [_has_distinct_variables(p) for p in patterns]
+    shapes: dict[tuple[str, frozenset[int]], list[int]] = defaultdict(list)
+    for i, (predicate, terms) in enumerate(patterns):
+        shapes[predicate, frozenset(p for p, (kind, _) in enumerate(terms) if kind == "=")].append(i)
+    by_predicate: dict[str, list[tuple[frozenset[int], list[int]]]] = defaultdict(list)
+    for (predicate, constants), members in shapes.items():
+        by_predicate[predicate].append((constants, members))
+    for groups in by_predicate.values():
+        for a, (constants_a, members_a) in enumerate(groups):
+            for constants_b, members_b in groups[a:]:
+                common = sorted(constants_a & constants_b)
+                buckets: dict[tuple[object, ...], list[int]] = defaultdict(list)
+                for i in members_a:
+                    buckets[tuple(patterns[i][1][p] for p in common)].append(i)
+                for j in members_b:
+                    bucket = buckets.get(tuple(patterns[j][1][p] for p in common), [])
+                    for i in bucket:
+                        if find(i) != find(j) and _unify(patterns[i], patterns[j]):
+                            parent[find(i)] = find(j)
+                    if simple[j]:  # it met every simple one in the bucket: one of them now stands for all
+                        met = [i for i in bucket if simple[i]]
+                        bucket[:] = met[:1] + [i for i in bucket if not simple[i]]
+    return {pattern: find(i) for i, pattern in enumerate(patterns)}
+
+
+def _unify(one: Pattern, other: Pattern) -> bool:
+    """Return whether some fact is an instance of both patterns, their variables taken apart."""
+    value: dict[tuple[int, Value | int], tuple[int, Value | int]] = {}
+
+    def resolve(side: int, term: tuple[str, Value | int]) -> tuple[int, Value | int]:
+        key = (-1, term[1]) if term[0] == "=" else (side, term[1])
+        while key in value:
+            key = value[key]
+        return key
+
+    for a, b in zip(one[1], other[1], strict=True):
+        left, right = resolve(0, a), resolve(1, b)
+        if left == right:
+            continue
+        if left[0] == -1 and right[0] == -1:
+            return False
+        if left[0] == -1:
+            left, right = right, left
+        value[left] = right
+    return True
+
+
+def _is_instance(values: tuple[Value, ...], pattern: Pattern) -> bool:
+    binding: dict[Value | int, Value] = {}
+    for value, (kind, term) in zip(values, pattern[1], strict=True):
+        if (value != term) if kind == "=" else (binding.setdefault(term, value) != value):
+            return False
+    return True
+
+
+def _has_distinct_variables(pattern: Pattern) -> bool:
+    names = [number for kind, number in pattern[1] if kind == "?"]
+    return len(set(names)) == len(names)
+
+
+def _is_unconstrained(pattern: Pattern) -> bool:
+    return all(kind == "?" for kind, _ in pattern[1]) and _has_distinct_variables(pattern)
+
+
+# -- components and levels --------------------------------------------------------------------------------------------
+
+Dependencies = dict[int, dict[int, tuple[bool, Rule, Atom]]]
+
+
+def _components(nodes: list[int], depends: Dependencies) -> list[list[int]]:
+    """Return the strongly connected components, each after those it depends on (Tarjan's algorithm, iterative)."""
+    number: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    components: list[list[int]] = []
+    for start in nodes:
+        if start in number:
+            continue
+        number[start] = low[start] = len(number)
+        stack.append(start)
+        on_stack.add(start)
+        work = [(start, iter(sorted(depends.get(start, ()))))]
+        while work:
+            node, targets = work[-1]
+            for target in targets:
+                if target not in number:
+                    number[target] = low[target] = len(number)
+                    stack.append(target)
+                    on_stack.add(target)
+                    work.append((target, iter(sorted(depends.get(target, ())))))
+                    break
+                if target in on_stack:
+                    low[node] = min(low[node], number[target])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == number[node]:
+                    component = []
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        component.append(member)
+                        if member == node:
+                            break
+                    components.append(component)
+    return components
+
+
+def _granular(components: list[list[int]], depends: Dependencies, derived: set[int]) -> dict[int, int]:
+    level: dict[int, int] = {}
+    top = 1
+    for component in components:
+        if any(c in derived for c in component):
+            top += 1
+            level.update(dict.fromkeys(component, top))
+        else:
+            level.update(dict.fromkeys(component, 1))
+    return level
+
+
+def _coarsest(components: list[list[int]], depends: Dependencies, derived: set[int]) -> dict[int, int]:
+    level: dict[int, int] = {}
+    for component in components:
+        members = set(component)
+        below = [
+            level[target] + negated
+            for c in component
+            for target, (negated, _, _) in depends.get(c, {}).items()
+            if target not in members
+        ]
+        level.update(dict.fromkeys(component, max(below, default=1)))
+    return level
+
+
+def _refuse_negation_in_cycle(components: list[list[int]], depends: Dependencies) -> None:
+    problems = []
+    for component in components:
+        members = set(component)
+        for head in sorted(component):
+            for target, (negated, rule, atom) in sorted(depends.get(head, {}).items()):
+                if negated and target in members:
+                    cycle = _path(target, head, members, depends)
+                    problems.append(_cycle_problem(rule, atom, cycle))
+                    break
+            else:
+                continue
+            break
+    if problems:
+        raise ProgramError(problems)
+
+
+def _path(start: int, end: int, members: set[int], depends: Dependencies) -> list[tuple[Rule, Atom]]:
+    """Return the shortest chain of rules by which `start` depends on `end`."""
+    came: dict[int, tuple[int, Rule, Atom] | None] = {start: None}
+    frontier = [start]
+    while frontier and end not in came:
+        reached = []
+        for node in frontier:
+            for target, (_, rule, atom) in sorted(depends.get(node, {}).items()):
+                if target in members and target not in came:
+                    came[target] = (node, rule, atom)
+                    reached.append(target)
+        frontier = reached
+    steps: list[tuple[Rule, Atom]] = []
+    step = came[end]
+    while step is not None:
+        steps.append((step[1], step[2]))
+        step = came[step[0]]
+    return steps[::-1]
+
+
+def _cycle_problem(rule: Rule, atom: Atom, path: list[tuple[Rule, Atom]]) -> Problem:
+    names = [atom_text(rule.head), f"!{atom_text(atom)}", *(atom_text(a) for _, a in path)]
+    related: list[tuple[str, Span]] = []
+    for step, body_atom in path:
+        if step.span:
+            related.append((f"{quote(atom_text(step.head))} depends on {quote(atom_text(body_atom))}", step.span))
+    return Problem(
+        "negation-in-recursion",
+        f"negation through recursion: {' <- '.join(names)}",
+        rule.span,
+        related=tuple(related),
+        note="what is negated must be complete before the rule is applied, so it may not depend on its head",
+        hint="break the cycle, or negate a relation of a lower stratum",
+    )

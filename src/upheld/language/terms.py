@@ -1,0 +1,184 @@
+"""RDF terms as values: their N-Triples text, and what functors and comparisons mean on them.
+
+Comparison and arithmetic follow SPARQL: numeric literals by value, strings by text, and an expression over terms that
+have no such value has no value itself, so that the rule it stands in does not match.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+
+from upheld.language.ast import Value
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
+_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+_INTEGERS = frozenset(
+    XSD + name
+    for name in (
+        "integer nonPositiveInteger negativeInteger long int short byte nonNegativeInteger unsignedLong unsignedInt "
+        "unsignedShort unsignedByte positiveInteger"
+    ).split()
+)
+
+Number = int | Decimal | float
+
+
+class NoValue(Exception):
+    """The expression has no value for these terms: as in SPARQL, the rule it stands in does not match."""
+
+
+def unescape(text: str) -> str:
+    """Return the characters that the inside of a literal stands for."""
+
+    def one(found: re.Match[str]) -> str:
+        code = found.group(1)
+        return chr(int(code[1:], 16)) if code[0] in "uU" else _ESCAPES.get(code, code)
+
+    return re.sub(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", one, text, flags=re.DOTALL)
+
+
+def escape(text: str) -> str:
+    """Return `text` as it stands inside a literal in N-Triples."""
+    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(plain, escaped)
+    return text
+
+
+@lru_cache(maxsize=65536)
+def number_of(term: str) -> Number | None:
+    """Return the value of a numeric literal, and None for every other term."""
+    found = _LITERAL.fullmatch(term)
+    if not found or not (datatype := found.group(3)):
+        return None
+    text = found.group(1).strip()
+    try:
+        if datatype in _INTEGERS:
+            return int(text) if len(text) < 4000 else None
+        if datatype == XSD + "decimal":
+            return Decimal(text)
+        if datatype in (XSD + "double", XSD + "float"):
+            return float(text.replace("INF", "inf"))
+    except (ValueError, InvalidOperation):
+        return None
+    return None
+
+
+def string_of(term: str) -> str | None:
+    """Return the characters of a plain or language-tagged string, and None for every other term."""
+    found = _LITERAL.fullmatch(term)
+    return unescape(found.group(1)) if found and (found.group(3) in (None, XSD + "string")) else None
+
+
+def literal(value: Number | str) -> str:
+    """Return the literal of a value."""
+    if isinstance(value, str):
+        return f'"{escape(value)}"'
+    if isinstance(value, float):
+        text = "NaN" if math.isnan(value) else str(value).replace("inf", "INF")
+        return f'"{text}"^^<{XSD}double>'
+    if isinstance(value, Decimal):
+        text = format(value, "f")
+        return f'"{text if "." in text else text + ".0"}"^^<{XSD}decimal>'
+    return f'"{value}"^^<{XSD}integer>'
+
+
+def _operands(*terms: str) -> list[Number]:
+    numbers = [number_of(t) for t in terms]
+    if any(n is None for n in numbers):
+        raise NoValue
+    found = [n for n in numbers if n is not None]
+    if any(isinstance(n, float) for n in found):
+        return [float(n) for n in found]
+    return [Decimal(n) for n in found] if any(isinstance(n, Decimal) for n in found) else found
+
+
+def _arithmetic(f: Callable[..., Number]) -> Callable[..., Value]:
+    def evaluate(*terms: str) -> str:
+        try:
+            return literal(f(*_operands(*terms)))
+        except (ArithmeticError, ValueError):
+            raise NoValue from None
+
+    return evaluate
+
+
+def _quotient(a: Number, b: Number) -> Number:
+    if isinstance(a, float) or isinstance(b, float):
+        return float(a) / float(b)
+    return Decimal(a) / Decimal(b)  # integers divide to a decimal in SPARQL
+
+
+def _text(term: str) -> str:
+    if (text := string_of(term)) is None:
+        raise NoValue
+    return text
+
+
+def _characters(term: str) -> str:
+    """Return what SPARQL's STR gives: the IRI without brackets, or the text of any literal."""
+    if term.startswith("<"):
+        return term[1:-1]
+    found = _LITERAL.fullmatch(term)
+    if not found:
+        raise NoValue
+    return unescape(found.group(1))
+
+
+FUNCTORS: dict[str, Callable[..., Value]] = {
+    "+/2": _arithmetic(lambda a, b: a + b),
+    "-/2": _arithmetic(lambda a, b: a - b),
+    "-/1": _arithmetic(lambda a: -a),
+    "*/2": _arithmetic(lambda a, b: a * b),
+    "//2": _arithmetic(_quotient),
+    "cat/2": lambda a, b: literal(_text(a) + _text(b)),
+    "strlen/1": lambda a: literal(len(_text(a))),
+    "to_string/1": lambda a: literal(_characters(a)),
+}
+
+
+def _same(a: Value, b: Value) -> bool:
+    assert isinstance(a, str) and isinstance(b, str)
+    if a == b:
+        return True
+    x, y = number_of(a), number_of(b)
+    return x is not None and y is not None and x == y
+
+
+def _ordered(f: Callable[[int], bool]) -> Callable[[Value, Value], bool]:
+    def holds(a: Value, b: Value) -> bool:
+        assert isinstance(a, str) and isinstance(b, str)
+        if number_of(a) is not None and number_of(b) is not None:
+            x, y = _operands(a, b)
+            return f((x > y) - (x < y)) if x == x and y == y else False
+        s, t = _text(a), _text(b)
+        return f((s > t) - (s < t))
+
+    return holds
+
+
+def _search(pattern: Value, text: Value) -> bool:
+    try:
+        return re.search(_text(str(pattern)), _text(str(text))) is not None
+    except (re.error, RecursionError, OverflowError):
+        raise NoValue from None
+
+
+CONSTRAINTS: dict[str, Callable[[Value, Value], bool]] = {
+    "=": _same,
+    "!=": lambda a, b: not _same(a, b),
+    "<": _ordered(lambda sign: sign < 0),
+    "<=": _ordered(lambda sign: sign <= 0),
+    ">": _ordered(lambda sign: sign > 0),
+    ">=": _ordered(lambda sign: sign >= 0),
+    "match": lambda pattern, text: _search(pattern, text),
+    "!match": lambda pattern, text: not _search(pattern, text),
+    "contains": lambda part, whole: _text(str(part)) in _text(str(whole)),
+    "!contains": lambda part, whole: _text(str(part)) not in _text(str(whole)),
+}

@@ -1,0 +1,113 @@
+"""The types that a program declares: subtypes and unions of the primitive ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from upheld.errors import nearest, quote
+from upheld.language.ast import TypeDeclaration
+from upheld.language.passes.draft import Draft
+from upheld.language.values import PRIMITIVE_TYPES
+from upheld.source import Span
+
+
+class TypeTable:
+    """Declared types. Each stands on one primitive type; `below` are the types whose values all belong to it."""
+
+    def __init__(self, declarations: Sequence[TypeDeclaration], draft: Draft):
+        self._primitive: dict[str, str] = {name: name for name in PRIMITIVE_TYPES}
+        self._below: dict[str, frozenset[str]] = {}
+        self._declared: dict[str, TypeDeclaration] = {}
+        for declaration in declarations:
+            if declaration.name in self._declared or declaration.name in PRIMITIVE_TYPES:
+                draft.problem(
+                    "duplicate-type",
+                    f"type {quote(declaration.name)} is declared twice",
+                    declaration.span,
+                    related=_declared_at(self._declared.get(declaration.name)),
+                )
+                continue
+            self._declared[declaration.name] = declaration
+        for name, declaration in self._declared.items():
+            self._resolve(name, declaration, draft)
+        self._fill_below()
+
+    def primitive(self, name: str) -> str | None:
+        """Return the primitive type that a type stands on, or None for an unknown or faulty one."""
+        return self._primitive.get(name)
+
+    def below(self, name: str) -> frozenset[str]:
+        """Return the types whose values all belong to this one, itself included."""
+        return self._below.get(name, frozenset({name}))
+
+    def known(self, name: str, span: Span | None, draft: Draft) -> str | None:
+        """Return the primitive type of `name`; report it if there is no such type."""
+        if name not in self._primitive and name not in self._declared:
+            draft.problem(
+                "unknown-type",
+                f"unknown type {quote(name)}",
+                span,
+                hint=nearest(name, [*PRIMITIVE_TYPES, *self._declared]) or f"declare it: `.type {name[:60]} <: symbol`",
+            )
+        return self._primitive.get(name)
+
+    def _resolve(self, name: str, declaration: TypeDeclaration, draft: Draft) -> None:
+        """Find the primitive types that a declared type rests on; there must be exactly one."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        pending = list(declaration.parents)
+        while pending:
+            parent = pending.pop()
+            if parent == name:
+                draft.problem(
+                    "cyclic-type",
+                    f"type {quote(name)} is defined by itself",
+                    declaration.span,
+                    note="a type rests on a primitive type: number, unsigned, float or symbol",
+                )
+                return
+            if parent in PRIMITIVE_TYPES:
+                found.add(parent)
+            elif parent in self._declared:
+                if parent not in seen:
+                    seen.add(parent)
+                    pending.extend(self._declared[parent].parents)
+            else:
+                self.known(parent, declaration.span, draft)
+                return
+        if len(found) == 1:
+            self._primitive[name] = found.pop()
+        elif found:
+            draft.problem(
+                "mixed-union",
+                f"type {quote(name)} joins {' and '.join(sorted(found))}",
+                declaration.span,
+                note="all members of a union rest on the same primitive type",
+            )
+
+    def _fill_below(self) -> None:
+        """A subtype is below its parent; the members of a union are below the union."""
+        lower: dict[str, set[str]] = {name: set() for name in self._primitive}
+        for name, declaration in self._declared.items():
+            if name not in self._primitive:
+                continue
+            for parent in declaration.parents:
+                if declaration.kind == "subtype":
+                    lower[parent].add(name)
+                else:
+                    lower[name].add(parent)
+                    if len(declaration.parents) == 1:  # an alias
+                        lower[parent].add(name)
+            # Whatever its declaration, a type is part of its primitive type.
+            lower[self._primitive[name]].add(name)
+        for name in lower:
+            seen, pending = {name}, [name]
+            while pending:
+                for other in lower[pending.pop()] - seen:
+                    seen.add(other)
+                    pending.append(other)
+            self._below[name] = frozenset(seen)
+
+
+def _declared_at(declaration: TypeDeclaration | None) -> tuple[tuple[str, Span], ...]:
+    return (("declared here first", declaration.span),) if declaration and declaration.span else ()

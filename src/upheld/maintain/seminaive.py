@@ -1,0 +1,41 @@
+"""Seminaive materialisation: Motik et al. 2019, algorithms 1 and 2.
+
+E, I      explicit facts; the materialisation, as far as it has come
+N, delta  facts derived in a round; those of them not seen before
+trace     for each stratum, the multisets N of its rounds (algorithm 2)
+
+Departures from the paper: none.
+"""
+
+from __future__ import annotations
+
+from upheld.algebra.words import Bag, FactSet, bag, derive, derive_bag, settle
+from upheld.language.stratification import Stratification
+
+Trace = list[list[Bag]]
+
+
+def seminaive(E: FactSet, strata: Stratification) -> FactSet:
+    """Return the materialisation of the strata with respect to E (algorithm 1)."""
+    I = E.engine.named("I")  # 1
+    for s in strata:  # 2
+        N = s.out(E) | derive(s.nonrecursive, I, I)  # 3
+        while delta := settle(N - I):  # 5, 6
+            I |= delta  # 7
+            N = derive(s.recursive, I, I, via=delta)  # 8
+    return I
+
+
+def seminaive_counting(E: FactSet, strata: Stratification) -> tuple[FactSet, Trace]:
+    """Return the materialisation and its trace (algorithm 2)."""
+    I = E.engine.named("I")  # 9
+    trace: Trace = []
+    for s in strata:  # 10
+        N = bag(s.out(E))  # 12
+        N += derive_bag(s.nonrecursive, I, I)
+        rounds = [N]
+        while delta := settle(rounds[-1].facts() - I):  # 14, 15
+            I |= delta  # 16
+            rounds.append(derive_bag(s.recursive, I, I, via=delta))  # 18
+        trace.append(rounds)
+    return I, trace

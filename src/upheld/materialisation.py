@@ -1,0 +1,213 @@
+"""What users hold: a program, its facts, and all that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from upheld.algebra.meter import Limits, Statistics
+from upheld.algebra.words import FactSet
+from upheld.engines import open_engine
+from upheld.errors import FactsError, Problem, UsageError, nearest, quote
+from upheld.ingest import rows_of
+from upheld.language.ast import Program
+from upheld.language.compiling import compile_program
+from upheld.language.core import Core, Fact, Predicate
+from upheld.language.queries import compile_query
+from upheld.language.reading import read_file, read_text
+from upheld.language.stratification import Stratification, stratify
+from upheld.maintain.rematerialise import rematerialise
+from upheld.maintain.seminaive import seminaive
+from upheld.relation import Relation, Row
+
+#: Facts as callers give them: for each relation rows, a data frame, an Arrow table, or the path of a file.
+FactsGiven = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an update did to each relation: the facts, explicit or derived, that appeared and that disappeared."""
+
+    inserted: dict[str, Relation]
+    deleted: dict[str, Relation]
+    #: Facts that were to be deleted but are not explicit, or to be inserted but are.
+    ignored: dict[str, Relation]
+    statistics: Statistics
+
+    def __repr__(self) -> str:
+        sizes = ((sign, r) for sign, rs in (("+", self.inserted), ("-", self.deleted)) for r in rs.values() if len(r))
+        return f"<Change {', '.join(f'{sign}{len(r)} {r.name}' for sign, r in sizes) or 'nothing'}>"
+
+
+class Materialisation:
+    """All facts that follow from a program and explicit facts. `update` keeps them so.
+
+    >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2), (2, 3)]})
+    >>> m["path"].to_set() == {(1, 2), (2, 3), (1, 3)}
+    True
+    """
+
+    def __init__(self, core: Core, strata: Stratification, engine: str, limits: Limits | None):
+        self._core, self._strata = core, strata
+        self._engine = open_engine(engine, core, limits)
+        self._explicit: FactSet = self._engine.named("E")
+        self._facts: FactSet = self._engine.named("I")
+        self.statistics = Statistics()
+
+    def _materialise(self, rows: Mapping[str, list[Row]]) -> None:
+        for predicate, given in rows.items():
+            self._explicit |= self._engine.load(predicate, given)
+        with self._engine.meter.run() as self.statistics:
+            self._facts = seminaive(self._explicit, self._strata)
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The names of the relations of the program."""
+        return tuple(p.name for p in self._visible())
+
+    def __getitem__(self, name: str) -> Relation:
+        """Return the facts of a relation, explicit and derived."""
+        return self._relation(self._predicate(name), self._facts)
+
+    def explicit(self, name: str) -> Relation:
+        """Return the explicit facts of a relation."""
+        return self._relation(self._predicate(name), self._explicit)
+
+    def facts(self) -> set[Fact]:
+        """Return all facts of the materialisation, as pairs of relation name and row."""
+        return {(p.name, row) for p in self._visible() for row in self._facts.rows(p.name)}
+
+    def query(self, text: str) -> Relation:
+        """Return the bindings of the variables of a rule body under which it holds.
+
+        >>> m = materialise("p(1). p(2). p(3).")
+        >>> m.query("p(x), x > 1").to_set()
+        {(2,), (3,)}
+        """
+        query = compile_query(text, self._core)
+        answers = self._engine.named("query")
+        for stratum in stratify(query.core):
+            known = self._facts | answers
+            answers |= self._engine.derive(stratum.rules, known, known, None, None, None)
+        return self._relation(query.answer, answers)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{p.name}: {len(list(self._facts.rows(p.name)))}" for p in self._visible())
+        return f"<Materialisation {sizes}>"
+
+    # -- changing ------------------------------------------------------------------------------------------------------
+
+    def update(self, insert: FactsGiven | None = None, delete: FactsGiven | None = None) -> Change:
+        """Delete and insert explicit facts, bring all that follows up to date, and return what changed.
+
+        The new explicit facts are the old ones without those of `delete`, and with those of `insert`. An update that
+        fails leaves everything as it was.
+        """
+        E, I = self._explicit, self._facts
+        minus, plus = self._given(delete or {}), self._given(insert or {})
+        E_minus = (minus & E) - plus
+        E_plus = plus - E
+        with self._engine.meter.run() as statistics:
+            explicit, facts = rematerialise(E, self._strata, E_minus, E_plus)
+        self._explicit, self._facts = explicit, facts
+        return Change(
+            inserted=self._by_relation(facts - I),
+            deleted=self._by_relation(I - facts),
+            ignored=self._by_relation((minus - E) | (plus & E)),
+            statistics=statistics,
+        )
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _visible(self) -> Iterator[Predicate]:
+        return (p for p in self._core.predicates.values() if not p.hidden)
+
+    def _predicate(self, name: str) -> Predicate:
+        found = self._core.predicates.get(name)
+        if found is None or found.hidden:
+            raise UsageError(_unknown_relation(name, self.relations))
+        return found
+
+    def _relation(self, predicate: Predicate, facts: FactSet) -> Relation:
+        rows = facts.rows(predicate.name)
+        return Relation(predicate.name, predicate.columns, predicate.types, frozenset(rows))
+
+    def _by_relation(self, facts: FactSet) -> dict[str, Relation]:
+        return {p.name: self._relation(p, facts) for p in self._visible()}
+
+    def _given(self, facts: FactsGiven) -> FactSet:
+        loaded = self._engine.named("given")
+        for predicate, rows in _fitted(self._core, facts).items():
+            loaded |= self._engine.load(predicate, rows)
+        return loaded
+
+
+def materialise(
+    program: str | Path | Program,
+    facts: FactsGiven | None = None,
+    *,
+    engine: str = "reference",
+    limits: Limits | None = None,
+    granular: bool = True,
+) -> Materialisation:
+    """Derive all that follows from the rules of a program and facts.
+
+    `program` is the path of a `.dl` or `.dlog` file, or the text of a `.dl` program. `facts` gives for each relation
+    rows, a pandas DataFrame, an Arrow table, or the path of a file. A program that declares no relations takes the
+    types of its columns from the facts and from their use. `granular=False` asks for the coarsest stratification.
+
+    >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
+    >>> m["path"].to_set()
+    {('a', 'b')}
+    """
+    parsed = parse(program)
+    given = facts or {}
+    declared = {d.name for d in parsed.declarations}
+    inferred = {name: rows_of(name, data) for name, data in given.items() if name not in declared}
+    core = compile_program(parsed, {name: types for name, (_, types) in inferred.items() if types}).core
+    ready: dict[str, object] = {name: inferred[name][0] if name in inferred else data for name, data in given.items()}
+    rows = _fitted(core, ready)
+    for predicate, row in core.facts:
+        rows.setdefault(predicate, []).append(row)
+    materialisation = Materialisation(core, stratify(core, granular=granular), engine, limits)
+    materialisation._materialise(rows)
+    return materialisation
+
+
+def parse(program: str | Path | Program) -> Program:
+    """Return the program in a file (a path that ends in `.dl` or `.dlog`), or in a text of the `.dl` dialect."""
+    if isinstance(program, Program):
+        return program
+    if isinstance(program, Path) or (program.endswith((".dl", ".dlog")) and "\n" not in program):
+        return read_file(Path(program))
+    return read_text(program)
+
+
+def _fitted(core: Core, facts: FactsGiven) -> dict[str, list[Row]]:
+    """Return the rows given for each relation, checked against its columns."""
+    problems: list[Problem] = []
+    fitted: dict[str, list[Row]] = {}
+    for name, data in facts.items():
+        predicate = core.predicates.get(name)
+        if predicate is None or predicate.hidden:
+            problems.append(_unknown_relation(name, [p.name for p in core.predicates.values() if not p.hidden]))
+            continue
+        try:
+            fitted[name] = rows_of(name, data, predicate.types, predicate.columns)[0]
+        except FactsError as e:
+            problems.extend(e.problems)
+    if problems:
+        raise FactsError(problems)
+    return fitted
+
+
+def _unknown_relation(name: str, known: tuple[str, ...] | list[str]) -> Problem:
+    return Problem(
+        "unknown-relation",
+        f"unknown relation {quote(name)}",
+        note=f"the relations are {', '.join(map(quote, known[:20])) or 'none'}",
+        hint=nearest(name, known),
+    )

@@ -1,0 +1,94 @@
+"""Running a program as its directives say: read its inputs, derive what follows, write its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from upheld.algebra.meter import Limits
+from upheld.errors import Problem, ProgramError, UpheldError
+from upheld.factfiles import Format, Output, read_facts, stdout_text, write_all
+from upheld.language.ast import Directive, Program
+from upheld.language.compiling import compile_program
+from upheld.language.core import Core
+from upheld.materialisation import Materialisation, materialise, parse
+from upheld.relation import Row
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its materialisation, what it prints, and what looks odd about the program."""
+
+    materialisation: Materialisation
+    printed: str
+    warnings: tuple[Problem, ...]
+
+
+def run(
+    program: str | Path | Program,
+    facts: str | Path = ".",
+    output: str | Path = ".",
+    *,
+    engine: str = "reference",
+    limits: Limits | None = None,
+) -> Run:
+    """Do what `souffle -F facts -D output program` does. With an output of `-`, relations are printed.
+
+    Outputs are written only when all has been derived: an error leaves the output folder as it was.
+    """
+    parsed = parse(program)
+    compiled = compile_program(parsed)
+    core = compiled.core
+    formats = _formats(core)
+    given = _read_inputs(core, formats, Path(facts))
+    m = materialise(parsed, given, engine=engine, limits=limits)
+    printed: list[str] = []
+    files: list[Output] = []
+    for directive in core.directives:
+        relation = m[directive.relation]
+        if directive.kind == "printsize":
+            printed.append(f"{directive.relation}\t{len(relation)}\n")
+        elif directive.kind == "output":
+            format = formats[directive]
+            if format.io == "stdout" or str(output) == "-":
+                printed.append(stdout_text(relation, relation.types, format))
+            else:
+                files.append(Output(Path(output) / format.filename, relation, relation.types, format))
+    write_all(files)
+    return Run(m, "".join(printed), compiled.warnings)
+
+
+def _formats(core: Core) -> dict[Directive, Format]:
+    problems: list[Problem] = []
+    formats = {}
+    for directive in core.directives:
+        columns = core.predicates[directive.relation].columns
+        try:
+            formats[directive] = Format.from_options(
+                directive.options, directive.kind, directive.relation, columns, directive.span
+            )
+        except UpheldError as e:
+            problems.extend(e.problems)
+    if problems:
+        raise ProgramError(problems)
+    return formats
+
+
+def _read_inputs(core: Core, formats: Mapping[Directive, Format], folder: Path) -> dict[str, list[Row]]:
+    given: dict[str, list[Row]] = {}
+    problems: list[Problem] = []
+    failed: type[UpheldError] = UpheldError
+    for directive in core.directives:
+        if directive.kind != "input":
+            continue
+        format = formats[directive]
+        try:
+            rows = read_facts(folder / format.filename, core.predicates[directive.relation].types, format)
+            given.setdefault(directive.relation, []).extend(rows)
+        except UpheldError as e:
+            failed = type(e)
+            problems.extend(e.problems)
+    if problems:
+        raise failed(problems)
+    return given
