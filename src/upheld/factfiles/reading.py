@@ -223,7 +223,10 @@ _DECIMAL = re.compile(
 
 
 class _Unfit(Exception):
-    """A text that is no value of the type; the argument is the slug of the problem."""
+    """A text that is no value of the type; `slug` says why."""
+
+    def __init__(self, slug: str) -> None:
+        self.slug = slug
 
 
 def _row(record: list[str], types: Sequence[str]) -> Row | None:
@@ -271,7 +274,7 @@ def _explain(record: list[str], types: Sequence[str], format: Format) -> list[Pr
         try:
             _value(text, type)
         except _Unfit as unfit:
-            problems.append(_wrong_value(str(unfit), text, type, column_name(i, format.columns)))
+            problems.append(_wrong_value(unfit.slug, text, type, column_name(i, format.columns)))
     return problems
 
 

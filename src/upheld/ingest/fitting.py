@@ -14,7 +14,7 @@ from upheld.language.values import INTEGER_RANGES, normalise_float
 
 Row = tuple[Value, ...]
 
-#: The bits of an integer that may become a term. Python itself refuses to print integers of some four times as many.
+#: The bits of an integer that may become a term, or stand in a message; Python prints no integer above 4300 digits.
 LONGEST_TERM = 4096
 
 
@@ -162,7 +162,12 @@ def _value(value: object, type_name: str) -> Value:
             if _is_unicode(value):
                 return value
             raise _Unfit("lone-surrogate", f"holds {quote(value)}, in which half a character stands alone", "remove it")
-    hint = "pass it as text" if type_name in ("symbol", "term") else "pass it as a number, or declare another type"
+    if type_name in ("symbol", "term"):
+        hint = "pass it as text"
+    elif isinstance(value, float) and value.is_integer():
+        hint = "pass it as an int; pandas makes floats of integers where a value is missing"
+    else:
+        hint = "pass it as a number, or declare another type"
     raise _Unfit("ill-typed-value", f"holds {_described(value)}, which is not a `{type_name}`", hint)
 
 
