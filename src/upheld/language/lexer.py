@@ -1,0 +1,138 @@
+"""Texts as tokens. A scanner reads one token at any offset, so a parser looks ahead by scanning twice.
+
+Scanning never fails: what is no token at all (an unterminated string, a name beyond all measure) becomes a token of
+kind `error` that carries its problem, and the parser that stumbles over it reports that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from upheld.errors import Problem, ProgramError, quote
+from upheld.source import Source, Span
+
+NAME_LENGTH = 1_000
+NUMBER_LENGTH = 1_000
+
+
+class Token(NamedTuple):
+    """A piece of text. `kind` is the text itself for operators and reserved words."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    problem: Problem | None = None
+
+
+BLANKS = r"[ \t\r\n\f\v\ufeff]++"
+COMMENT = r"/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
+STRING = r'(?P<string>"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+")|(?P<open_string>"[^\n]*)'
+REST = r"(?P<open_comment>/\*)|(?P<end>\Z)|(?P<stray>[\s\S])"
+
+
+def pattern(skipped: str, *tokens: str) -> re.Pattern[str]:
+    """Return the pattern of a dialect: what is skipped, then one token. It matches everywhere."""
+    return re.compile(f"(?:{skipped})*+(?:{'|'.join((STRING, *tokens, REST))})")
+
+
+class Scanner:
+    """Tokens of a source. The pattern's groups name the kinds; those of group `sign` are their own kind."""
+
+    def __init__(self, source: Source, pattern: re.Pattern[str], reserved: frozenset[str]):
+        self.source = source
+        self._text = source.text
+        self._match = pattern.match
+        self._reserved = reserved
+
+    def at(self, offset: int) -> Token:
+        """Return the first token at or behind an offset; the last one is of kind `end`."""
+        found = self._match(self._text, offset)
+        assert found and found.lastgroup, "a pattern that does not match everywhere"
+        kind = found.lastgroup
+        text = found[kind]
+        start, end = found.span(kind)
+        if kind == "sign" or text in self._reserved:
+            return Token(text, text, start, end)
+        if (kind in _FAULTS) or (len(text) > NAME_LENGTH and kind in _NAMES) or (kind == "stray" and text in _UNFIT):
+            return self._error(kind, text, start, end)
+        return Token(kind, text, start, end)
+
+    def _error(self, kind: str, text: str, start: int, end: int) -> Token:
+        if kind == "open_comment":
+            end = len(self._text)
+        opening = {"open_string": 1, "open_comment": 2}.get(kind, end - start)
+        marked = Span(self.source, start, start + opening)
+        if kind in _NAMES:
+            problem = Problem(
+                "name-too-long",
+                f"the name {quote(text)} is too long",
+                marked,
+                note=f"a name has at most {NAME_LENGTH:,} characters",
+            )
+        elif kind == "stray":
+            problem = unfit(text, marked)
+        else:
+            slug, message, note, hint = _FAULTS[kind]
+            problem = Problem(slug, message.format(quote(text)), marked, note=note, hint=hint)
+        return Token("error", text, start, end, problem)
+
+
+_NAMES = frozenset(("name", "variable", "prefixed", "blank", "branch"))
+_UNFIT = frozenset(("\0", *map(chr, range(0xD800, 0xE000))))
+_FAULTS = {
+    "open_string": ("unterminated-string", "a string without its closing quote", "a string ends on its line", None),
+    "open_comment": ("unterminated-comment", "a comment without its closing `*/`", None, "close it with `*/`"),
+    "bad_number": ("bad-number", "{} is not a number", "a name does not start with a digit", None),
+    "preprocessor": (
+        "unsupported-preprocessor",
+        "the preprocessor line {} is not supported",
+        "programs are read as they are, without a C preprocessor",
+        "run the preprocessor first, or use `.include`",
+    ),
+}
+
+
+def unfit(character: str, span: Span) -> Problem:
+    """Return the problem of a character that no text may hold."""
+    if character == "\0":
+        return Problem("nul-character", "a NUL character", span, note="texts hold no NUL characters")
+    code = f"U+{ord(character):04X}"
+    return Problem("lone-surrogate", f"the lone surrogate {code}", span, note="a surrogate is no character by itself")
+
+
+#: What may follow a backslash in both dialects.
+ESCAPES = {'"': '"', "\\": "\\", "'": "'", "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_SPECIAL = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[\s\S])|[\0\ud800-\udfff]")
+
+
+def string_value(source: Source, token: Token, escapes: Mapping[str, str], code_points: bool) -> str:
+    """Return what a string token says; `\\u` and `\\U` are escapes only with `code_points`."""
+    text = token.text[1:-1]
+    if "\\" not in text and text.isprintable():
+        return text
+
+    def character(found: re.Match[str]) -> str:
+        start = token.start + 1 + found.start()
+        span = Span(source, start, start + len(found[0]))
+        escape = found[1]
+        if escape is None:
+            raise ProgramError(unfit(found[0], span))
+        if escape in escapes:
+            return escapes[escape]
+        if code_points and len(escape) > 1 and (code := int(escape[1:], 16)) <= 0x10FFFF:
+            if chr(code) in _UNFIT:
+                raise ProgramError(unfit(chr(code), span))
+            return chr(code)
+        if len(escape) > 1 and not code_points:
+            span = Span(source, start, start + 2)
+        known = " ".join(f"\\{e}" for e in escapes) + (r" \uXXXX \UXXXXXXXX" if code_points else "")
+        shown = quote(source.text[span.start : span.end])
+        note = f"the escapes are {known}"
+        raise ProgramError(
+            Problem("bad-escape", f"there is no escape {shown}", span, note=note, hint="write `\\\\` for a backslash")
+        )
+
+    return _SPECIAL.sub(character, text)

@@ -1,0 +1,381 @@
+"""What the parsers of both dialects share: a cursor over tokens, operator precedence, and going on after an error.
+
+Terms and formulas are parsed by one climb over the operators' levels, and told apart afterwards: only what follows
+`(f(x))` says whether it was an atom or a term. The climb refuses to go deeper than `NESTING_LIMIT`, and every tree it
+returns is at most that high, so whoever walks a tree may recur.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NoReturn
+
+from upheld.errors import Problem, ProgramError, quote
+from upheld.language.ast import (
+    Atom,
+    Call,
+    Clause,
+    Conjunction,
+    Constant,
+    Declaration,
+    Directive,
+    Disjunction,
+    Formula,
+    Hint,
+    Negation,
+    Program,
+    Term,
+    Test,
+    Truth,
+    TypeDeclaration,
+    Variable,
+    Wildcard,
+)
+from upheld.language.lexer import Scanner, Token
+from upheld.source import Source, Span
+
+NESTING_LIMIT = 200
+PROBLEM_LIMIT = 20
+
+#: Levels of operators, loosest first. Those of terms lie from `TERM` up, and differ between the dialects.
+OR, AND, LITERAL, COMPARISON, TERM = range(5)
+PREFIX, POWER, TIGHTEST = 18, 19, 20
+
+COMPARISONS = dict.fromkeys(("=", "!=", "<", "<=", ">", ">="), COMPARISON)
+
+
+@dataclass
+class Draft:
+    """A program in the making, and the problems met so far."""
+
+    types: list[TypeDeclaration] = field(default_factory=list)
+    declarations: list[Declaration] = field(default_factory=list)
+    directives: list[Directive] = field(default_factory=list)
+    clauses: list[Clause] = field(default_factory=list)
+    qualifiers: list[Hint] = field(default_factory=list)
+    hints: list[Hint] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether there are more problems than will be shown."""
+        return len(self.problems) > PROBLEM_LIMIT
+
+    def check(self) -> None:
+        """Raise the problems, if there are any."""
+        if self.hopeless:
+            message = f"there are more problems; the first {PROBLEM_LIMIT} are shown"
+            raise ProgramError([*self.problems[:PROBLEM_LIMIT], Problem("too-many-problems", message)])
+        if self.problems:
+            raise ProgramError(self.problems)
+
+    def program(self, dialect: str) -> Program:
+        """Return the program, or raise its problems."""
+        self.check()
+        return Program(
+            dialect,
+            tuple(self.types),
+            tuple(self.declarations),
+            tuple(self.directives),
+            tuple(self.clauses),
+            (*self.qualifiers, *self.hints),
+        )
+
+
+class Parser:
+    """A cursor over the tokens of a source.
+
+    `token` is the next one, all before `seen` has been read, and the statement being read begins at `start`.
+    """
+
+    #: The level of each infix operator.
+    operators: ClassVar[dict[str, int]]
+
+    def __init__(self, source: Source, scanner: Scanner, draft: Draft):
+        self.source = source
+        self.draft = draft
+        self.scan = scanner.at
+        self.token = scanner.at(0)
+        self.seen = self.start = self.depth = 0
+
+    # -- the cursor ---------------------------------------------------------------------------------------------------
+
+    def advance(self) -> Token:
+        """Step over the next token and return it."""
+        token = self.token
+        self.seen = token.end
+        self.token = self.scan(token.end)
+        return token
+
+    def accept(self, kind: str) -> bool:
+        """Step over the next token if it is of this kind, and tell whether it was."""
+        if self.token.kind != kind:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, kind: str, expected: str | None = None) -> Token:
+        """Step over the next token, which must be of this kind."""
+        if self.token.kind != kind:
+            self.fail(expected or f"`{kind}`")
+        return self.advance()
+
+    def following(self) -> Token:
+        """Return the token after the next one."""
+        return self.scan(self.token.end)
+
+    def since(self, start: int) -> Span:
+        """Return the span from an offset to the end of the last token read."""
+        return Span(self.source, start, self.seen)
+
+    def here(self) -> Span:
+        """Return the span of the next token."""
+        return Span(self.source, self.token.start, self.token.end)
+
+    # -- problems -----------------------------------------------------------------------------------------------------
+
+    def refuse(self, slug: str, message: str, span: Span, note: str | None = None, hint: str | None = None) -> NoReturn:
+        raise ProgramError(Problem(slug, message, span, note=note, hint=hint))
+
+    def fail(self, expected: str, hint: str | None = None) -> NoReturn:
+        """Refuse the next token, where something else was expected."""
+        if self.token.problem:
+            raise ProgramError(self.token.problem)
+        self.refuse("syntax", f"found {self.described()}, expected {expected}", self.here(), hint=hint)
+
+    def described(self) -> str:
+        """Return words for the next token."""
+        match self.token.kind:
+            case "end":
+                return "the end of the text"
+            case "string" | "number" | "name" as kind:
+                return f"the {kind} {quote(self.token.text)}"
+            case _:
+                return quote(self.token.text)
+
+    def full_stop(self, expected: str) -> None:
+        """Step over the full stop of a clause. One that is missing at the end of a line is reported and made up."""
+        if self.accept("."):
+            return
+        if self.token.kind == ")" or self.token.kind == "]":
+            self.refuse("missing-bracket", f"{quote(self.token.text)} closes no bracket", self.here())
+        if self.token.kind == "end" or self.begins_statement(self.token) or self.begins_next():
+            where = Span(self.source, self.seen, self.seen)
+            note = "facts and rules end with `.`"
+            hint = "put a `.` here, or a `,` if the rule goes on" if self.token.kind != "end" else "put a `.` here"
+            self.draft.problems.append(Problem("missing-full-stop", "a `.` is missing", where, note=note, hint=hint))
+        elif self.token.kind == ":-":
+            self.fail(expected, hint="does the rule before end with `.`?")
+        else:
+            self.fail(expected)
+
+    def close(self, bracket: str, opened: int) -> None:
+        """Step over the closing bracket of the one opened at an offset."""
+        if self.accept(bracket):
+            return
+        if (
+            self.token.kind in (".", ":-", "end", ")", "]", "}")
+            or self.begins_statement(self.token)
+            or self.begins_clause()
+        ):
+            where = Span(self.source, self.seen, self.seen)
+            opening = ("opened here", Span(self.source, opened, opened + 1))
+            raise ProgramError(Problem("missing-bracket", f"`{bracket}` is missing", where, related=(opening,)))
+        self.fail(f"`,` or `{bracket}`")
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def begins_statement(self, token: Token) -> bool:
+        """Tell whether a token begins a statement that is no clause."""
+        raise NotImplementedError
+
+    def begins_clause(self) -> bool:
+        """Tell whether the next token could be the first one of a clause."""
+        raise NotImplementedError
+
+    def begins_next(self) -> bool:
+        """Tell whether the next token seems to begin a clause after this statement: one no more indented than it."""
+        if "\n" not in self.source.text[self.seen : self.token.start] or not self.begins_clause():
+            return False
+        return self.source.position(self.token.start)[1] <= self.source.position(self.start)[1]
+
+    def statement(self) -> None:
+        """Read a statement into the draft."""
+        raise NotImplementedError
+
+    def read(self) -> None:
+        """Read all statements into the draft. Each faulty one leaves a problem there instead."""
+        while self.token.kind != "end" and not self.draft.hopeless:
+            self.start = self.token.start
+            self.depth = 0
+            try:
+                self.statement()
+            except ProgramError as error:
+                self.draft.problems.extend(error.problems)
+                self.recover()
+
+    def recover(self) -> None:
+        """Go from inside a faulty statement to where the next one seems to begin.
+
+        That is behind a full stop, or at the first token of a directive. A directive itself has no full stop, so it
+        is over too where a clause begins a line outside all brackets.
+        """
+        fault = self.token.start
+        token = self.scan(self.start)
+        directive = self.begins_statement(token)
+        brackets = 0
+        while token.kind != "end":
+            brackets += (token.kind in ("(", "[", "{")) - (token.kind in (")", "]", "}"))
+            self.seen = token.end
+            self.token = self.scan(token.end)
+            if token.start >= fault and self.ends_clause(token):
+                return
+            if self.token.start >= fault and self.begins_statement(self.token):
+                return
+            if self.token.start >= fault and directive and brackets <= 0 and self.begins_next():
+                return
+            token = self.token
+
+    def ends_clause(self, token: Token) -> bool:
+        """Tell whether a token is a full stop, or an unterminated string that seems to have swallowed one."""
+        if token.kind != ".":
+            return token.problem is not None and token.text.rstrip().endswith(".")
+        text = self.source.text
+        qualified = text[token.start - 1 : token.start].isalnum() and text[token.end : token.end + 1].isalpha()
+        return not qualified
+
+    def clause(self) -> None:
+        """Read a fact or a rule into the draft."""
+        heads = [self.head()]
+        while self.accept(","):
+            heads.append(self.head())
+        body = None
+        if self.accept(":-"):
+            if self.token.kind == ".":
+                hint = "a fact is written without `:-`"
+                self.refuse("empty-body", "a rule without a body", self.here(), hint=hint)
+            body = self.formula(self.expression(OR))
+            self.full_stop("an operator, `,`, `;` or `.`")
+        else:
+            self.full_stop("`:-`, `,` or `.`")
+        self.draft.clauses.append(Clause(tuple(heads), body, self.since(self.start)))
+        self.check([*heads, *(() if body is None else (body,))])
+
+    def head(self) -> Atom:
+        raise NotImplementedError
+
+    def query(self) -> Formula:
+        """Read the whole text as a body, with or without a full stop."""
+        if self.token.kind in (".", "end"):
+            self.refuse("empty-body", "a query without a body", self.here())
+        formula = self.formula(self.expression(OR))
+        self.accept(".")
+        if self.token.kind != "end":
+            self.fail("an operator, `,`, `;` or the end of the query")
+        self.check([formula])
+        return formula
+
+    def check(self, formulas: list[Formula]) -> None:
+        """Report what is wrong with a statement as a whole: trees above the limit, such as that of a long sum."""
+        if self.seen - self.start < 2 * NESTING_LIMIT:
+            return  # each operator and each operand took a character
+        pending: list[tuple[Term | Formula, int]] = [(formula, 0) for formula in formulas]
+        while pending:
+            node, height = pending.pop()
+            if height > NESTING_LIMIT:
+                assert node.span, "a parsed node has a span"
+                self.draft.problems.append(too_deep(node.span))
+                return
+            match node:
+                case Call(arguments=parts) | Atom(terms=parts) | Test(terms=parts):
+                    pending.extend((part, height + 1) for part in parts)
+                case Conjunction(formulas=inside) | Disjunction(formulas=inside):
+                    pending.extend((part, height + 1) for part in inside)
+                case Negation(formula=inner):
+                    pending.append((inner, height + 1))
+                case _:
+                    pass
+
+    # -- terms and formulas -------------------------------------------------------------------------------------------
+
+    def operand(self, level: int) -> Term | Formula:
+        """Read what stands between infix operators; at a `level` of terms nothing but a term can."""
+        raise NotImplementedError
+
+    def functor_call(self, name: str, terms: tuple[Term, ...], span: Span) -> Term:
+        """Return the term `name(terms)`."""
+        raise NotImplementedError
+
+    def expression(self, level: int) -> Term | Formula:
+        """Read terms and formulas joined by operators of this level and tighter ones."""
+        self.depth += 1
+        if self.depth > NESTING_LIMIT:
+            raise ProgramError(too_deep(self.here()))
+        start = self.token.start
+        node = self.operand(level)
+        while (found := self.operators.get(self.token.kind, -1)) >= level:
+            if found <= AND:
+                node = self.joined(node, found, start)
+                continue
+            left = self.term(node)
+            operator = self.advance().kind
+            right = self.term(self.expression(POWER if found == POWER else found + 1))
+            kind = Test if found == COMPARISON else Call
+            node = kind(operator, (left, right), self.since(start))
+        self.depth -= 1
+        return node
+
+    def joined(self, first: Term | Formula, level: int, start: int) -> Formula:
+        """Read the rest of a conjunction or disjunction."""
+        parts = [self.formula(first)]
+        while self.operators.get(self.token.kind) == level:
+            self.advance()
+            parts.append(self.formula(self.expression(level + 1)))
+        return (Conjunction if level == AND else Disjunction)(tuple(parts), self.since(start))
+
+    def bracketed(self) -> Term | Formula:
+        """Read what stands in round brackets."""
+        opened = self.advance().start
+        inner = self.expression(OR)
+        self.close(")", opened)
+        return inner
+
+    def terms(self, closing: str) -> tuple[Term, ...]:
+        """Read terms with commas between them, in brackets."""
+        opened = self.advance().start
+        if self.accept(closing):
+            return ()
+        terms = [self.term(self.expression(TERM))]
+        while self.accept(","):
+            terms.append(self.term(self.expression(TERM)))
+        self.close(closing, opened)
+        return tuple(terms)
+
+    def term(self, node: Term | Formula) -> Term:
+        """Return a node as a term, which it must be."""
+        match node:
+            case Variable() | Wildcard() | Constant() | Call():
+                return node
+            case Atom(predicate=name, terms=terms, span=Span() as span):
+                return self.functor_call(name, terms, span)
+            case _:
+                assert node.span, "a parsed node has a span"
+                self.refuse("syntax", "found a formula, expected a term", node.span)
+
+    def formula(self, node: Term | Formula) -> Formula:
+        """Return a node as a formula, which it must be."""
+        match node:
+            case Atom() | Test() | Truth() | Negation() | Conjunction() | Disjunction():
+                return node
+            case _:
+                assert node.span, "a parsed node has a span"
+                shown = self.source.text[node.span.start : node.span.end]
+                hint = f"an atom without terms is written `{shown}()`" if shown.isidentifier() else None
+                message = f"found the term {quote(shown)}, expected an atom or a comparison"
+                self.refuse("syntax", message, node.span, hint=hint)
+
+
+def too_deep(span: Span) -> Problem:
+    note = f"terms and formulas nest at most {NESTING_LIMIT} deep"
+    hint = "split the rule, with a relation for a part of it"
+    return Problem("nested-too-deep", "nested too deep", span, note=note, hint=hint)

@@ -1,0 +1,227 @@
+"""Programs as text. What is printed parses to an equal tree, given one that a parser could have made.
+
+Nodes are taken apart into strings and smaller nodes on a stack of our own, so trees of any height can be printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from upheld.language import rdfox, souffle
+from upheld.language.ast import (
+    Atom,
+    Call,
+    Clause,
+    Conjunction,
+    Constant,
+    Declaration,
+    Directive,
+    Disjunction,
+    Formula,
+    Hint,
+    Negation,
+    Program,
+    Term,
+    Test,
+    Truth,
+    TypeDeclaration,
+    Variable,
+    Wildcard,
+)
+from upheld.language.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, TIGHTEST
+
+Node = Term | Formula
+#: A text, or a node with the loosest level at which it needs no brackets.
+Part = str | tuple[Node, int]
+#: The level of a node's outermost operator, and what the node consists of.
+Parts = tuple[int, list[Part]]
+
+
+def to_text(thing: Program | Clause | Formula | Term, dialect: str = "dl") -> str:
+    """Return a program, clause, formula or term as text; a program in its own dialect.
+
+    >>> to_text(Call("*", (Call("+", (Variable("x"), Constant(1, "number"))), Variable("y"))))
+    '(x + 1) * y'
+    """
+    if isinstance(thing, Program):
+        return "".join(f"{line}\n" for line in _lines(thing))
+    if isinstance(thing, Clause):
+        heads = ", ".join(to_text(head, dialect) for head in thing.heads)
+        body = "" if thing.body is None else f" :- {to_text(thing.body, dialect)}"
+        return f"{heads}{body} ." if dialect == "dlog" else f"{heads}{body}."
+    return _render(thing, _dlog if dialect == "dlog" else _dl)
+
+
+def _render(node: Node, take_apart: Callable[[Node], Parts]) -> str:
+    texts: list[str] = []
+    pending: list[Part] = [(node, OR)]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        own, parts = take_apart(part[0])
+        pending.extend(reversed(parts if own >= part[1] else ["(", *parts, ")"]))
+    return "".join(texts)
+
+
+# -- both dialects ----------------------------------------------------------------------------------------------------
+
+
+def _listed(before: str, nodes: Sequence[Node], after: str) -> Parts:
+    """Return terms with commas between them, in brackets."""
+    return TIGHTEST, [before, *_separated(nodes, ", ", TERM), after]
+
+
+def _separated(nodes: Sequence[Node], separator: str, level: int) -> Iterator[Part]:
+    for i, node in enumerate(nodes):
+        if i:
+            yield separator
+        yield node, level
+
+
+def _infix(operator: str, level: int, operands: Sequence[Node]) -> Parts:
+    left, right = operands
+    before = level + (level in (COMPARISON, POWER))
+    behind = level + (level != POWER)
+    return level, [(left, before), f" {operator} ", (right, behind)]
+
+
+def _joined(node: Conjunction | Disjunction) -> Parts:
+    if isinstance(node, Conjunction):
+        return AND, list(_separated(node.formulas, ", ", LITERAL))
+    return OR, list(_separated(node.formulas, "; ", AND))
+
+
+def _constant(constant: Constant) -> str:
+    match constant.type:
+        case "symbol":
+            return souffle.quoted(str(constant.value))
+        case "unsigned":
+            return f"{constant.value}u"
+        case "float":
+            return repr(float(constant.value))
+        case _:
+            return str(constant.value)
+
+
+# -- .dl --------------------------------------------------------------------------------------------------------------
+
+
+def _dl(node: Node) -> Parts:
+    match node:
+        case Variable(name=name):
+            return TIGHTEST, [name]
+        case Wildcard():
+            return TIGHTEST, ["_"]
+        case Constant():
+            text = _constant(node)
+            return (PREFIX if text.startswith("-") else TIGHTEST), [text]
+        case Call(functor=functor, arguments=(_, _) as operands) if functor in souffle.OPERATORS:
+            return _infix(functor, souffle.OPERATORS[functor], operands)
+        case Call(functor=functor, arguments=(operand,)) if functor in souffle.PREFIXES:
+            if functor != "-":
+                return PREFIX, [f"{functor} ", (operand, PREFIX)]
+            return PREFIX, ["-(", (operand, TERM), ")"] if _is_literal(operand) else ["-", (operand, PREFIX)]
+        case Call(functor=name, arguments=terms) | Atom(predicate=name, terms=terms):
+            return _listed(f"{name}(", terms, ")")
+        case Test(operator=operator, terms=terms) if operator in COMPARISONS:
+            return _infix(operator, COMPARISON, terms)
+        case Test(operator=operator, terms=terms):
+            return _listed(f"{operator}(", terms, ")")
+        case Truth(value=value):
+            return TIGHTEST, ["true" if value else "false"]
+        case Negation(formula=inner):
+            # `!x = y` would do, and be read wrongly by people.
+            return LITERAL, ["!", (inner, TERM if isinstance(inner, Test) else LITERAL)]
+        case _:
+            return _joined(node)
+
+
+def _is_literal(term: Term) -> bool:
+    """Tell whether a minus sign before the text of a term would make it a negative number."""
+    match term:
+        case Constant(type="number" | "float"):
+            return not _constant(term).startswith("-")
+        case _:
+            return False
+
+
+def _lines(program: Program) -> Iterator[str]:
+    qualifiers: dict[str, list[str]] = {}
+    hints: list[Hint] = []
+    for hint in program.hints:
+        if hint.text.startswith(".decl "):
+            _, relation, word = hint.text.split()
+            qualifiers.setdefault(relation, []).append(word)
+        else:
+            hints.append(hint)
+    for declared in program.types:
+        yield _type_declaration(declared)
+    for declaration in program.declarations:
+        yield " ".join((_declaration(declaration), *qualifiers.pop(declaration.name, ())))
+    for directive in program.directives:
+        yield _directive(directive)
+    for hint in hints:
+        yield hint.text
+    for clause in program.clauses:
+        yield to_text(clause, program.dialect)
+
+
+def _type_declaration(declared: TypeDeclaration) -> str:
+    sign = "=" if declared.kind == "union" else "<:"
+    return f".type {declared.name} {sign} {' | '.join(declared.parents)}"
+
+
+def _declaration(declaration: Declaration) -> str:
+    attributes = ", ".join(f"{a.name}: {a.type}" for a in declaration.attributes)
+    return f".decl {declaration.name}({attributes})"
+
+
+def _directive(directive: Directive) -> str:
+    options = ", ".join(f"{key}={souffle.quoted(value)}" for key, value in directive.options)
+    return f".{directive.kind} {directive.relation}" + (f"({options})" if options else "")
+
+
+# -- .dlog ------------------------------------------------------------------------------------------------------------
+
+_FUNCTIONS = {functor: name for name, functor in rdfox.FUNCTIONS.items()}
+_TESTS = {operator: name for name, operator in rdfox.TESTS.items()}
+
+
+def _dlog(node: Node) -> Parts:
+    match node:
+        case Variable(name=name):
+            return TIGHTEST, [f"?{name}"]
+        case Wildcard():
+            return TIGHTEST, ["_"]
+        case Constant():
+            return TIGHTEST, [_constant(node)]
+        case Call(functor=functor, arguments=(_, _) as operands) if functor in rdfox.OPERATORS:
+            return _infix(functor, rdfox.OPERATORS[functor], operands)
+        case Call(functor="-", arguments=(operand,)):
+            return PREFIX, ["-", (operand, PREFIX)]
+        case Call(functor=functor, arguments=terms):
+            return _listed(f"{_FUNCTIONS.get(functor, functor)}(", terms, ")")
+        case Atom(predicate=rdfox.TRIPLE, terms=(_, _, _) as terms):
+            return _listed("[", terms, "]")
+        case Atom(predicate=name, terms=terms):
+            return _listed(f"{name}(", terms, ")")
+        case Test(operator="=", terms=(Variable(name=name), Call() | Constant() as value)):
+            return TIGHTEST, ["BIND(", (value, TERM), f" AS ?{name})"]
+        case Test() | Truth():
+            return TIGHTEST, ["FILTER(", *_condition(node), ")"]
+        case Negation(formula=Test() | Truth() as inner):
+            return TIGHTEST, ["FILTER(!(", *_condition(inner), "))"]
+        case Negation(formula=formula):
+            return LITERAL, ["NOT ", (formula, LITERAL)]
+        case _:
+            return _joined(node)
+
+
+def _condition(test: Test | Truth) -> list[Part]:
+    if isinstance(test, Truth):
+        return ["true" if test.value else "false"]
+    if test.operator in COMPARISONS:
+        return _infix(test.operator, COMPARISON, test.terms)[1]
+    return _listed(f"{_TESTS.get(test.operator, test.operator)}(", test.terms[::-1], ")")[1]

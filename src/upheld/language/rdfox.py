@@ -1,0 +1,408 @@
+"""The `.dlog` dialect: RDFox's rules over triples, and over relations of any arity.
+
+RDF terms become constants of type `term`, whose value is their N-Triples text with canonical escapes. Prefixes are
+resolved while reading, so they leave no trace in the program.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from upheld.errors import Problem, ProgramError, nearest, quote
+from upheld.language.ast import (
+    Atom,
+    Call,
+    Conjunction,
+    Constant,
+    Disjunction,
+    Formula,
+    Negation,
+    Term,
+    Test,
+    Truth,
+    Variable,
+    Wildcard,
+    variables,
+)
+from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, Scanner, Token, pattern, string_value
+from upheld.language.parser import AND, COMPARISONS, LITERAL, OR, PREFIX, TERM, Draft, Parser
+from upheld.source import Source, Span
+
+OPERATORS = {
+    **dict.fromkeys((";", "||"), OR),
+    **dict.fromkeys((",", "&&"), AND),
+    **COMPARISONS,
+    **dict.fromkeys(("+", "-"), TERM),
+    **dict.fromkeys(("*", "/"), TERM + 1),
+}
+#: Functions of terms, with the functor each stands for.
+FUNCTIONS = {"STRLEN": "strlen", "CONCAT": "cat", "STR": "to_string"}
+#: Functions that are tests. Their arguments stand the other way round than in the `.dl` dialect.
+TESTS = {"REGEX": "match", "CONTAINS": "contains"}
+RESERVED = frozenset(
+    ("NOT", "EXISTS", "EXIST", "IN", "FILTER", "BIND", "AS", "AGGREGATE", "PREFIX", "prefix", "BASE", "true", "false")
+)
+TRIPLE = "triple"
+
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+PREFIXES = {
+    "rdf": RDF,
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+    "xsd": XSD,
+}
+
+_ESCAPED_SIGN = r"\\[_~.\-!$&'()*+,;=/?#@%]"
+_LOCAL = rf"(?:[\w:]|%[0-9A-Fa-f]{{2}}|{_ESCAPED_SIGN})(?:\.*+(?:[\w:\-]|%[0-9A-Fa-f]{{2}}|{_ESCAPED_SIGN}))*+"
+_TOKENS = pattern(
+    rf"{BLANKS}|//[^\n]*+|[#%][^\n]*+|{COMMENT}",
+    r'(?P<iri><[^\x00-\x20<>"{}|^`\ud800-\udfff]*+>)',
+    r"(?P<variable>[?$]\w++)",
+    r"(?P<blank>_:\w(?:\.*+[\w\-])*+)",
+    r"(?P<sign>:-|\^\^|&&|\|\||<=|>=|!=|[.,;()\[\]{}!=<>+*\-]|/(?![*/]))",
+    rf"(?P<prefixed>(?:[^\W\d_][\w\-]*+)?:(?:{_LOCAL})?)",
+    r"(?P<name>[^\W\d]\w*+)",
+    r"(?P<number>[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?!\w))",
+    r"(?P<bad_number>[0-9]\w*+)",
+    r"(?P<tag>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+)",
+)
+_IRI_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})?")
+_NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\ud800-\udfff]')
+_LOCAL_ESCAPE = re.compile(r"\\(.)")
+
+_CANONICAL = {code: f"\\u{code:04X}" for code in (*range(32), 127)} | {
+    ord(character): f"\\{escape}" for escape, character in ESCAPES.items() if escape != "'"
+}
+
+
+def literal(text: str) -> str:
+    """Return the N-Triples text of a plain literal, escaped in the one canonical way."""
+    return f'"{text.translate(_CANONICAL)}"'
+
+
+def _not_exists(span: Span) -> Problem:
+    note = "its variables must occur once, in a single atom"
+    hint = "derive what exists by a rule of its own, and negate that"
+    return Problem("unsupported-not-exists", "this `NOT EXISTS` is not supported", span, note=note, hint=hint)
+
+
+class RDFoxParser(Parser):
+    """Reads a `.dlog` text into a draft."""
+
+    operators = OPERATORS
+
+    def __init__(self, source: Source, draft: Draft):
+        super().__init__(source, Scanner(source, _TOKENS, RESERVED), draft)
+        self.prefixes = dict(PREFIXES)
+        #: The variables of the statement that exist only under a negation.
+        self.existential: list[Variable] = []
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def begins_statement(self, token: Token) -> bool:
+        return token.kind in ("PREFIX", "prefix", "BASE") or token.text == "@prefix"
+
+    def begins_clause(self) -> bool:
+        if self.token.kind in ("name", "prefixed", "iri"):
+            return self.following().kind in ("(", "[")
+        return self.token.kind == "["
+
+    def statement(self) -> None:
+        self.existential.clear()
+        if self.token.kind == "BASE":
+            self.refuse("unsupported-base", "`BASE` is not supported", self.here(), hint="write IRIs in full")
+        elif self.begins_statement(self.token):
+            self.prefix()
+        else:
+            self.clause()
+
+    def prefix(self) -> None:
+        """Read `PREFIX p: <iri>` or `@prefix p: <iri> .`."""
+        turtle = self.advance().kind == "tag"
+        name = self.token.text
+        if self.token.kind != "prefixed" or name.find(":") != len(name) - 1:
+            self.fail("a prefix such as `ex:`")
+        self.advance()
+        self.prefixes[name[:-1]] = self.iri()
+        if turtle:
+            self.full_stop("`.`")
+
+    def head(self) -> Atom:
+        start = self.token.start
+        atom = self.operand(OR) if self.token.kind in ("[", "name", "prefixed", "iri") else None
+        if not isinstance(atom, Atom):
+            if atom is None:
+                self.fail("a fact, a rule or a prefix")
+            self.refuse("syntax", "found no atom, expected one as the head of a rule", self.since(start))
+        return atom
+
+    def query(self) -> Formula:
+        while self.begins_statement(self.token):
+            self.statement()
+        return super().query()
+
+    def check(self, formulas: list[Formula]) -> None:
+        """Report also an existential variable that occurs outside its negation."""
+        super().check(formulas)
+        used = {v.name for formula in formulas for v in variables(formula)} if self.existential else ()
+        for variable in self.existential:
+            if variable.name in used and variable.span:
+                self.draft.problems.append(_not_exists(variable.span))
+
+    # -- terms and formulas -------------------------------------------------------------------------------------------
+
+    def operand(self, level: int) -> Term | Formula:
+        token = self.token
+        match token.kind:
+            case "variable":
+                self.advance()
+                return Variable(token.text[1:], self.since(token.start))
+            case "[":
+                return self.triple()
+            case "prefixed" | "iri":
+                return self.resource()
+            case "name":
+                return self.named(level)
+            case "string" | "number" | "blank":
+                return Constant(self.literal(""), "term", self.since(token.start))
+            case "true" | "false" as word:
+                self.advance()
+                if level <= LITERAL and self.operators.get(self.token.kind, -1) <= AND:
+                    return Truth(word == "true", self.since(token.start))
+                return Constant(f'"{word}"^^<{XSD}boolean>', "term", self.since(token.start))
+            case "(":
+                return self.bracketed()
+            case "-":
+                return self.negative()
+            case "NOT" | "!" if level <= LITERAL:
+                return self.negation()
+            case "FILTER" if level <= LITERAL:
+                return self.filter()
+            case "BIND" if level <= LITERAL:
+                return self.bind()
+            case "AGGREGATE":
+                self.refuse("unsupported-aggregate", "aggregates are not supported", self.here())
+            case "<":
+                self.bad_iri()
+            case _:
+                self.fail("an atom or a comparison" if level <= LITERAL else "a term")
+
+    def triple(self) -> Atom:
+        """Read `[subject, predicate, object]`."""
+        opened = self.advance().start
+        subject = self.term(self.expression(TERM))
+        self.expect(",")
+        if self.token.kind == "name" and self.token.text == "a":
+            predicate: Term = Constant(f"<{RDF}type>", "term", self.here())
+            self.advance()
+        else:
+            predicate = self.term(self.expression(TERM))
+        self.expect(",")
+        terms = (subject, predicate, self.term(self.expression(TERM)))
+        self.close("]", opened)
+        if (
+            self.token.kind in ("prefixed", "iri", "variable")
+            and "\n" not in self.source.text[self.seen : self.token.start]
+        ):
+            self.refuse("unsupported-named-graph", "named graphs are not supported", self.here())
+        return Atom(TRIPLE, terms, self.since(opened))
+
+    def resource(self) -> Term | Formula:
+        """Read an IRI: a term, or the beginning of `:C[x]`, `:p[x, y]` or `:r(x, y, z)`."""
+        start = self.token.start
+        iri = Constant(f"<{self.iri()}>", "term", self.since(start))
+        if self.token.kind == "(":
+            return Atom(str(iri.value), self.terms(")"), self.since(start))
+        if self.token.kind != "[":
+            return iri
+        terms = self.terms("]")
+        span = self.since(start)
+        match terms:
+            case (individual,):
+                return Atom(TRIPLE, (individual, Constant(f"<{RDF}type>", "term", iri.span), iri), span)
+            case (subject, value):
+                return Atom(TRIPLE, (subject, iri, value), span)
+            case _:
+                note = "`:C[x]` is a class with its member, `:p[x, y]` a property with subject and object"
+                self.refuse("syntax", f"found {len(terms)} terms, expected one or two", span, note=note)
+
+    def named(self, level: int) -> Term | Formula:
+        """Read what begins with a bare name: an atom, a function, or a variable written in upper case."""
+        token = self.advance()
+        name, span = token.text, self.since(token.start)
+        if self.token.kind == "(":
+            terms = self.terms(")")
+            span = self.since(token.start)
+            if level > LITERAL:
+                return self.functor_call(name, terms, span)
+            if name not in TESTS:
+                return Atom(name, terms, span)
+            self.check_count(name, terms, 2, span)
+            return Test(TESTS[name], terms[::-1], span)
+        if name == "_":
+            return Wildcard(span)
+        if name[0] == "_" or name[0].isupper():
+            return Variable(name, span)
+        hint = f'write `?{name}` for a variable, `"{name}"` for a string, `:{name}` for an IRI'
+        self.refuse(
+            "bare-name", f"the bare name {quote(name)} is not a term", span, hint=hint if len(name) < 40 else None
+        )
+
+    def negation(self) -> Formula:
+        start = self.advance().start
+        if self.token.kind in ("EXISTS", "EXIST"):
+            return Negation(self.exists(), self.since(start))
+        return Negation(self.formula(self.expression(LITERAL)), self.since(start))
+
+    def exists(self) -> Atom:
+        """Read `EXISTS ?y IN (atom)`, where `?y` becomes a wildcard of the atom."""
+        start = self.advance().start
+        names: list[Variable] = []
+        while True:
+            token = self.expect("variable", "a variable")
+            names.append(Variable(token.text[1:], self.since(token.start)))
+            if not self.accept(","):
+                break
+        self.expect("IN", "`,` or `IN`")
+        if self.token.kind != "(":
+            self.fail("`(`")
+        inner = self.formula(self.bracketed())
+        occurring = [v.name for v in variables(inner)]
+        if not isinstance(inner, Atom) or any(occurring.count(v.name) > 1 for v in names):
+            raise ProgramError(_not_exists(self.since(start)))
+        self.existential.extend(names)
+        hidden = {v.name for v in names}
+        terms = tuple(Wildcard(t.span) if isinstance(t, Variable) and t.name in hidden else t for t in inner.terms)
+        return Atom(inner.predicate, terms, inner.span)
+
+    def filter(self) -> Formula:
+        self.advance()
+        formula = self.formula(self.expression(LITERAL))
+        pending = [formula]
+        while pending:
+            match pending.pop():
+                case Atom(predicate=name, span=Span() as span):
+                    self.unknown_function(name, span)
+                case Negation(formula=inner):
+                    pending.append(inner)
+                case Conjunction(formulas=parts) | Disjunction(formulas=parts):
+                    pending.extend(parts)
+                case _:
+                    pass
+        return formula
+
+    def bind(self) -> Formula:
+        """Read `BIND(term AS ?v)`."""
+        start = self.advance().start
+        opened = self.token.start
+        self.expect("(")
+        value = self.term(self.expression(TERM))
+        self.expect("AS", "an operator or `AS`")
+        token = self.expect("variable", "a variable")
+        variable = Variable(token.text[1:], self.since(token.start))
+        self.close(")", opened)
+        return Test("=", (variable, value), self.since(start))
+
+    def functor_call(self, name: str, terms: tuple[Term, ...], span: Span) -> Term:
+        if name == TRIPLE:
+            self.refuse("syntax", "found an atom, expected a term", span)
+        functor = FUNCTIONS.get(name)
+        if functor is None:
+            self.unknown_function(name, span)
+        if functor != "cat":
+            self.check_count(name, terms, 1, span)
+            return Call(functor, terms, span)
+        if len(terms) < 2:
+            self.check_count(name, terms, 2, span)
+        joined = terms[0]
+        for term in terms[1:]:
+            joined = Call("cat", (joined, term), span)
+        return joined
+
+    def unknown_function(self, name: str, span: Span) -> NoReturn:
+        known = (*FUNCTIONS, *TESTS)
+        note = f"the functions are {', '.join(known)}"
+        self.refuse("unknown-functor", f"there is no function {quote(name)}", span, note, nearest(name.upper(), known))
+
+    def check_count(self, name: str, terms: tuple[Term, ...], count: int, span: Span) -> None:
+        if len(terms) != count:
+            message = f"{quote(name)} takes {count} argument{'s' * (count > 1)}, not {len(terms)}"
+            self.refuse("functor-arity", message, span)
+
+    # -- RDF terms ----------------------------------------------------------------------------------------------------
+
+    def negative(self) -> Term:
+        """Read a minus sign and its operand. Minus before a number makes a negative number."""
+        start = self.advance().start
+        if self.token.kind == "number":
+            return Constant(self.literal("-"), "term", self.since(start))
+        operand = self.term(self.expression(PREFIX))
+        return Call("-", (operand,), self.since(start))
+
+    def literal(self, sign: str) -> str:
+        """Read a literal or a blank node, and return its N-Triples text."""
+        token = self.advance()
+        text = token.text
+        if token.kind == "blank":
+            return text
+        if token.kind == "number":
+            if len(text) > NUMBER_LENGTH:
+                message = f"a number of {len(text):,} characters"
+                self.refuse("number-out-of-range", message, self.since(token.start))
+            kind = "integer" if text.isdigit() else "double" if "e" in text.lower() else "decimal"
+            return f'"{sign}{text}"^^<{XSD}{kind}>'
+        quoted = literal(string_value(self.source, token, ESCAPES, code_points=True))
+        if self.token.kind == "tag":
+            return quoted + self.advance().text
+        if not self.accept("^^"):
+            return quoted
+        datatype = self.iri()
+        return quoted if datatype == f"{XSD}string" else f"{quoted}^^<{datatype}>"
+
+    def iri(self) -> str:
+        """Read an IRI in full or with a prefix, and return it without its brackets."""
+        if self.token.kind == "<":
+            self.bad_iri()
+        if self.token.kind not in ("iri", "prefixed"):
+            self.fail("an IRI")
+        token = self.advance()
+        if token.kind == "iri":
+            return self.full_iri(token)
+        prefix, _, local = token.text.partition(":")
+        if prefix not in self.prefixes:
+            span = Span(self.source, token.start, token.start + len(prefix) + 1)
+            hint = nearest(prefix, self.prefixes) or f"declare it: `PREFIX {prefix}: <...>`"
+            message = f"the prefix {quote(prefix + ':')} is not declared"
+            self.draft.problems.append(Problem("undeclared-prefix", message, span, hint=hint))
+            # Once told is enough.
+            self.prefixes[prefix] = ""
+        return self.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
+
+    def full_iri(self, token: Token) -> str:
+        text = token.text[1:-1]
+
+        def character(found: re.Match[str]) -> str:
+            code = int(found[1][1:], 16) if found[1] else -1
+            if not 0 <= code <= 0x10FFFF or chr(code) == "\\" or _NOT_IN_IRIS.match(chr(code)):
+                start = token.start + 1 + found.start()
+                self.refuse_iri(f"the escape {quote(found[0])}", Span(self.source, start, start + len(found[0])))
+            return chr(code)
+
+        if not text:
+            self.refuse("bad-iri", "an empty IRI", self.since(token.start))
+        return _IRI_ESCAPE.sub(character, text) if "\\" in text else text
+
+    def bad_iri(self) -> NoReturn:
+        """Refuse the `<` that comes next, pointing at what keeps it from beginning an IRI."""
+        found = _NOT_IN_IRIS.search(self.source.text, self.token.end)
+        if found is None or found[0] in "\r\n" or ">" not in self.source.text[found.start() :]:
+            self.refuse("bad-iri", "an IRI without its closing `>`", self.here())
+        visible = found[0].isprintable() and found[0] != " "
+        culprit = quote(found[0]) if visible else "a space" if found[0] == " " else f"U+{ord(found[0]):04X}"
+        self.refuse_iri(culprit, Span(self.source, *found.span()))
+
+    def refuse_iri(self, culprit: str, span: Span) -> NoReturn:
+        note = 'spaces, control characters and < > " { } | ^ ` \\ do not occur in IRIs'
+        self.refuse("bad-iri", f"an IRI with {culprit} in it", span, note, "percent-encode it, as in `%20`")

@@ -1,0 +1,131 @@
+"""Where programs come in: from texts and from files, in either dialect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
+from upheld.language.ast import Formula, Program
+from upheld.language.parser import Draft, Parser
+from upheld.language.rdfox import RDFoxParser
+from upheld.language.souffle import SouffleParser
+from upheld.source import Source, Span
+
+DIALECTS = ("dl", "dlog")
+#: Files that include each other, one inside the other, and files included altogether.
+INCLUDE_DEPTH = 30
+INCLUDE_COUNT = 1_000
+
+
+def read_text(text: str, dialect: str = "dl", name: str = "<program>", base: Path | None = None) -> Program:
+    """Return the program a text is. Files that it includes are looked for in `base`, or in the current directory.
+
+    >>> read_text("edge(1, 2).").clauses[0].heads[0].predicate
+    'edge'
+    """
+    return _Library(dialect, base or Path()).program(Source(name, text), None)
+
+
+def read_file(path: str | Path) -> Program:
+    """Return the program of a file, whose extension tells the dialect."""
+    path = Path(path)
+    if path.suffix not in (f".{dialect}" for dialect in DIALECTS):
+        message = f"cannot tell the language of {quote(path)}"
+        hint = nearest(path.suffix, [f".{dialect}" for dialect in DIALECTS])
+        note = "programs are files named `*.dl` (Soufflé) or `*.dlog` (RDFox)"
+        raise ProgramError(Problem("unknown-extension", message, place=str(path), note=note, hint=hint))
+    source = Source(str(path), _load(path, None))
+    return _Library(path.suffix[1:], path.parent).program(source, path)
+
+
+def read_query(text: str, dialect: str = "dl", name: str = "<query>") -> Formula:
+    """Return the formula of a query, a body with or without a full stop.
+
+    >>> read_query('path("a", X), X != "b"').formulas[1].operator
+    '!='
+    """
+    library = _Library(dialect, Path())
+    formula = library.parser(Source(name, text), ()).query()
+    library.draft.check()
+    return formula
+
+
+class _Library:
+    """The files of one program, read into one draft."""
+
+    def __init__(self, dialect: str, base: Path):
+        if dialect not in DIALECTS:
+            message = f"there is no dialect {quote(dialect)}"
+            raise UsageError(Problem("unknown-dialect", message, note="the dialects are `dl` and `dlog`"))
+        self.dialect = dialect
+        self.base = base
+        self.draft = Draft()
+        self.included = 0
+
+    def program(self, source: Source, path: Path | None) -> Program:
+        self.parser(source, (path,) if path else ()).read()
+        return self.draft.program(self.dialect)
+
+    def parser(self, source: Source, trail: tuple[Path, ...]) -> Parser:
+        """Return the parser of a source. `trail` holds its file, after those that lead to it by including."""
+        if self.dialect == "dlog":
+            return RDFoxParser(source, self.draft)
+        return SouffleParser(source, self.draft, lambda name, span: self.include(name, span, trail))
+
+    def include(self, name: str, span: Span, trail: tuple[Path, ...]) -> None:
+        path = self.find(name, trail)
+        if any(_same(path, other) for other in trail):
+            raise ProgramError(Problem("include-cycle", f"{quote(name)} includes itself", span))
+        self.included += 1
+        if len(trail) > INCLUDE_DEPTH or self.included > INCLUDE_COUNT:
+            note = f"at most {INCLUDE_COUNT:,} files are included, at most {INCLUDE_DEPTH} inside each other"
+            raise ProgramError(
+                Problem("too-many-includes", f"too many files to include {quote(name)}", span, note=note)
+            )
+        self.parser(Source(str(path), _load(path, span)), (*trail, path)).read()
+
+    def find(self, name: str, trail: tuple[Path, ...]) -> Path:
+        """Return the file of that name beside the one that includes it, or else in the base."""
+        beside = trail[-1].parent / name if trail else self.base / name
+        return self.base / name if not _exists(beside) and _exists(self.base / name) else beside
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return True  # and reading it will tell why it cannot be read
+
+
+def _same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except (OSError, ValueError):
+        return False
+
+
+def _load(path: Path, span: Span | None) -> str:
+    """Return the text of a file; `span` is where it was named, if that was in a program."""
+
+    def refused(slug: str, message: str, note: str | None = None) -> ProgramError:
+        return ProgramError(Problem(slug, message, span, place=str(path) if span is None else None, note=note))
+
+    try:
+        if path.is_dir():
+            raise refused("is-a-directory", f"{quote(path)} is a directory, not a file")
+        if path.exists() and not path.is_file():
+            raise refused("unreadable-file", f"{quote(path)} is not a regular file")
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise refused("missing-file", f"there is no file {quote(path)}") from None
+    except PermissionError:
+        raise refused("no-permission", f"there is no permission to read {quote(path)}") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise refused("unreadable-file", f"cannot read {quote(path)}: {reason}") from None
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"{quote(path)} is not UTF-8: byte 0x{data[error.start]:02X} at offset {error.start}, in line {line}"
+        raise refused("not-utf-8", message, note="programs are texts in UTF-8") from None

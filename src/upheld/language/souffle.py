@@ -1,0 +1,462 @@
+"""The `.dl` dialect: Soufflé's language as far as it can be maintained, the rest refused by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import isinf
+from typing import NoReturn
+
+from upheld.errors import nearest, quote
+from upheld.language.ast import (
+    Atom,
+    Attribute,
+    Call,
+    Clause,
+    Constant,
+    Declaration,
+    Directive,
+    Formula,
+    Hint,
+    Negation,
+    Term,
+    Test,
+    Truth,
+    TypeDeclaration,
+    Variable,
+    Wildcard,
+)
+from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, Scanner, Token, pattern, string_value
+from upheld.language.parser import AND, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, Draft, Parser
+from upheld.source import Source, Span
+
+#: Infix operators by level, as in Soufflé's grammar.
+OPERATORS = {
+    ";": OR,
+    ",": AND,
+    **COMPARISONS,
+    "lor": TERM,
+    "lxor": TERM + 1,
+    "land": TERM + 2,
+    "bor": TERM + 3,
+    "bxor": TERM + 4,
+    "band": TERM + 5,
+    **dict.fromkeys(("bshl", "bshr", "bshru"), TERM + 6),
+    **dict.fromkeys(("+", "-"), TERM + 7),
+    **dict.fromkeys(("*", "/", "%"), TERM + 8),
+    "^": POWER,
+}
+PREFIXES = ("-", "bnot", "lnot")
+BUILT_IN_TESTS = ("match", "contains")
+AGGREGATES = ("count", "sum", "min", "max", "mean", "range")
+#: Operators that look like names.
+RESERVED = frozenset(word for word in (*OPERATORS, *PREFIXES) if word.isalpha())
+CONSTANT_WORDS = ("true", "false", "nil")
+NO_RELATIONS = RESERVED.union(BUILT_IN_TESTS, CONSTANT_WORDS)
+
+QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable")
+#: Functors whose value differs from one evaluation to the next.
+UNSTABLE = ("autoinc", "random", "rand", "time", "now", "timestamp", "date", "today", "uuid")
+ESCAPES_HERE = {**ESCAPES, "a": "\a", "v": "\v"}
+
+REFUSED_DIRECTIVES = {
+    ".comp": ("unsupported-component", "components are not supported"),
+    ".init": ("unsupported-component", "components are not supported"),
+    ".override": ("unsupported-component", "components are not supported"),
+    ".functor": ("unsupported-functor", "user-defined functors are not supported"),
+    ".lattice": ("unsupported-lattice", "lattices are not supported"),
+    ".once": ("unsupported-once", "`.once` is not supported"),
+    ".limitsize": ("unmaintainable", "`.limitsize` cannot be maintained exactly"),
+}
+TYPE_DIRECTIVES = {".number_type": "number", ".symbol_type": "symbol"}
+DIRECTIVES = (
+    ".decl",
+    ".type",
+    *TYPE_DIRECTIVES,
+    ".input",
+    ".output",
+    ".printsize",
+    ".pragma",
+    ".plan",
+    ".include",
+    *REFUSED_DIRECTIVES,
+)
+
+_NAME = r"[A-Za-z_?][A-Za-z0-9_?]*+"
+_DIGITS = r"0[xX][0-9a-fA-F]++u?|0[bB][01]++u?|[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?u?"
+_TOKENS = pattern(
+    # A line marker, `# 1 "file"` or `#line 1`, is what a preprocessor leaves behind.
+    rf"{BLANKS}|//[^\n]*+|{COMMENT}|\#(?:line)?[ \t]+[0-9][^\n]*+",
+    rf"(?P<name>{_NAME})",
+    rf"(?P<number>(?:{_DIGITS})(?![A-Za-z0-9_?]))",
+    r"(?P<bad_number>[0-9][A-Za-z0-9_?]*+)",
+    rf"(?P<directive>(?:{'|'.join(map(re.escape, DIRECTIVES))})(?![A-Za-z0-9_?]))",
+    r"(?P<sign>:-|<:|<=|>=|!=|[.,;:()\[\]{}!=<>+*%^|@\-]|/(?!\*))",
+    rf"(?P<branch>\${_NAME})",
+    r"(?P<preprocessor>\#[^\n]*+)",
+)
+
+# A fact of plain numbers and strings, which most long programs consist of, is read in one step.
+_PLAIN = r'-?[0-9]{1,18}+(?![0-9a-zA-Z_?.])|"[^"\\\x00-\x1f\x7f\ud800-\udfff]*+"'
+_FACT = re.compile(
+    rf"[ \t\r\n]*+([A-Za-z_?][A-Za-z0-9_?]{{0,999}}+)\((?:{_PLAIN})(?:,[ ]?(?:{_PLAIN}))*+\)\.(?![A-Za-z0-9_?])"
+)
+_VALUES = re.compile(_PLAIN)
+
+
+class SouffleParser(Parser):
+    """Reads a `.dl` text into a draft. `include` reads another file there, named by a string at a place."""
+
+    operators = OPERATORS
+
+    def __init__(self, source: Source, draft: Draft, include: Callable[[str, Span], None]):
+        super().__init__(source, Scanner(source, _TOKENS, RESERVED), draft)
+        self.include = include
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def begins_statement(self, token: Token) -> bool:
+        return token.kind == "directive"
+
+    def begins_clause(self) -> bool:
+        return self.token.kind == "name" and self.following().kind == "("
+
+    def statement(self) -> None:
+        kind, text = self.token.kind, self.token.text
+        if kind == "name":
+            self.plain_facts()
+            if self.token.kind == "name":
+                self.clause()
+        elif kind == "directive":
+            self.directive(text)
+        elif kind == ".":
+            name = self.following()
+            if name.kind != "name" or name.start != self.token.end:
+                self.fail("a fact, a rule or a directive")
+            span = Span(self.source, self.token.start, name.end)
+            self.advance()
+            hint = nearest(f".{name.text}", DIRECTIVES)
+            self.refuse("unknown-directive", f"there is no directive {quote('.' + name.text)}", span, hint=hint)
+        elif self.token.problem and text.startswith("#"):
+            self.draft.problems.append(self.token.problem)
+            self.advance()
+        else:
+            self.fail("a fact, a rule or a directive")
+
+    def plain_facts(self) -> None:
+        """Read as many facts of plain numbers and strings as there are next to each other."""
+        source, text, clauses = self.source, self.source.text, self.draft.clauses
+        at = start = self.token.start
+        while (found := _FACT.match(text, at)) and (name := found[1]) not in NO_RELATIONS:
+            at = found.end()
+            begin, end = found.span(1)
+            terms = []
+            for value in _VALUES.finditer(text, end + 1, at - 2):
+                written, span = value[0], Span(source, *value.span())
+                if written[0] == '"':
+                    terms.append(Constant(written[1:-1], "symbol", span))
+                else:
+                    terms.append(Constant(int(written), "number", span))
+            atom = Atom(name, tuple(terms), Span(source, begin, at - 1))
+            clauses.append(Clause((atom,), None, Span(source, begin, at)))
+        if at > start:
+            self.seen = at
+            self.token = self.scan(at)
+
+    def head(self) -> Atom:
+        start = self.token.start
+        name = self.relation_name("the name of a relation")
+        if self.token.kind != "(":
+            self.fail("`(`")
+        atom = Atom(name, self.terms(")"), self.since(start))
+        if self.token.kind == "<=":
+            self.refuse("unsupported-subsumption", "subsumption is not supported", self.here())
+        return atom
+
+    def relation_name(self, expected: str) -> str:
+        """Read the name of a relation or type, which may not be part of a component."""
+        token = self.token
+        if token.text in NO_RELATIONS:
+            self.fail(expected)
+        name = self.expect("name", expected).text
+        self.refuse_qualified(token)
+        return name
+
+    def refuse_qualified(self, name: Token) -> None:
+        """Refuse `name.other` when `name` has just been read."""
+        if self.token.kind == "." and self.token.start == name.end:
+            other = self.following()
+            if other.kind == "name" and other.start == self.token.end:
+                span = Span(self.source, name.start, other.end)
+                self.refuse("unsupported-component", "components are not supported", span)
+
+    def names(self, expected: str) -> list[tuple[str, Span]]:
+        """Read names with commas between them."""
+        found = []
+        while True:
+            span = self.here()
+            found.append((self.relation_name(expected), span))
+            if not self.accept(","):
+                return found
+
+    # -- directives ---------------------------------------------------------------------------------------------------
+
+    def directive(self, name: str) -> None:
+        if name in REFUSED_DIRECTIVES:
+            self.refused_directive(*REFUSED_DIRECTIVES[name])
+        start = self.advance().start
+        match name:
+            case ".decl":
+                self.declaration()
+            case ".type" | ".number_type" | ".symbol_type":
+                self.type_declaration(name)
+            case ".input" | ".output" | ".printsize":
+                self.io_directive(name[1:])
+            case ".pragma":
+                texts = [self.string()]
+                if self.token.kind == "string":
+                    texts.append(self.string())
+                text = " ".join((name, *map(quoted, texts)))
+                self.draft.hints.append(Hint(text, self.since(start)))
+            case ".plan":
+                self.draft.hints.append(Hint(f".plan {self.plan()}", self.since(start)))
+            case _:
+                span = self.here()
+                self.include(self.string(), span)
+
+    def refused_directive(self, slug: str, message: str) -> NoReturn:
+        """Refuse a directive, with the whole block that belongs to it."""
+        span = self.here()
+        component = self.advance().kind == "directive" and span.source.text.startswith(".comp", span.start)
+        if component:
+            while self.token.kind not in ("{", "directive", "end"):
+                self.advance()
+            brackets = 0
+            while self.token.kind != "end":
+                kind = self.advance().kind
+                brackets += (kind == "{") - (kind == "}")
+                if brackets <= 0:
+                    break
+        self.refuse(slug, message, span)
+
+    def declaration(self) -> None:
+        relations = self.names("the name of a relation")
+        opened = self.token.start
+        self.expect("(")
+        attributes: list[Attribute] = []
+        while self.token.kind != ")" or attributes:
+            start = self.token.start
+            name = self.expect("name", "the name of an attribute").text
+            self.expect(":")
+            attributes.append(Attribute(name, self.relation_name("a type"), self.since(start)))
+            if not self.accept(","):
+                break
+        self.close(")", opened)
+        for name, span in relations:
+            self.draft.declarations.append(Declaration(name, tuple(attributes), span))
+        self.qualifiers([name for name, _ in relations])
+
+    def qualifiers(self, relations: list[str]) -> None:
+        words = []
+        while self.token.kind == "name" and self.following().kind != "(":
+            span, word = self.here(), self.token.text
+            if word == "eqrel":
+                self.refuse("unsupported-eqrel", "equivalence relations (`eqrel`) are not supported", span)
+            if word == "choice":
+                self.refuse("unmaintainable", "`choice-domain` cannot be maintained exactly", span)
+            if word not in QUALIFIERS:
+                known = (".input", ".output", ".printsize")
+                hint = f"write `.{word} {relations[0]}` on a line of its own" if f".{word}" in known else None
+                message = f"there is no qualifier {quote(word)}"
+                self.refuse("unknown-qualifier", message, span, hint=hint or nearest(word, QUALIFIERS))
+            self.advance()
+            words.append((word, span))
+        hints = (Hint(f".decl {relation} {word}", span) for relation in relations for word, span in words)
+        self.draft.qualifiers.extend(hints)
+
+    def type_declaration(self, directive: str) -> None:
+        span = self.here()
+        name = self.relation_name("the name of a type")
+        kind, parents = "subtype", [TYPE_DIRECTIVES.get(directive, "symbol")]
+        if directive == ".type" and self.accept("<:"):
+            parents = [self.relation_name("a type")]
+        elif directive == ".type" and self.accept("="):
+            kind, parents = "union", [self.member_type()]
+            while self.accept("|"):
+                parents.append(self.member_type())
+        self.draft.types.append(TypeDeclaration(name, kind, tuple(parents), span))
+
+    def member_type(self) -> str:
+        span = self.here()
+        if self.token.kind == "[":
+            self.refuse("unsupported-record", "records are not supported", span)
+        name = self.relation_name("a type")
+        if self.token.kind == "{":
+            self.refuse("unsupported-adt", "algebraic data types are not supported", span)
+        return name
+
+    def io_directive(self, kind: str) -> None:
+        relations = self.names("the name of a relation")
+        options: list[tuple[str, str]] = []
+        opened = self.token.start
+        if self.accept("("):
+            while self.token.kind != ")" or options:
+                key = self.expect("name", "the name of an option").text
+                self.expect("=")
+                options.append((key, self.option_value()))
+                if not self.accept(","):
+                    break
+            self.close(")", opened)
+        for name, span in relations:
+            self.draft.directives.append(Directive(kind, name, tuple(options), span))
+
+    def option_value(self) -> str:
+        if self.token.kind == "string":
+            return self.string()
+        if self.token.kind not in ("name", "number"):
+            self.fail("the value of an option")
+        return self.advance().text
+
+    def plan(self) -> str:
+        versions = []
+        while True:
+            version = self.expect("number", "the number of a plan").text
+            self.expect(":")
+            opened = self.token.start
+            self.expect("(")
+            order: list[str] = []
+            while self.token.kind != ")" or order:
+                order.append(self.expect("number", "the number of an atom").text)
+                if not self.accept(","):
+                    break
+            self.close(")", opened)
+            versions.append(f"{version}:({','.join(order)})")
+            if not self.accept(","):
+                return ", ".join(versions)
+
+    # -- terms and formulas -------------------------------------------------------------------------------------------
+
+    def operand(self, level: int) -> Term | Formula:
+        token = self.token
+        match token.kind:
+            case "name":
+                return self.named(level)
+            case "number":
+                self.advance()
+                return self.number(token, token.start)
+            case "string":
+                return Constant(self.string(), "symbol", self.since(token.start))
+            case "(":
+                return self.bracketed()
+            case "!" if level <= LITERAL:
+                self.advance()
+                return Negation(self.formula(self.expression(LITERAL)), self.since(token.start))
+            case "-" | "bnot" | "lnot":
+                return self.prefixed()
+            case word if word in RESERVED and self.following().kind == "(":
+                self.advance()
+                return Call(word, self.terms(")"), self.since(token.start))
+            case "[":
+                self.refuse("unsupported-record", "records are not supported", self.here())
+            case "branch":
+                self.refuse("unsupported-adt", "algebraic data types are not supported", self.here())
+            case "@":
+                self.user_functor()
+            case "stray" if token.text == "$":
+                self.refuse("unmaintainable", "`$` (`autoinc`) cannot be maintained exactly", self.here())
+            case _:
+                self.fail("an atom or a comparison" if level <= LITERAL else "a term")
+
+    def named(self, level: int) -> Term | Formula:
+        """Read what begins with a name: an atom, a term, or something refused."""
+        token = self.advance()
+        name, start = token.text, token.start
+        if self.token.kind == "(":
+            if name == "as":
+                self.refuse("unsupported-cast", "casts (`as`) are not supported", self.since(start))
+            terms = self.terms(")")
+            if self.token.kind == ":" and name in AGGREGATES:
+                self.refuse_aggregate(token)
+            span = self.since(start)
+            if level > LITERAL:
+                return self.functor_call(name, terms, span)
+            return Test(name, terms, span) if name in BUILT_IN_TESTS else Atom(name, terms, span)
+        if name in AGGREGATES and self.token.kind in (":", "name", "number", "string", "[", "@", "branch"):
+            self.refuse_aggregate(token)
+        if level <= LITERAL:
+            self.refuse_qualified(token)
+        if name == "_":
+            return Wildcard(self.since(start))
+        if name == "nil":
+            self.refuse("unsupported-record", "records (`nil`) are not supported", self.since(start))
+        if name in CONSTANT_WORDS:
+            return Truth(name == "true", self.since(start))
+        return Variable(name, self.since(start))
+
+    def refuse_aggregate(self, name: Token) -> NoReturn:
+        span = Span(self.source, name.start, name.end)
+        self.refuse("unsupported-aggregate", f"aggregates (`{name.text}`) are not supported", span)
+
+    def user_functor(self) -> NoReturn:
+        name = self.following()
+        span = self.here().to(Span(self.source, name.start, name.end))
+        if name.text in UNSTABLE:
+            self.refuse("unmaintainable", f"{quote('@' + name.text)} cannot be maintained exactly", span)
+        self.refuse("unsupported-functor", "user-defined functors are not supported", span)
+
+    def functor_call(self, name: str, terms: tuple[Term, ...], span: Span) -> Term:
+        if name in UNSTABLE:
+            note = "its value would differ each time it is evaluated"
+            self.refuse("unmaintainable", f"{quote(name)} cannot be maintained exactly", span, note=note)
+        return Call(name, terms, span)
+
+    def prefixed(self) -> Term:
+        """Read a prefix operator and its operand. Minus before a number makes a negative number."""
+        operator = self.advance()
+        number = self.token
+        literal = number.kind == "number" and not number.text.endswith("u")
+        if operator.kind == "-" and literal and self.following().kind != "^":
+            self.advance()
+            return self.number(number, operator.start)
+        operand = self.term(self.expression(PREFIX))
+        return Call(operator.kind, (operand,), self.since(operator.start))
+
+    def number(self, token: Token, start: int) -> Constant:
+        """Return the constant of a number that has just been read; its minus sign, if any, stands at `start`."""
+        text, span = token.text, self.since(start)
+        if len(text) > NUMBER_LENGTH:
+            self.refuse("number-out-of-range", f"a number of {len(text):,} characters", span)
+        sign = -1 if start < token.start else 1
+        base = {"0x": 16, "0b": 2}.get(text[:2].lower(), 10)
+        digits = text.removesuffix("u")
+        unsigned = digits != text
+        if base == 10 and not digits.isdigit():
+            if unsigned:
+                self.refuse("bad-number", f"{quote(text)} is not a number", span, note="only integers are unsigned")
+            real = sign * float(digits)
+            if isinf(real):
+                self.refuse("number-out-of-range", f"{quote(text)} is too large for a float", span)
+            return Constant(real, "float", span)
+        value = sign * int(digits, base)
+        lowest, highest = (0, 2**64 - 1) if unsigned else (-(2**63), 2**63 - 1)
+        if not lowest <= value <= highest:
+            kind = "unsigned" if unsigned else "number"
+            hint = f"write `{text}u` for an unsigned number" if 2**63 <= value < 2**64 else None
+            note = f"a {kind} lies between {lowest:,} and {highest:,}".replace(",", " ")
+            self.refuse("number-out-of-range", f"{quote(text)} is out of range", span, note=note, hint=hint)
+        return Constant(value, "unsigned" if unsigned else "number", span)
+
+    def string(self) -> str:
+        """Read a string and return what it says."""
+        if self.token.kind != "string":
+            self.fail("a string")
+        token = self.advance()
+        return string_value(self.source, token, ESCAPES_HERE, code_points=False)
+
+
+_ESCAPED = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
+
+
+def quoted(text: str) -> str:
+    """Return a string literal that says `text`."""
+    return f'"{text.translate(_ESCAPED)}"'
