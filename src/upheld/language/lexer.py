@@ -27,6 +27,9 @@ class Token(NamedTuple):
     problem: Problem | None = None
 
 
+#: Makes a token in half the time that calling the class takes.
+_new = tuple.__new__
+
 BLANKS = r"[ \t\r\n\f\v\ufeff]++"
 COMMENT = r"/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
 STRING = r'(?P<string>"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+")|(?P<open_string>"[^\n]*)'
@@ -45,20 +48,21 @@ class Scanner:
         self.source = source
         self._text = source.text
         self._match = pattern.match
+        self._kinds = {number: name for name, number in pattern.groupindex.items()}
         self._reserved = reserved
 
     def at(self, offset: int) -> Token:
         """Return the first token at or behind an offset; the last one is of kind `end`."""
         found = self._match(self._text, offset)
-        assert found and found.lastgroup, "a pattern that does not match everywhere"
-        kind = found.lastgroup
-        text = found[kind]
-        start, end = found.span(kind)
+        assert found and found.lastindex, "a pattern that does not match everywhere"
+        kind = self._kinds[found.lastindex]
+        start, end = found.span(found.lastindex)
+        text = self._text[start:end]
         if kind == "sign" or text in self._reserved:
-            return Token(text, text, start, end)
-        if (kind in _FAULTS) or (len(text) > NAME_LENGTH and kind in _NAMES) or (kind == "stray" and text in _UNFIT):
+            kind = text
+        elif kind in _FAULTS or (kind == "stray" and text in _UNFIT) or (end - start > NAME_LENGTH and kind in _NAMES):
             return self._error(kind, text, start, end)
-        return Token(kind, text, start, end)
+        return _new(Token, (kind, text, start, end, None))
 
     def _error(self, kind: str, text: str, start: int, end: int) -> Token:
         if kind == "open_comment":

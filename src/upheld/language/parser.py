@@ -7,6 +7,7 @@ returns is at most that high, so whoever walks a tree may recur.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import ClassVar, NoReturn
 
@@ -90,6 +91,8 @@ class Parser:
 
     #: The level of each infix operator.
     operators: ClassVar[dict[str, int]]
+    #: Groups `stop`, `statement`, `clause` and `open_string` tell where statements seem to end; the rest is skipped.
+    landmarks: ClassVar[re.Pattern[str]]
 
     def __init__(self, source: Source, scanner: Scanner, draft: Draft):
         self.source = source
@@ -217,32 +220,21 @@ class Parser:
     def recover(self) -> None:
         """Go from inside a faulty statement to where the next one seems to begin.
 
-        That is behind a full stop, or at the first token of a directive. A directive itself has no full stop, so it
-        is over too where a clause begins a line outside all brackets.
+        That is behind a full stop, or at the first word of a directive. A directive itself has no full stop, so it is
+        over too where a line begins like a clause.
         """
-        fault = self.token.start
-        token = self.scan(self.start)
-        directive = self.begins_statement(token)
-        brackets = 0
-        while token.kind != "end":
-            brackets += (token.kind in ("(", "[", "{")) - (token.kind in (")", "]", "}"))
-            self.seen = token.end
-            self.token = self.scan(token.end)
-            if token.start >= fault and self.ends_clause(token):
-                return
-            if self.token.start >= fault and self.begins_statement(self.token):
-                return
-            if self.token.start >= fault and directive and brackets <= 0 and self.begins_next():
-                return
-            token = self.token
-
-    def ends_clause(self, token: Token) -> bool:
-        """Tell whether a token is a full stop, or an unterminated string that seems to have swallowed one."""
-        if token.kind != ".":
-            return token.problem is not None and token.text.rstrip().endswith(".")
-        text = self.source.text
-        qualified = text[token.start - 1 : token.start].isalnum() and text[token.end : token.end + 1].isalpha()
-        return not qualified
+        directive = self.begins_statement(self.scan(self.start))
+        resume = len(self.source.text)
+        for found in self.landmarks.finditer(self.source.text, self.token.start):
+            kind = found.lastgroup
+            if kind == "stop" or (kind == "open_string" and found[0].rstrip().endswith(".")):
+                resume = found.end()
+                break
+            if (kind == "statement" or (kind == "clause" and directive)) and found.start() > self.start:
+                resume = found.start()
+                break
+        self.seen = resume
+        self.token = self.scan(resume)
 
     def clause(self) -> None:
         """Read a fact or a rule into the draft."""
@@ -255,11 +247,10 @@ class Parser:
                 hint = "a fact is written without `:-`"
                 self.refuse("empty-body", "a rule without a body", self.here(), hint=hint)
             body = self.formula(self.expression(OR))
-            self.full_stop("an operator, `,`, `;` or `.`")
-        else:
-            self.full_stop("`:-`, `,` or `.`")
-        self.draft.clauses.append(Clause(tuple(heads), body, self.since(self.start)))
-        self.check([*heads, *(() if body is None else (body,))])
+        clause = Clause(tuple(heads), body, self.since(self.start))
+        self.full_stop("an operator, `,`, `;` or `.`" if body else "`:-`, `,` or `.`")
+        self.check([*heads, body] if body else [*heads])
+        self.draft.clauses.append(clause)
 
     def head(self) -> Atom:
         raise NotImplementedError
@@ -313,10 +304,14 @@ class Parser:
             raise ProgramError(too_deep(self.here()))
         start = self.token.start
         node = self.operand(level)
+        links = 0
         while (found := self.operators.get(self.token.kind, -1)) >= level:
             if found <= AND:
                 node = self.joined(node, found, start)
                 continue
+            links += 1
+            if links > NESTING_LIMIT:
+                raise ProgramError(too_deep(self.here()))
             left = self.term(node)
             operator = self.advance().kind
             right = self.term(self.expression(POWER if found == POWER else found + 1))

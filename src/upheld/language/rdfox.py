@@ -25,7 +25,7 @@ from upheld.language.ast import (
     Wildcard,
     variables,
 )
-from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, Scanner, Token, pattern, string_value
+from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, STRING, Scanner, Token, pattern, string_value
 from upheld.language.parser import AND, COMPARISONS, LITERAL, OR, PREFIX, TERM, Draft, Parser
 from upheld.source import Source, Span
 
@@ -54,11 +54,12 @@ PREFIXES = {
     "xsd": XSD,
 }
 
+_IRI = r'<[^\x00-\x20<>"{}|^`\ud800-\udfff]*+>'
 _ESCAPED_SIGN = r"\\[_~.\-!$&'()*+,;=/?#@%]"
 _LOCAL = rf"(?:[\w:]|%[0-9A-Fa-f]{{2}}|{_ESCAPED_SIGN})(?:\.*+(?:[\w:\-]|%[0-9A-Fa-f]{{2}}|{_ESCAPED_SIGN}))*+"
 _TOKENS = pattern(
     rf"{BLANKS}|//[^\n]*+|[#%][^\n]*+|{COMMENT}",
-    r'(?P<iri><[^\x00-\x20<>"{}|^`\ud800-\udfff]*+>)',
+    rf"(?P<iri>{_IRI})",
     r"(?P<variable>[?$]\w++)",
     r"(?P<blank>_:\w(?:\.*+[\w\-])*+)",
     r"(?P<sign>:-|\^\^|&&|\|\||<=|>=|!=|[.,;()\[\]{}!=<>+*\-]|/(?![*/]))",
@@ -67,6 +68,12 @@ _TOKENS = pattern(
     r"(?P<number>[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?!\w))",
     r"(?P<bad_number>[0-9]\w*+)",
     r"(?P<tag>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+)",
+)
+_LANDMARKS = re.compile(
+    rf"//[^\n]*+|[#%][^\n]*+|{COMMENT}|/\*[\s\S]*+|{STRING}|{_IRI}|[0-9]\.[0-9]|:{_LOCAL}"
+    rf"|(?P<statement>^[ \t]*+(?:PREFIX|prefix|@prefix|BASE)(?!\w))|(?P<stop>\.)"
+    rf"|^[ \t]*+(?P<clause>(?=\[|\w*+[(\[]|[^\W\d_][\w\-]*+:|:(?!-)|<))",
+    re.MULTILINE,
 )
 _IRI_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})?")
 _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\ud800-\udfff]')
@@ -92,6 +99,7 @@ class RDFoxParser(Parser):
     """Reads a `.dlog` text into a draft."""
 
     operators = OPERATORS
+    landmarks = _LANDMARKS
 
     def __init__(self, source: Source, draft: Draft):
         super().__init__(source, Scanner(source, _TOKENS, RESERVED), draft)
@@ -125,6 +133,8 @@ class RDFoxParser(Parser):
         if self.token.kind != "prefixed" or name.find(":") != len(name) - 1:
             self.fail("a prefix such as `ex:`")
         self.advance()
+        if self.token.kind not in ("iri", "<"):
+            self.fail("an IRI in `<` and `>`")
         self.prefixes[name[:-1]] = self.iri()
         if turtle:
             self.full_stop("`.`")

@@ -26,7 +26,7 @@ from upheld.language.ast import (
     Variable,
     Wildcard,
 )
-from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, Scanner, Token, pattern, string_value
+from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, STRING, Scanner, Token, pattern, string_value
 from upheld.language.parser import AND, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, Draft, Parser
 from upheld.source import Source, Span
 
@@ -84,16 +84,23 @@ DIRECTIVES = (
 
 _NAME = r"[A-Za-z_?][A-Za-z0-9_?]*+"
 _DIGITS = r"0[xX][0-9a-fA-F]++u?|0[bB][01]++u?|[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?u?"
+_DIRECTIVE = rf"(?:{'|'.join(map(re.escape, DIRECTIVES))})(?![A-Za-z0-9_?])"
 _TOKENS = pattern(
     # A line marker, `# 1 "file"` or `#line 1`, is what a preprocessor leaves behind.
     rf"{BLANKS}|//[^\n]*+|{COMMENT}|\#(?:line)?[ \t]+[0-9][^\n]*+",
     rf"(?P<name>{_NAME})",
     rf"(?P<number>(?:{_DIGITS})(?![A-Za-z0-9_?]))",
     r"(?P<bad_number>[0-9][A-Za-z0-9_?]*+)",
-    rf"(?P<directive>(?:{'|'.join(map(re.escape, DIRECTIVES))})(?![A-Za-z0-9_?]))",
+    rf"(?P<directive>{_DIRECTIVE})",
     r"(?P<sign>:-|<:|<=|>=|!=|[.,;:()\[\]{}!=<>+*%^|@\-]|/(?!\*))",
     rf"(?P<branch>\${_NAME})",
     r"(?P<preprocessor>\#[^\n]*+)",
+)
+
+_LANDMARKS = re.compile(
+    rf"//[^\n]*+|{COMMENT}|/\*[\s\S]*+|{STRING}|[0-9]\.[0-9]|(?P<statement>{_DIRECTIVE})"
+    rf"|(?<=[A-Za-z0-9_?])\.(?=[A-Za-z_?])|(?P<stop>\.)|^[ \t]*+(?P<clause>(?={_NAME}[ \t]*+\())",
+    re.MULTILINE,
 )
 
 # A fact of plain numbers and strings, which most long programs consist of, is read in one step.
@@ -108,6 +115,7 @@ class SouffleParser(Parser):
     """Reads a `.dl` text into a draft. `include` reads another file there, named by a string at a place."""
 
     operators = OPERATORS
+    landmarks = _LANDMARKS
 
     def __init__(self, source: Source, draft: Draft, include: Callable[[str, Span], None]):
         super().__init__(source, Scanner(source, _TOKENS, RESERVED), draft)
@@ -157,8 +165,8 @@ class SouffleParser(Parser):
                     terms.append(Constant(written[1:-1], "symbol", span))
                 else:
                     terms.append(Constant(int(written), "number", span))
-            atom = Atom(name, tuple(terms), Span(source, begin, at - 1))
-            clauses.append(Clause((atom,), None, Span(source, begin, at)))
+            span = Span(source, begin, at - 1)
+            clauses.append(Clause((Atom(name, tuple(terms), span),), None, span))
         if at > start:
             self.seen = at
             self.token = self.scan(at)
@@ -440,9 +448,9 @@ class SouffleParser(Parser):
         value = sign * int(digits, base)
         lowest, highest = (0, 2**64 - 1) if unsigned else (-(2**63), 2**63 - 1)
         if not lowest <= value <= highest:
-            kind = "unsigned" if unsigned else "number"
+            kind = "an unsigned number" if unsigned else "a number"
             hint = f"write `{text}u` for an unsigned number" if 2**63 <= value < 2**64 else None
-            note = f"a {kind} lies between {lowest:,} and {highest:,}".replace(",", " ")
+            note = f"{kind} lies between {lowest:,} and {highest:,}".replace(",", " ")
             self.refuse("number-out-of-range", f"{quote(text)} is out of range", span, note=note, hint=hint)
         return Constant(value, "unsigned" if unsigned else "number", span)
 

@@ -1,0 +1,165 @@
+"""Random syntax trees of both dialects: those a parser can return, whether or not they are safe or well typed."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from upheld.language import rdfox, souffle
+from upheld.language.ast import (
+    Atom,
+    Attribute,
+    Call,
+    Clause,
+    Conjunction,
+    Constant,
+    Declaration,
+    Directive,
+    Disjunction,
+    Formula,
+    Hint,
+    Negation,
+    Program,
+    Term,
+    Test,
+    Truth,
+    TypeDeclaration,
+    Variable,
+    Wildcard,
+)
+from upheld.language.parser import COMPARISONS, TERM
+
+#: Few enough leaves to stay below the limit of nesting, many enough to mix every operator with every other.
+LEAVES = 12
+
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+
+
+def _tuples(elements: st.SearchStrategy, least: int = 0, most: int = 3) -> st.SearchStrategy:
+    return st.lists(elements, min_size=least, max_size=most).map(tuple)
+
+
+def _formulas(leaves: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
+    return st.recursive(
+        leaves,
+        lambda inner: st.one_of(
+            inner.map(Negation),
+            _tuples(inner, 2).map(Conjunction),
+            _tuples(inner, 2).map(Disjunction),
+        ),
+        max_leaves=LEAVES,
+    )
+
+
+def _clauses(atoms: st.SearchStrategy[Atom], bodies: st.SearchStrategy[Formula]) -> st.SearchStrategy[Clause]:
+    return st.builds(Clause, _tuples(atoms, 1, 2), st.none() | bodies)
+
+
+# -- .dl --------------------------------------------------------------------------------------------------------------
+
+_TAKEN = souffle.NO_RELATIONS.union(souffle.AGGREGATES, souffle.UNSTABLE, souffle.QUALIFIERS, ("_", "as", "nil"))
+dl_names = st.from_regex(r"[A-Za-z_?][A-Za-z0-9_?]{0,5}", fullmatch=True).filter(lambda name: name not in _TAKEN)
+
+dl_constants = st.one_of(
+    st.builds(Constant, st.integers(-(2**63), 2**63 - 1), st.just("number")),
+    st.builds(Constant, st.integers(0, 2**64 - 1), st.just("unsigned")),
+    st.builds(Constant, st.floats(allow_nan=False, allow_infinity=False), st.just("float")),
+    st.builds(Constant, texts, st.just("symbol")),
+)
+_INFIX = [operator for operator, level in souffle.OPERATORS.items() if level >= TERM]
+_FUNCTORS = "cat ord strlen substr to_number to_string min max range".split()
+
+dl_terms: st.SearchStrategy[Term] = st.recursive(
+    st.builds(Variable, dl_names) | st.builds(Wildcard) | dl_constants,
+    lambda inner: st.one_of(
+        st.builds(Call, st.sampled_from(_INFIX), st.tuples(inner, inner)),
+        st.builds(Call, st.sampled_from(souffle.PREFIXES), st.tuples(inner)),
+        st.builds(Call, st.sampled_from(_FUNCTORS) | dl_names, _tuples(inner)),
+    ),
+    max_leaves=LEAVES,
+)
+dl_atoms = st.builds(Atom, dl_names, _tuples(dl_terms))
+dl_formulas = _formulas(
+    st.one_of(
+        dl_atoms,
+        st.builds(Test, st.sampled_from(list(COMPARISONS)), st.tuples(dl_terms, dl_terms)),
+        st.builds(Test, st.sampled_from(souffle.BUILT_IN_TESTS), st.tuples(dl_terms, dl_terms)),
+        st.builds(Truth, st.booleans()),
+    )
+)
+dl_clauses = _clauses(dl_atoms, dl_formulas)
+
+_pragmas = _tuples(texts, 1, 2).map(lambda parts: Hint(" ".join((".pragma", *map(souffle.quoted, parts)))))
+_plans = st.just(Hint(".plan 1:(2,1,3), 2:(1,2,3)"))
+
+
+@st.composite
+def dl_programs(draw: st.DrawFn) -> Program:
+    declarations = draw(
+        st.lists(
+            st.builds(Declaration, dl_names, _tuples(st.builds(Attribute, dl_names, dl_names))),
+            max_size=3,
+            unique_by=lambda declaration: declaration.name,
+        )
+    )
+    qualifiers = [
+        Hint(f".decl {declaration.name} {word}")
+        for declaration in declarations
+        for word in draw(st.lists(st.sampled_from(souffle.QUALIFIERS), max_size=2))
+    ]
+    types = st.builds(TypeDeclaration, dl_names, st.just("subtype"), st.tuples(dl_names)) | st.builds(
+        TypeDeclaration, dl_names, st.just("union"), _tuples(dl_names, 1)
+    )
+    options = _tuples(st.tuples(dl_names, texts))
+    directives = st.builds(Directive, st.sampled_from(["input", "output", "printsize"]), dl_names, options)
+    return Program(
+        "dl",
+        draw(_tuples(types)),
+        tuple(declarations),
+        draw(_tuples(directives)),
+        draw(_tuples(dl_clauses)),
+        (*qualifiers, *draw(_tuples(_pragmas | _plans))),
+    )
+
+
+# -- .dlog ------------------------------------------------------------------------------------------------------------
+
+_KEYWORDS = rdfox.RESERVED.union(rdfox.TESTS, ("_", rdfox.TRIPLE))
+dlog_names = st.from_regex(r"[A-Za-z_é]\w{0,5}", fullmatch=True).filter(lambda name: name not in _KEYWORDS)
+
+_iris = st.from_regex(r"""<[^\x00-\x20<>"{}|^`\\\ud800-\udfff]{1,8}>""", fullmatch=True)
+_literals = texts.map(rdfox.literal)
+dlog_constants = st.builds(
+    Constant,
+    st.one_of(
+        _iris,
+        _literals,
+        st.builds("{}@{}".format, _literals, st.sampled_from(["en", "de-AT"])),
+        st.builds("{}^^{}".format, _literals, _iris),
+        st.integers(0).map(lambda n: f'"{n}"^^<{rdfox.XSD}integer>'),
+        st.from_regex(r"_:[A-Za-z0-9]{1,4}", fullmatch=True),
+    ),
+    st.just("term"),
+)
+dlog_terms: st.SearchStrategy[Term] = st.recursive(
+    st.builds(Variable, st.from_regex(r"\w{1,4}", fullmatch=True)) | st.builds(Wildcard) | dlog_constants,
+    lambda inner: st.one_of(
+        st.builds(Call, st.sampled_from("+-*/"), st.tuples(inner, inner)),
+        st.builds(Call, st.just("-"), st.tuples(inner)),
+        st.builds(Call, st.sampled_from(["strlen", "to_string"]), st.tuples(inner)),
+        st.builds(Call, st.just("cat"), st.tuples(inner, inner)),
+    ),
+    max_leaves=LEAVES,
+)
+dlog_atoms = st.builds(Atom, st.just(rdfox.TRIPLE), st.tuples(dlog_terms, dlog_terms, dlog_terms)) | st.builds(
+    Atom, dlog_names | _iris, _tuples(dlog_terms)
+)
+dlog_formulas = _formulas(
+    st.one_of(
+        dlog_atoms,
+        st.builds(Test, st.sampled_from(list(COMPARISONS)), st.tuples(dlog_terms, dlog_terms)),
+        st.builds(Test, st.sampled_from(list(rdfox.TESTS.values())), st.tuples(dlog_terms, dlog_terms)),
+        st.builds(Truth, st.booleans()),
+    )
+)
+dlog_clauses = _clauses(dlog_atoms, dlog_formulas)
+dlog_programs = st.builds(lambda clauses: Program("dlog", clauses=clauses), _tuples(dlog_clauses))
