@@ -81,9 +81,10 @@ class _Unfit(Exception):
 
 def fitted(table: Table, types: tuple[str, ...]) -> list[Row]:
     """Return the rows of the table, each value plain and of its type."""
-    columns = ([row[i] for row in table.rows] for i in range(len(types)))
-    if all(map(_fits_as_it_is, columns, types)):
-        return table.rows
+    columns = [_column([row[i] for row in table.rows], type) for i, type in enumerate(types)]
+    good = [column for column in columns if column is not None]
+    if len(good) == len(types):
+        return list(zip(*good)) if types else table.rows
     rows: list[Row] = []
     bad = BadRows(table.name)
     for number, row in enumerate(table.rows):
@@ -104,15 +105,16 @@ def fitted(table: Table, types: tuple[str, ...]) -> list[Row]:
     return rows
 
 
-def _fits_as_it_is(values: list[Any], type_name: str) -> bool:
-    """Return whether all values are plain and of the type, which saves looking at them one by one."""
+def _column(values: list[Any], type_name: str) -> list[Value] | None:
+    """Return the values of a column if they are plain and all fit, None if they must be looked at one by one."""
     kinds = set(map(type, values))
-    if not kinds:
-        return True
     if type_name in INTEGER_RANGES:
         low, high = INTEGER_RANGES[type_name]
-        return kinds == {int} and low <= min(values) and max(values) <= high
-    return kinds == {str} and type_name != "float" and _is_unicode("".join(values))
+        fits = kinds <= {int} and low <= min(values, default=0) and max(values, default=0) <= high
+        return values if fits else None
+    if type_name == "float":
+        return list(map(normalise_float, values)) if kinds <= {float} else None
+    return values if kinds <= {str} and _is_unicode("".join(values)) else None
 
 
 def _is_unicode(text: str) -> bool:
