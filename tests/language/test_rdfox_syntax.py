@@ -17,8 +17,8 @@ from upheld.language.ast import (
     Variable,
     Wildcard,
 )
-from upheld.language.reading import read_query, read_text
 from upheld.language.rdfox import RDF, XSD
+from upheld.language.reading import read_query, read_text
 
 x, y, z = map(Variable, "xyz")
 PREFIX = "PREFIX : <http://e/>\n"

@@ -266,7 +266,6 @@ e:p[?x] :- e:q[?x]
     found = [(problem.slug, problem.span.line) for problem in problems(text, "dlog")]
     assert found == [
         ("syntax", 1),
-        ("undeclared-prefix", 2),
         ("missing-bracket", 2),
         ("bad-iri", 3),
         ("syntax", 5),

@@ -70,9 +70,9 @@ _TOKENS = pattern(
     r"(?P<tag>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+)",
 )
 _LANDMARKS = re.compile(
-    rf"//[^\n]*+|[#%][^\n]*+|{COMMENT}|/\*[\s\S]*+|{STRING}|{_IRI}|[0-9]\.[0-9]|:{_LOCAL}"
-    rf"|(?P<statement>^[ \t]*+(?:PREFIX|prefix|@prefix|BASE)(?!\w))|(?P<stop>\.)"
-    rf"|^[ \t]*+(?P<clause>(?=\[|\w*+[(\[]|[^\W\d_][\w\-]*+:|:(?!-)|<))",
+    rf"(?P<statement>^[ \t]*+(?:PREFIX|prefix|@prefix|BASE)(?!\w))"
+    rf"|^[ \t]*+(?P<clause>(?=\[|\w*+[(\[]|[^\W\d_][\w\-]*+:|:(?!-)|<))"
+    rf"|//[^\n]*+|[#%][^\n]*+|{COMMENT}|/\*[\s\S]*+|{STRING}|<[^<>\n]*+>|[0-9]\.[0-9]|:{_LOCAL}|(?P<stop>\.)",
     re.MULTILINE,
 )
 _IRI_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})?")
@@ -133,6 +133,7 @@ class RDFoxParser(Parser):
         if self.token.kind != "prefixed" or name.find(":") != len(name) - 1:
             self.fail("a prefix such as `ex:`")
         self.advance()
+        self.prefixes.setdefault(name[:-1], "")  # where the IRI is wrong, this is the one problem of the prefix
         if self.token.kind not in ("iri", "<"):
             self.fail("an IRI in `<` and `>`")
         self.prefixes[name[:-1]] = self.iri()
