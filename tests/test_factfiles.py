@@ -73,7 +73,7 @@ def tables(draw, texts):
 def test_plain_files_read_back(tmp_path_factory, table, delimiter, headers, gz):
     """What is written is read again, in ascending order, if no symbol holds a delimiter or line break."""
     types, rows = table
-    path = tmp_path_factory.mktemp("facts") / "edge.facts"
+    path = tmp_path_factory.getbasetemp() / "edge.facts"
     format = Format("edge", tuple("abcd"[: len(types)]), delimiter=delimiter, headers=headers, compress=gz)
     write_facts(path, rows, types, format)
     assert read_facts(path, types, format) == sorted_rows(rows, types)
@@ -83,7 +83,7 @@ def test_plain_files_read_back(tmp_path_factory, table, delimiter, headers, gz):
 def test_quoted_files_read_back(tmp_path_factory, table, delimiter, headers):
     """With `rfc4180` what is written is read again, whatever symbols hold."""
     types, rows = table
-    path = tmp_path_factory.mktemp("facts") / "edge.facts"
+    path = tmp_path_factory.getbasetemp() / "edge.facts"
     format = Format("edge", tuple("abcd"[: len(types)]), delimiter=delimiter, headers=headers, rfc4180=True)
     write_facts(path, rows, types, format)
     assert read_facts(path, types, format) == sorted_rows(rows, types)
@@ -92,7 +92,7 @@ def test_quoted_files_read_back(tmp_path_factory, table, delimiter, headers):
 @given(st.binary(max_size=60), st.sampled_from(["number", "float", "symbol"]), st.booleans())
 def test_any_bytes_are_read_or_refused(tmp_path_factory, content, type, rfc4180):
     """Only `FactsError` escapes."""
-    path = tmp_path_factory.mktemp("facts") / "edge.facts"
+    path = tmp_path_factory.getbasetemp() / "edge.facts"
     path.write_bytes(content)
     problems, rows = (), []
     try:
