@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
 
 import pytest
 
@@ -220,6 +222,22 @@ def test_dl(text, slug, place, words):
 )
 def test_dlog(text, slug, place, words):
     check("dlog", text, slug, place, *words)
+
+
+def test_deep_in_the_stack_of_a_caller():
+    """Where little of the stack is left, nesting that would do elsewhere is refused, and all else is read."""
+
+    def at_depth(depth, action):
+        return at_depth(depth - 1, action) if depth else action()
+
+    def attempt():
+        (problem,) = problems(f"p({'f(' * 150}1{')' * 150}).\np(1).")
+        with pytest.raises(ProgramError, match="nested-too-deep"):
+            read_query(f"p({'f(' * 150}1{')' * 150})")
+        return problem.slug
+
+    depth = len(inspect.stack())
+    assert at_depth(sys.getrecursionlimit() - depth - 200, attempt) == "nested-too-deep"
 
 
 # -- several problems -------------------------------------------------------------------------------------------------

@@ -68,35 +68,35 @@ class Scanner:
         if kind == "open_comment":
             end = len(self._text)
         opening = {"open_string": 1, "open_comment": 2}.get(kind, end - start)
-        marked = Span(self.source, start, start + opening)
-        if kind in _NAMES:
-            problem = Problem(
-                "name-too-long",
-                f"the name {quote(text)} is too long",
-                marked,
-                note=f"a name has at most {NAME_LENGTH:,} characters",
-            )
-        elif kind == "stray":
-            problem = unfit(text, marked)
-        else:
-            slug, message, note, hint = _FAULTS[kind]
-            problem = Problem(slug, message.format(quote(text)), marked, note=note, hint=hint)
-        return Token("error", text, start, end, problem)
+        return Token("error", text, start, end, _problem(kind, text, Span(self.source, start, start + opening)))
 
 
 _NAMES = frozenset(("name", "variable", "prefixed", "blank", "branch"))
+_FAULTS = frozenset(("open_string", "open_comment", "bad_number", "preprocessor"))
 _UNFIT = frozenset(("\0", *map(chr, range(0xD800, 0xE000))))
-_FAULTS = {
-    "open_string": ("unterminated-string", "a string without its closing quote", "a string ends on its line", None),
-    "open_comment": ("unterminated-comment", "a comment without its closing `*/`", None, "close it with `*/`"),
-    "bad_number": ("bad-number", "{} is not a number", "a name does not start with a digit", None),
-    "preprocessor": (
-        "unsupported-preprocessor",
-        "the preprocessor line {} is not supported",
-        "programs are read as they are, without a C preprocessor",
-        "run the preprocessor first, or use `.include`",
-    ),
-}
+
+
+def _problem(kind: str, text: str, span: Span) -> Problem:
+    match kind:
+        case "open_string":
+            note = "a string ends on its line"
+            return Problem("unterminated-string", "a string without its closing quote", span, note=note)
+        case "open_comment":
+            hint = "close it with `*/`"
+            return Problem("unterminated-comment", "a comment without its closing `*/`", span, hint=hint)
+        case "bad_number":
+            note = "a name does not start with a digit"
+            return Problem("bad-number", f"{quote(text)} is not a number", span, note=note)
+        case "preprocessor":
+            message = f"the preprocessor line {quote(text)} is not supported"
+            note = "programs are read as they are, without a C preprocessor"
+            hint = "run the preprocessor first, or use `.include`"
+            return Problem("unsupported-preprocessor", message, span, note=note, hint=hint)
+        case "stray":
+            return unfit(text, span)
+        case _:
+            note = f"a name has at most {NAME_LENGTH:,} characters"
+            return Problem("name-too-long", f"the name {quote(text)} is too long", span, note=note)
 
 
 def unfit(character: str, span: Span) -> Problem:

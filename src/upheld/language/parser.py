@@ -8,6 +8,7 @@ returns is at most that high, so whoever walks a tree may recur.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NoReturn
 
@@ -160,7 +161,7 @@ class Parser:
         """Step over the full stop of a clause. One that is missing at the end of a line is reported and made up."""
         if self.accept("."):
             return
-        if self.token.kind == ")" or self.token.kind == "]":
+        if self.token.kind in (")", "]"):
             self.refuse("missing-bracket", f"{quote(self.token.text)} closes no bracket", self.here())
         if self.token.kind == "end" or self.begins_statement(self.token) or self.begins_next():
             where = Span(self.source, self.seen, self.seen)
@@ -176,11 +177,8 @@ class Parser:
         """Step over the closing bracket of the one opened at an offset."""
         if self.accept(bracket):
             return
-        if (
-            self.token.kind in (".", ":-", "end", ")", "]", "}")
-            or self.begins_statement(self.token)
-            or self.begins_clause()
-        ):
+        ended = self.token.kind in (".", ":-", "end", ")", "]", "}")
+        if ended or self.begins_statement(self.token) or self.begins_next():
             where = Span(self.source, self.seen, self.seen)
             opening = ("opened here", Span(self.source, opened, opened + 1))
             raise ProgramError(Problem("missing-bracket", f"`{bracket}` is missing", where, related=(opening,)))
@@ -216,6 +214,9 @@ class Parser:
             except ProgramError as error:
                 self.draft.problems.extend(error.problems)
                 self.recover()
+            except RecursionError:  # below the limit of nesting only where the caller had used up the stack
+                self.draft.problems.append(too_deep(self.here()))
+                self.recover()
 
     def recover(self) -> None:
         """Go from inside a faulty statement to where the next one seems to begin.
@@ -248,8 +249,8 @@ class Parser:
                 self.refuse("empty-body", "a rule without a body", self.here(), hint=hint)
             body = self.formula(self.expression(OR))
         clause = Clause(tuple(heads), body, self.since(self.start))
-        self.full_stop("an operator, `,`, `;` or `.`" if body else "`:-`, `,` or `.`")
-        self.check([*heads, body] if body else [*heads])
+        self.full_stop("`:-`, `,` or `.`" if body is None else "an operator, `,`, `;` or `.`")
+        self.check(heads if body is None else [*heads, body])
         self.draft.clauses.append(clause)
 
     def head(self) -> Atom:
@@ -259,14 +260,17 @@ class Parser:
         """Read the whole text as a body, with or without a full stop."""
         if self.token.kind in (".", "end"):
             self.refuse("empty-body", "a query without a body", self.here())
-        formula = self.formula(self.expression(OR))
+        try:
+            formula = self.formula(self.expression(OR))
+        except RecursionError:
+            raise ProgramError(too_deep(self.here())) from None
         self.accept(".")
         if self.token.kind != "end":
             self.fail("an operator, `,`, `;` or the end of the query")
         self.check([formula])
         return formula
 
-    def check(self, formulas: list[Formula]) -> None:
+    def check(self, formulas: Sequence[Formula]) -> None:
         """Report what is wrong with a statement as a whole: trees above the limit, such as that of a long sum."""
         if self.seen - self.start < 2 * NESTING_LIMIT:
             return  # each operator and each operand took a character

@@ -7,6 +7,7 @@ resolved while reading, so they leave no trace in the program.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NoReturn
 
 from upheld.errors import Problem, ProgramError, nearest, quote
@@ -154,7 +155,7 @@ class RDFoxParser(Parser):
             self.statement()
         return super().query()
 
-    def check(self, formulas: list[Formula]) -> None:
+    def check(self, formulas: Sequence[Formula]) -> None:
         """Report also an existential variable that occurs outside its negation."""
         super().check(formulas)
         used = {v.name for formula in formulas for v in variables(formula)} if self.existential else ()

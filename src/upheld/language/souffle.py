@@ -59,15 +59,7 @@ QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btre
 UNSTABLE = ("autoinc", "random", "rand", "time", "now", "timestamp", "date", "today", "uuid")
 ESCAPES_HERE = {**ESCAPES, "a": "\a", "v": "\v"}
 
-REFUSED_DIRECTIVES = {
-    ".comp": ("unsupported-component", "components are not supported"),
-    ".init": ("unsupported-component", "components are not supported"),
-    ".override": ("unsupported-component", "components are not supported"),
-    ".functor": ("unsupported-functor", "user-defined functors are not supported"),
-    ".lattice": ("unsupported-lattice", "lattices are not supported"),
-    ".once": ("unsupported-once", "`.once` is not supported"),
-    ".limitsize": ("unmaintainable", "`.limitsize` cannot be maintained exactly"),
-}
+REFUSED_DIRECTIVES = (".comp", ".init", ".override", ".functor", ".lattice", ".once", ".limitsize")
 TYPE_DIRECTIVES = {".number_type": "number", ".symbol_type": "symbol"}
 DIRECTIVES = (
     ".decl",
@@ -211,7 +203,7 @@ class SouffleParser(Parser):
 
     def directive(self, name: str) -> None:
         if name in REFUSED_DIRECTIVES:
-            self.refused_directive(*REFUSED_DIRECTIVES[name])
+            self.refused_directive(name)
         start = self.advance().start
         match name:
             case ".decl":
@@ -232,20 +224,34 @@ class SouffleParser(Parser):
                 span = self.here()
                 self.include(self.string(), span)
 
-    def refused_directive(self, slug: str, message: str) -> NoReturn:
-        """Refuse a directive, with the whole block that belongs to it."""
+    def refused_directive(self, name: str) -> NoReturn:
         span = self.here()
-        component = self.advance().kind == "directive" and span.source.text.startswith(".comp", span.start)
-        if component:
-            while self.token.kind not in ("{", "directive", "end"):
-                self.advance()
-            brackets = 0
-            while self.token.kind != "end":
-                kind = self.advance().kind
-                brackets += (kind == "{") - (kind == "}")
-                if brackets <= 0:
-                    break
-        self.refuse(slug, message, span)
+        match name:
+            case ".comp":
+                self.skip_block()
+                self.refuse("unsupported-component", "components are not supported", span)
+            case ".init" | ".override":
+                self.refuse("unsupported-component", "components are not supported", span)
+            case ".functor":
+                self.refuse("unsupported-functor", "user-defined functors are not supported", span)
+            case ".lattice":
+                self.refuse("unsupported-lattice", "lattices are not supported", span)
+            case ".once":
+                self.refuse("unsupported-once", "`.once` is not supported", span)
+            case _:
+                self.refuse("unmaintainable", "`.limitsize` cannot be maintained exactly", span)
+
+    def skip_block(self) -> None:
+        """Step over a directive with the block in braces that belongs to it."""
+        self.advance()
+        while self.token.kind not in ("{", "directive", "end"):
+            self.advance()
+        brackets = 0
+        while self.token.kind != "end":
+            kind = self.advance().kind
+            brackets += (kind == "{") - (kind == "}")
+            if brackets <= 0:
+                break
 
     def declaration(self) -> None:
         relations = self.names("the name of a relation")
