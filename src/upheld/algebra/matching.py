@@ -1,12 +1,12 @@
 """Rule instances on Python values, one binding at a time: how the reference engine joins a body.
 
-A body is matched in steps. Each step takes the atom with the most bound columns, and built-ins and negated atoms as
+A body is matched step by step: each time the atom with the most bound columns, and built-ins and negated atoms as
 soon as their variables are bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from upheld.errors import EvaluationError, Problem, quote
@@ -22,7 +22,7 @@ Lookup = Callable[[str, tuple[int, ...], tuple[Value, ...]], Iterable[tuple[Valu
 Holds = Callable[[Fact], bool]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Step:
     """A literal of a body with where it is matched: rows from `lookup` that pass `holds`, or a test alone."""
 
@@ -34,41 +34,50 @@ class Step:
 
 def match(rule: Rule, first: Step | None, steps: Iterable[Step], binding: Binding) -> Iterator[Binding]:
     """Yield every binding of the rule's variables that extends `binding` and passes all steps and built-ins."""
-    todo: list[Step | Builtin] = [*steps, *rule.builtins]
-    yield from _extend(rule, first, todo, binding)
+    return _extend(rule, _in_order(rule, first, steps, set(binding)), 0, binding)
 
 
-def _extend(rule: Rule, chosen: Step | None, todo: list[Step | Builtin], binding: Binding) -> Iterator[Binding]:
-    if chosen is None:
-        if not todo:
-            yield binding
-            return
-        step = _next(todo, binding)
-        rest = [t for t in todo if t is not step]
-    else:
-        step, rest = chosen, todo
+def _extend(rule: Rule, order: list[Step | Builtin], at: int, binding: Binding) -> Iterator[Binding]:
+    if at == len(order):
+        yield binding
+        return
+    step = order[at]
     if isinstance(step, Builtin):
         for extended in evaluate_builtin(rule, step, binding):
-            yield from _extend(rule, None, rest, extended)
+            yield from _extend(rule, order, at + 1, extended)
     elif step.lookup is None:
         if not step.holds(instantiate(step.atom, binding)):
-            yield from _extend(rule, None, rest, binding)
+            yield from _extend(rule, order, at + 1, binding)
     else:
         for extended in _match_atom(step, binding):
-            yield from _extend(rule, None, rest, extended)
+            yield from _extend(rule, order, at + 1, extended)
 
 
-def _next(todo: list[Step | Builtin], binding: Binding) -> Step | Builtin:
-    """Return what to do next: whatever is ready and only filters, else the atom with the most bound columns."""
+def _in_order(rule: Rule, first: Step | None, steps: Iterable[Step], bound: set[str]) -> list[Step | Builtin]:
+    """Return the order in which to match: whatever is ready and only filters, else the atom with most bound columns."""
+    order: list[Step | Builtin] = []
+    todo: list[Step | Builtin] = [*steps, *rule.builtins]
+    step: Step | Builtin | None = first
+    while todo or step:
+        if step is None:
+            step = _next(todo, bound)
+            todo.remove(step)
+        order.append(step)
+        bound.update(step.variables() if isinstance(step, Builtin) else step.atom.variables())
+        step = None
+    return order
+
+
+def _next(todo: list[Step | Builtin], bound: set[str]) -> Step | Builtin:
     for step in todo:
         if isinstance(step, Builtin):
-            if is_ready(step, binding):
+            if is_ready(step, bound):
                 return step
-        elif step.lookup is None and all(v in binding for v in step.atom.variables()):
+        elif step.lookup is None and all(v in bound for v in step.atom.variables()):
             return step
     atoms = [s for s in todo if isinstance(s, Step) and s.lookup is not None]
     assert atoms, "an unsafe rule: nothing binds the variables that are left"
-    return max(atoms, key=lambda s: sum(isinstance(t, Constant) or t.name in binding for t in s.atom.terms))
+    return max(atoms, key=lambda s: sum(isinstance(t, Constant) or t.name in bound for t in s.atom.terms))
 
 
 def _match_atom(step: Step, binding: Binding) -> Iterator[Binding]:
@@ -106,11 +115,11 @@ def instantiate(atom: Atom, binding: Binding) -> Fact:
 # -- built-ins --------------------------------------------------------------------------------------------------------
 
 
-def is_ready(builtin: Builtin, binding: Binding) -> bool:
+def is_ready(builtin: Builtin, bound: Container[str]) -> bool:
     """Return whether a built-in can be evaluated: all is bound, or all but a variable alone on one side of `=`."""
     left, right = builtin.arguments
-    free_left = [v for v in expression_variables(left) if v not in binding]
-    free_right = [v for v in expression_variables(right) if v not in binding]
+    free_left = [v for v in expression_variables(left) if v not in bound]
+    free_right = [v for v in expression_variables(right) if v not in bound]
     if not free_left and not free_right:
         return True
     if builtin.operator != "=":

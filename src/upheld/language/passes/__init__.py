@@ -1,5 +1,6 @@
 """From a program as written to the core, one rewrite or check per file, in this order."""
 
+from upheld.language.passes.components import split_components
 from upheld.language.passes.disjunction import split_disjunctions
 from upheld.language.passes.draft import Draft
 from upheld.language.passes.equality import solve_equalities
@@ -19,6 +20,7 @@ PASSES = (
     solve_equalities,
     lift_expressions,
     name_wildcards,
+    split_components,
 )
 
 __all__ = ["PASSES", "Draft"]

@@ -1,0 +1,59 @@
+"""Parts of a body that share no variable with the head or the rest only ask whether they hold at all.
+
+`p(x) :- q(x), r(y, z), s(z).` becomes `p(x) :- q(x), h().` with a hidden relation `h() :- r(y, z), s(z).` Left as they
+stand, such parts would multiply the instances of the rule by all the ways in which they hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from upheld.language.ast import Atom, Clause, Conjunction, variables
+from upheld.language.passes.disjunction import Literal, literals
+from upheld.language.passes.draft import Draft
+from upheld.language.printer import to_text
+
+
+def split_components(draft: Draft) -> None:
+    """Give each part of a body that is connected neither to the head nor to another part a relation of its own."""
+    hidden: dict[str, Clause] = {}
+    draft.rules = [_split(clause, draft.program.dialect, hidden) for clause in draft.rules]
+    draft.rules += hidden.values()
+    draft.hidden |= hidden.keys()
+    draft.arities |= dict.fromkeys(hidden, 0)
+
+
+def _split(clause: Clause, dialect: str, hidden: dict[str, Clause]) -> Clause:
+    head = clause.heads[0]
+    connected, rest = _component({v.name for v in variables(head)}, list(literals(clause)))
+    body: list[Literal] = connected
+    parts: list[list[Literal]] = []
+    while rest:
+        part, rest = _component({v.name for v in variables(rest[0])}, rest, rest[0])
+        parts.append(part)
+    for part in parts:
+        if not any(True for literal in part for _ in variables(literal)) or (len(parts) == 1 and not connected):
+            body += part  # a ground literal, or a body that is all one part: nothing to gain
+            continue
+        name = f"[{', '.join(to_text(literal, dialect) for literal in part)}]"
+        hidden.setdefault(name, Clause((Atom(name, ()),), Conjunction(tuple(part)), clause.span))
+        body.append(Atom(name, (), part[0].span))
+    return replace(clause, body=Conjunction(tuple(body)))
+
+
+def _component(
+    names: set[str], todo: list[Literal], first: Literal | None = None
+) -> tuple[list[Literal], list[Literal]]:
+    """Return the literals that are connected to these variables, and those that are not."""
+    found: list[Literal] = []
+    if first is not None:
+        found.append(first)
+        todo = [literal for literal in todo if literal is not first]
+    while True:
+        more = [literal for literal in todo if any(v.name in names for v in variables(literal))]
+        if not more:
+            return found, todo
+        found += more
+        taken = {id(literal) for literal in more}
+        todo = [literal for literal in todo if id(literal) not in taken]
+        names = names | {v.name for literal in more for v in variables(literal)}
