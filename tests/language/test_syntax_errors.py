@@ -62,6 +62,7 @@ def check(dialect, text, slug, place, *words):
         ("p(!x).", "syntax", "1:3", ["found `!`, expected a term"]),
         ("p(x) :- band.", "syntax", "1:9", ["found `band`"]),
         ("match(x, y) :- q(x, y).", "syntax", "1:1", ["found the name `match`, expected the name of a relation"]),
+        ("_(1).", "syntax", "1:1", ["expected the name of a relation"]),
         ("*", "syntax", "1:1", ["found `*`, expected a fact, a rule or a directive"]),
         ("p(é).", "syntax", "1:3", ["found `é`, expected a term"]),
         ("p(x) :- q(x) && r(x).", "syntax", "1:14", ["found `&`"]),

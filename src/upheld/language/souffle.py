@@ -52,7 +52,7 @@ AGGREGATES = ("count", "sum", "min", "max", "mean", "range")
 #: Operators that look like names.
 RESERVED = frozenset(word for word in (*OPERATORS, *PREFIXES) if word.isalpha())
 CONSTANT_WORDS = ("true", "false", "nil")
-NO_RELATIONS = RESERVED.union(BUILT_IN_TESTS, CONSTANT_WORDS)
+NO_RELATIONS = RESERVED.union(BUILT_IN_TESTS, CONSTANT_WORDS, "_")
 
 QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable")
 #: Functors whose value differs from one evaluation to the next.
