@@ -114,8 +114,10 @@ def forwarders(trees: dict[str, ast.Module]) -> dict[str, int]:
     found = {"Problem": 0}
     for tree in trees.values():
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and (place := place_of_slug(node)) is not None:
-                found[node.name] = place
+            # An `__init__` is called by the name of its class, which comes next.
+            if isinstance(node, ast.FunctionDef) and node.name != "__init__":
+                if (place := place_of_slug(node)) is not None:
+                    found[node.name] = place
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 for method in node.body:
