@@ -210,9 +210,9 @@ def test_dl(text, slug, place, words):
         ("p(?x) :- q(?x), FILTER(FOO(?x)) .", "unknown-functor", "1:24", ["no function `FOO`", "REGEX"]),
         ("p(?x) :- q(?x), FILTER(contains(?x, ?x)) .", "unknown-functor", "1:24", ["did you mean `CONTAINS`?"]),
         ("p(?x) :- q(?x), BIND(SQRT(?x) AS ?y) .", "unknown-functor", "1:22", ["no function `SQRT`"]),
-        ("p(?x) :- q(?x), FILTER(REGEX(?x)) .", "functor-arity", "1:24", ["takes 2 arguments, not 1"]),
-        ("p(?x) :- q(?x), BIND(STRLEN() AS ?y) .", "functor-arity", "1:22", ["takes 1 argument, not 0"]),
-        ("p(?x) :- q(?x), BIND(CONCAT(?x) AS ?y) .", "functor-arity", "1:22", ["takes 2 arguments, not 1"]),
+        ("p(?x) :- q(?x), FILTER(REGEX(?x)) .", "wrong-argument-count", "1:24", ["takes 2 arguments, not 1"]),
+        ("p(?x) :- q(?x), BIND(STRLEN() AS ?y) .", "wrong-argument-count", "1:22", ["takes 1 argument, not 0"]),
+        ("p(?x) :- q(?x), BIND(CONCAT(?x) AS ?y) .", "wrong-argument-count", "1:22", ["takes 2 arguments, not 1"]),
         ("p(?x) :- [?x, a, ?y] rdf:G .", "unsupported-named-graph", "1:22", ["named graphs"]),
         ("p(?x) :- AGGREGATE(q(?x) ON ?x BIND COUNT(?x) AS ?y) .", "unsupported-aggregate", "1:10", ["aggregates"]),
         ("p(?x) :- q(?x, ?y), NOT EXISTS ?y IN (r(?y)) .", "unsupported-not-exists", "1:32", ["by a rule of its own"]),
@@ -348,7 +348,7 @@ def test_missing_file(tmp_path):
 
 def test_directory(tmp_path):
     (tmp_path / "folder.dl").mkdir()
-    assert file_problem(tmp_path / "folder.dl").slug == "is-a-directory"
+    assert file_problem(tmp_path / "folder.dl").slug == "not-a-file"
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="whoever runs this may read every file")
@@ -385,7 +385,7 @@ def test_not_utf8(tmp_path):
     path = tmp_path / "latin.dl"
     path.write_bytes(b'p("a").\np("\xe9").')
     problem = file_problem(path)
-    assert problem.slug == "not-utf-8"
+    assert problem.slug == "not-utf8"
     assert "byte 0xE9 at offset 11, in line 2" in str(problem)
 
 
@@ -410,7 +410,7 @@ def test_include_cycle(tmp_path):
 
 def test_include_directory(tmp_path):
     (problem,) = problems('.include "."', base=tmp_path)
-    assert (problem.slug, problem.span.column) == ("is-a-directory", 10)
+    assert (problem.slug, problem.span.column) == ("not-a-file", 10)
 
 
 def test_too_many_includes(tmp_path):

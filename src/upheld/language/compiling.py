@@ -107,6 +107,8 @@ class _Builder:
                     if holds is None:
                         builtins.append(builtin)
         head = self._atom(clause.heads[0], predicates)
+        # Comparisons that compute nothing come first: they guard the computations, which may have no result.
+        builtins.sort(key=lambda b: any(isinstance(a, Apply) for a in b.arguments))
         # An atom written twice is one condition, not two: a body is a set.
         return Rule(
             head, tuple(dict.fromkeys(positive)), tuple(dict.fromkeys(negative)), tuple(dict.fromkeys(builtins)), clause

@@ -341,7 +341,7 @@ class RDFoxParser(Parser):
     def check_count(self, name: str, terms: tuple[Term, ...], count: int, span: Span) -> None:
         if len(terms) != count:
             message = f"{quote(name)} takes {count} argument{'s' * (count > 1)}, not {len(terms)}"
-            self.refuse("functor-arity", message, span)
+            self.refuse("wrong-argument-count", message, span)
 
     # -- RDF terms ----------------------------------------------------------------------------------------------------
 

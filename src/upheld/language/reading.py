@@ -112,7 +112,7 @@ def _load(path: Path, span: Span | None) -> str:
 
     try:
         if path.is_dir():
-            raise refused("is-a-directory", f"{quote(path)} is a directory, not a file")
+            raise refused("not-a-file", f"{quote(path)} is a directory, not a file")
         if path.exists() and not path.is_file():
             raise refused("unreadable-file", f"{quote(path)} is not a regular file")
         data = path.read_bytes()
@@ -128,4 +128,4 @@ def _load(path: Path, span: Span | None) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         message = f"{quote(path)} is not UTF-8: byte 0x{data[error.start]:02X} at offset {error.start}, in line {line}"
-        raise refused("not-utf-8", message, note="programs are texts in UTF-8") from None
+        raise refused("not-utf8", message, note="programs are texts in UTF-8") from None

@@ -162,6 +162,7 @@ class SouffleParser(Parser):
         if at > start:
             self.seen = at
             self.token = self.scan(at)
+            self.start = self.token.start
 
     def head(self) -> Atom:
         start = self.token.start

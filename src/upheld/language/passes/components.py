@@ -44,7 +44,8 @@ def _split(clause: Clause, dialect: str, hidden: dict[str, Clause]) -> Clause:
 def _component(
     names: set[str], todo: list[Literal], first: Literal | None = None
 ) -> tuple[list[Literal], list[Literal]]:
-    """Return the literals that are connected to these variables, and those that are not."""
+    """Return the literals that are connected to these variables, and those that are not, both in the order written."""
+    place = {id(literal): i for i, literal in enumerate(todo)}
     found: list[Literal] = []
     if first is not None:
         found.append(first)
@@ -52,7 +53,7 @@ def _component(
     while True:
         more = [literal for literal in todo if any(v.name in names for v in variables(literal))]
         if not more:
-            return found, todo
+            return sorted(found, key=lambda literal: place[id(literal)]), todo
         found += more
         taken = {id(literal) for literal in more}
         todo = [literal for literal in todo if id(literal) not in taken]
