@@ -74,4 +74,5 @@ def _is_lifted(builtin: Builtin) -> bool:
 
 def fact_text(fact: Fact, types: tuple[str, ...] | None = None) -> str:
     predicate, values = fact
-    return f"{predicate}({', '.join(value_text(v, t) for v, t in zip(values, types or ('symbol',) * len(values), strict=True))})"
+    texts = (value_text(v, t) for v, t in zip(values, types or ("symbol",) * len(values), strict=True))
+    return f"{predicate}({', '.join(texts)})"

@@ -1,0 +1,44 @@
+"""Rules of the core are shown as they were written, and comparisons guard computations."""
+
+from __future__ import annotations
+
+import pytest
+
+import upheld
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "n(x + 1) :- n(x), x < 10.",
+        "p(x) :- n(x), n(-x), !m(x * 2, _).",
+        "n((x + 1) * 2) :- n(x), x != -1.",
+        "n((bnot x) band 7) :- n(x).",
+        "s(cat(x, substr(x, 0, y + 1))) :- t(x, y), match(\"a.*\", x).",
+    ],
+)  # fmt: skip
+def test_rules_are_shown_as_written(rule: str) -> None:
+    """Expressions stand where they were written, without needless brackets."""
+    rules = {str(r) for s in upheld.check(rule).strata for r in s.rules}
+    # A wildcard under negation gets a hidden relation, under its own name.
+    assert rule.replace("m(x * 2, _)", "m[x0,_](x * 2)") in rules
+
+
+def test_a_rule_after_facts_has_its_own_place() -> None:
+    """The place of a rule is where it begins, also behind facts that are read in one step."""
+    report = upheld.check("edge(1, 2).\nedge(2, 3). path(x, y) :- edge(x, y).")
+    assert [str(r.span) for s in report.strata for r in s.rules] == ["<program>:2:13"]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "each(t / p) :- share(t, p), p != 0.",
+        "each(x) :- share(t, p), x = t / p, p != 0.",
+        "each(x) :- p > 0, x = t / p, share(t, p).",
+    ],
+)
+def test_a_comparison_guards_a_computation(rule: str) -> None:
+    """Wherever it stands, a comparison keeps values away from a functor that has no result for them."""
+    m = upheld.materialise(rule, {"share": [(10, 0), (10, 5)]})
+    assert m["each"].to_set() == {(2,)}
