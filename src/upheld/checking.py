@@ -10,7 +10,7 @@ from upheld.errors import Problem, quote
 from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
 from upheld.language.core import Apply, Core, Expression, Rule
-from upheld.language.stratification import Stratification, stratify
+from upheld.language.stratification import Stratification, Stratum, stratify
 from upheld.materialisation import parse
 
 
@@ -47,19 +47,16 @@ class Report:
     def to_text(self) -> str:
         """Return the report for people to read."""
         visible = [p for p in self.core.predicates.values() if not p.hidden]
-        rules = self.core.rules
         recursive = sum(len(s.recursive) for s in self.strata)
         lines = [
-            f"{len(visible)} relations, {len(rules)} rules ({recursive} recursive), "
-            f"{len(self.core.facts)} facts, {len(self.strata)} strata"
+            f"{_count(len(visible), 'relation')}, {_count(len(self.core.rules), 'rule')} ({recursive} recursive), "
+            f"{_count(len(self.core.facts), 'fact')} in the program, {_count(len(self.strata), 'stratum', 'strata')}"
         ]
         for p in visible:
             columns = ", ".join(f"{c}: {t}" for c, t in zip(p.columns, p.types, strict=True))
             lines.append(f"  {p.name}({columns})")
         for s in self.strata:
-            lines.append(
-                f"stratum {s.index}: {_count(s.nonrecursive, 'nonrecursive')}, {_count(s.recursive, 'recursive')}"
-            )
+            lines.append(f"stratum {s.index}: {_rules_in_words(s)}")
             lines += [f"  {rule}" for rule in s.nonrecursive]
             lines += [f"  {rule}  (recursive)" for rule in s.recursive]
         lines += map(str, self.warnings)
@@ -103,5 +100,13 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {"rule": str(rule), "place": str(rule.span) if rule.span else None}
 
 
-def _count(rules: tuple[Rule, ...], kind: str) -> str:
-    return f"{len(rules)} {kind} rule{'' if len(rules) == 1 else 's'}"
+def _rules_in_words(stratum: Stratum) -> str:
+    if not stratum.rules:
+        return "given facts, no rules"
+    recursive = len(stratum.recursive)
+    return _count(len(stratum.rules), "rule") + (f", {recursive} recursive" if recursive else "")
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    """Return `1 rule`, `2 rules`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"

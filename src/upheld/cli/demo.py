@@ -4,40 +4,43 @@ from __future__ import annotations
 
 import argparse
 import random
+import textwrap
 
 import upheld
 
 PROGRAM = """\
-.decl edge(x:symbol, y:symbol)
-.decl path(x:symbol, y:symbol)
+.decl road(x:symbol, y:symbol)
 .decl closed(x:symbol)
-.decl detour(x:symbol, y:symbol)
+.decl path(x:symbol, y:symbol)
+.decl blocked(x:symbol, y:symbol)
 
-path(x, y) :- edge(x, y), !closed(y).
-path(x, z) :- path(x, y), edge(y, z), !closed(z).
-detour(x, y) :- edge(x, y), !path(x, y).
+path(x, y) :- road(x, y), !closed(y).
+path(x, z) :- path(x, y), road(y, z), !closed(z).
+blocked(x, y) :- road(x, y), !path(x, y).
 """
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--seed", type=int, default=1, help="of the random graph (default: 1)")
+    command.add_argument("--seed", type=int, default=1, help="choose another random graph (default: 1)")
 
 
 def execute(options: argparse.Namespace) -> int:
     chance = random.Random(options.seed)
-    towns = [f"t{i}" for i in range(12)]
-    roads = sorted({(a, b) for a, b in (chance.sample(towns, 2) for _ in range(18))})
+    towns = [f"t{i}" for i in range(10)]
+    pairs = [(a, b) for a in towns for b in towns if a != b]
+    roads = chance.sample(pairs, 13)
     print("The rules:\n")
-    print("\n".join(f"    {line}" for line in PROGRAM.splitlines()))
-    m = upheld.materialise(PROGRAM, {"edge": roads})
-    print(f"\nFrom {len(roads)} roads between {len(towns)} towns follow {len(m['path'])} paths.\n")
-    road, town = chance.choice(roads), chance.choice(towns)
-    print(f"Close the town {town}, tear up the road {road[0]} -> {road[1]}, and build t0 -> t11:\n")
-    change = m.update(insert={"closed": [town], "edge": [("t0", "t11")]}, delete={"edge": [road]})
+    print(textwrap.indent(PROGRAM, "    "))
+    m = upheld.materialise(PROGRAM, {"road": roads})
+    print(f"From {len(roads)} random roads between {len(towns)} towns, {len(m['path'])} paths follow.\n")
+    town, torn, built = chance.choice(towns), chance.choice(roads), chance.choice(sorted(set(pairs) - set(roads)))
+    print(f"Close {town}, tear up the road from {torn[0]} to {torn[1]}, build one from {built[0]} to {built[1]}.")
+    print("This is what changed (+ now holds, - no longer holds):\n")
+    change = m.update(insert={"closed": [town], "road": [built]}, delete={"road": [torn]})
     for sign, relations in (("+", change.inserted), ("-", change.deleted)):
         for relation in relations.values():
             for row in relation:
                 print(f"    {sign} {relation.name}({', '.join(map(str, row))})")
-    print(f"\nNow there are {len(m['path'])} paths; from t0 one can reach:")
-    print("    " + ", ".join(str(y) for (y,) in m.query('path("t0", y)')))
+    reached = [str(y) for (y,) in m.query(f'path("{built[0]}", y)')]
+    print(f"\nNow there are {len(m['path'])} paths. From {built[0]} they lead to: {', '.join(reached) or 'nowhere'}.")
     return 0

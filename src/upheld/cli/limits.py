@@ -11,11 +11,26 @@ _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 def add_limits(command: argparse.ArgumentParser) -> None:
     default = upheld.Limits()
-    bounds = command.add_argument_group("limits", "A run that reaches one stops, names the rule, and keeps nothing.")
-    bounds.add_argument("--max-facts", type=int, metavar="N", help="derived facts (default: no limit)")
-    bounds.add_argument("--max-rounds", type=int, metavar="N", default=default.rounds, help="rounds (default: 1000000)")
-    bounds.add_argument("--max-seconds", type=float, metavar="S", help="seconds (default: no limit)")
-    bounds.add_argument("--max-memory", type=_bytes, metavar="SIZE", help="memory, as in 8G (default: no limit)")
+    bounds = command.add_argument_group(
+        "limits", "A run that goes beyond one stops, names the busiest rule, and writes nothing."
+    )
+    bounds.add_argument("--max-facts", type=int, metavar="N", help="stop at this many facts (default: no limit)")
+    bounds.add_argument(
+        "--max-rounds",
+        type=int,
+        metavar="N",
+        default=default.rounds,
+        help="stop after this many rounds of applying rules (default: 1000000)",
+    )
+    bounds.add_argument(
+        "--max-seconds", type=float, metavar="S", help="stop after this many seconds (default: no limit)"
+    )
+    bounds.add_argument(
+        "--max-memory",
+        type=_bytes,
+        metavar="SIZE",
+        help="stop at this much memory, such as 500M or 8G (default: no limit)",
+    )
 
 
 def limits_of(options: argparse.Namespace) -> upheld.Limits:

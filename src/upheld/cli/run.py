@@ -1,4 +1,4 @@
-"""Derive what follows from a program and its facts files, and write its outputs."""
+"""Derive what follows from a program and its facts files, and write its outputs, as `souffle` does."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from upheld.cli.limits import add_limits, limits_of
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("program", help="a .dl or .dlog file")
-    command.add_argument("-F", "--facts", default=".", metavar="DIR", help="folder of the facts files (default: here)")
+    command.add_argument("-F", "--facts", default=".", metavar="DIR", help="where the facts files are (default: .)")
     command.add_argument(
-        "-D", "--output", default=".", metavar="DIR", help="folder for the outputs, or - to print them (default: here)"
+        "-D", "--output", default=".", metavar="DIR", help="where outputs go, or - to print them (default: .)"
     )
     command.add_argument("--engine", default="reference", help="reference (default)")
     add_limits(command)
