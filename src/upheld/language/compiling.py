@@ -15,7 +15,7 @@ from upheld.language.inference import FACTS, Inference
 from upheld.language.passes import PASSES, Draft
 from upheld.language.passes.disjunction import literals
 from upheld.language.subtypes import check_subtypes
-from upheld.language.terms import NoValue
+from upheld.language.terms import NoValue, string_of
 from upheld.language.values import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_float
 
 
@@ -129,17 +129,23 @@ class _Builder:
     def _builtin(self, test: Test) -> Builtin:
         type = self.types.operand_type(self.number, test)
         left, right = (self._expression(t, type) for t in test.terms)
-        if test.operator.endswith("match") and isinstance(left, Constant) and type == "symbol":
-            try:
-                regular_expression(str(left.value))
-            except (re.error, RecursionError, OverflowError) as e:
-                self.draft.problem(
-                    "invalid-regex",
-                    f"{quote(left.value)} is not a regular expression: {e}",
-                    test.terms[0].span,
-                    note="`match` takes a pattern in the syntax of Python's `re`, and matches the whole string",
-                )
+        if test.operator.endswith("match") and isinstance(left, Constant):
+            self._check_pattern(str(left.value) if type == "symbol" else string_of(str(left.value)), test)
         return Builtin(test.operator, type, (left, right))
+
+    def _check_pattern(self, pattern: str | None, test: Test) -> None:
+        if pattern is None:
+            return
+        try:
+            regular_expression(pattern)
+        except (re.error, RecursionError, OverflowError) as e:
+            self.draft.problem(
+                "invalid-regex",
+                f"{quote(pattern)} is not a regular expression: {e}",
+                test.terms[0].span,
+                note="patterns are those of Python's `re`; `match` compares the whole string, `REGEX` searches it",
+                hint="write `\\\\` before a character that is meant as itself",
+            )
 
     def _expression(self, term: Term, type: str) -> Expression:
         match term:

@@ -16,11 +16,11 @@ import operator
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from upheld.language import terms
 from upheld.language.ast import Value
-from upheld.language.values import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_float
+from upheld.language.values import INT64_MAX, INT64_MIN, NAN, UINT64_MAX, float_text, normalise_float
 
 NUMERIC = frozenset({"number", "unsigned", "float"})
 INTEGRAL = frozenset({"number", "unsigned"})
@@ -168,14 +168,23 @@ def _integer_operations(type: str) -> dict[str, Callable[..., Value]]:
 def _ieee(f: Callable[..., float]) -> Callable[..., Value]:
     def evaluate(*args: float) -> float:
         try:
-            result = f(*args)
-        except OverflowError:
-            result = math.inf
-        except (ValueError, ZeroDivisionError):
-            result = math.nan
-        return normalise_float(result) if isinstance(result, float) else math.nan
+            return normalise_float(f(*args))
+        except ValueError:  # from `fmod` by zero
+            return NAN
 
     return evaluate
+
+
+def _float_power(a: float, b: float) -> float:
+    try:
+        return math.pow(a, b)
+    except OverflowError:
+        pass
+    except ValueError:
+        if a:  # a root of a negative number
+            return math.nan
+    # Too large, or zero to a negative power.
+    return math.copysign(math.inf, a) if b % 2 == 1 else math.inf
 
 
 def _float_quotient(a: float, b: float) -> float:
@@ -187,7 +196,7 @@ _FLOAT: dict[str, Callable[..., Value]] = {
     "*": _ieee(operator.mul),
     "/": _ieee(_float_quotient),
     "%": _ieee(math.fmod),
-    "^": _ieee(math.pow),
+    "^": _ieee(_float_power),
     "minus": _ieee(operator.sub),
     "negate": _ieee(operator.neg),
 }
@@ -231,7 +240,7 @@ def _to_float(value: Value) -> Value:
 
 
 def _to_string(value: Value) -> Value:
-    return value if isinstance(value, str) else repr(value)
+    return float_text(value) if isinstance(value, float) else str(value)
 
 
 def _range(start: Value, stop: Value, step: Value | None = None) -> Iterator[Value]:
@@ -284,7 +293,7 @@ _SYMBOL: dict[str, Callable[..., Value]] = {
 _INTEGERS = {type: _integer_operations(type) for type in ("number", "unsigned")}
 
 
-@lru_cache(maxsize=None)
+@cache
 def functor(name: str, arity: int, type: str) -> Functor:
     """Return the functor of that name whose `T` (or, where it has none, whose first argument) is `type`."""
     if name == "range":

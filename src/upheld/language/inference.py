@@ -97,7 +97,8 @@ class Inference:
                 continue
             known = self.draft.known_types.get(name)
             if known is not None and len(known) == arity and self.draft.program.dialect != "dlog":
-                self.columns[name] = tuple(Slot(frozenset({t}), f"{t} in the facts given") for t in known)
+                # As with literals, whole numbers fit every numeric type: use decides.
+                self.columns[name] = tuple(Slot(_LITERALS[t], f"{t} in the facts given") for t in known)
             else:
                 self.columns[name] = tuple(Slot(everything_is) for _ in range(arity))
 
@@ -147,11 +148,15 @@ class Inference:
         if not fitting and signatures[0].folds and len(call.arguments) > 2:
             fitting = [Signature(("T",) * len(call.arguments), "T", signatures[0].ranges_over)]
         if not fitting:
-            takes = " or ".join(sorted({str(len(s.arguments)) for s in signatures}))
+            counts = sorted({len(s.arguments) for s in signatures})
+            takes = " or ".join(map(str, counts)) + (" or more" if signatures[0].folds else "")
             self.draft.problem(
                 "wrong-argument-count",
-                f"functor {quote(call.functor)} takes {takes} arguments, not {len(call.arguments)}",
+                f"functor {quote(call.functor)} takes {takes} argument{'' if counts == [1] else 's'}, "
+                f"not {len(call.arguments)}",
                 call.span,
+                note="a functor has a fixed number of arguments",
+                hint="add what is missing, or remove what is too many",
             )
             return Slot()
         # Signatures of one length differ in being for RDF terms or for plain values, which the dialect decides.

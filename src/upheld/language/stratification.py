@@ -102,7 +102,7 @@ def pattern_of(atom: Atom) -> Pattern:
 
 
 def stratify(core: Core, *, granular: bool = True) -> Stratification:
-    """Return the most granular stratification, or the coarsest; raise `ProgramError` with the cycle if there is none."""
+    """Return the most granular stratification, or the coarsest; `ProgramError` tells the cycle if there is none."""
     atoms: dict[Pattern, Atom] = {}
     for rule in core.rules:
         for atom in (rule.head, *rule.atoms):

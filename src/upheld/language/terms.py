@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 
 from upheld.language.ast import Value
@@ -19,13 +19,17 @@ RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
-_INTEGERS = frozenset(
-    XSD + name
-    for name in (
-        "integer nonPositiveInteger negativeInteger long int short byte nonNegativeInteger unsignedLong unsignedInt "
-        "unsignedShort unsignedByte positiveInteger"
-    ).split()
-)
+_INTEGERS = (
+    "integer nonPositiveInteger negativeInteger long int short byte nonNegativeInteger unsignedLong unsignedInt "
+    "unsignedShort unsignedByte positiveInteger"
+).split()
+_DECIMAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+#: How the values of each numeric datatype are written; Python itself would read more than that.
+_NUMERALS = {
+    **{XSD + name: re.compile(r"[+-]?[0-9]{1,4000}") for name in _INTEGERS},
+    XSD + "decimal": re.compile(_DECIMAL),
+    **{XSD + name: re.compile(rf"{_DECIMAL}(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN") for name in ("double", "float")},
+}
 
 Number = int | Decimal | float
 
@@ -55,19 +59,15 @@ def escape(text: str) -> str:
 def number_of(term: str) -> Number | None:
     """Return the value of a numeric literal, and None for every other term."""
     found = _LITERAL.fullmatch(term)
-    if not found or not (datatype := found.group(3)):
+    datatype = found.group(3) if found else None
+    if not found or datatype not in _NUMERALS:
         return None
-    text = found.group(1).strip()
-    try:
-        if datatype in _INTEGERS:
-            return int(text) if len(text) < 4000 else None
-        if datatype == XSD + "decimal":
-            return Decimal(text)
-        if datatype in (XSD + "double", XSD + "float"):
-            return float(text.replace("INF", "inf"))
-    except (ValueError, InvalidOperation):
+    text = found.group(1).strip(" \t\r\n")
+    if not _NUMERALS[datatype].fullmatch(text):
         return None
-    return None
+    if datatype in (XSD + "double", XSD + "float"):
+        return float(text)
+    return Decimal(text) if datatype == XSD + "decimal" else int(text)
 
 
 def string_of(term: str) -> str | None:
@@ -95,8 +95,15 @@ def _operands(*terms: str) -> list[Number]:
         raise NoValue
     found = [n for n in numbers if n is not None]
     if any(isinstance(n, float) for n in found):
-        return [float(n) for n in found]
+        return [_to_double(n) for n in found]
     return [Decimal(n) for n in found] if any(isinstance(n, Decimal) for n in found) else found
+
+
+def _to_double(number: Number) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _arithmetic(f: Callable[..., Number]) -> Callable[..., Value]:
@@ -110,8 +117,10 @@ def _arithmetic(f: Callable[..., Number]) -> Callable[..., Value]:
 
 
 def _quotient(a: Number, b: Number) -> Number:
-    if isinstance(a, float) or isinstance(b, float):
-        return float(a) / float(b)
+    if isinstance(a, float) and isinstance(b, float):
+        if b == 0:  # doubles follow IEEE 754; other numbers have no such quotient
+            return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)
+        return a / b
     return Decimal(a) / Decimal(b)  # integers divide to a decimal in SPARQL
 
 
@@ -147,8 +156,10 @@ def _same(a: Value, b: Value) -> bool:
     assert isinstance(a, str) and isinstance(b, str)
     if a == b:
         return True
-    x, y = number_of(a), number_of(b)
-    return x is not None and y is not None and x == y
+    if number_of(a) is None or number_of(b) is None:
+        return False
+    x, y = _operands(a, b)
+    return x == y
 
 
 def _ordered(f: Callable[[int], bool]) -> Callable[[Value, Value], bool]:

@@ -74,7 +74,8 @@ def check_relations(draft: Draft) -> None:
 
     for clause in draft.program.clauses:
         # Every atom is looked at, so that all mistakes of a clause are told at once.
-        if all([fits(atom) for atom in _atoms(clause)]):
+        verdicts = [fits(atom) for atom in _atoms(clause)]
+        if all(verdicts):
             (draft.facts if clause.body is None else draft.rules).append(clause)
 
     for directive in draft.program.directives:
