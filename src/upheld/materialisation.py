@@ -89,9 +89,10 @@ class Materialisation:
         """
         query = compile_query(text, self._core)
         answers = self._engine.named("query")
-        for stratum in stratify(query.core):
-            known = self._facts | answers
-            answers |= self._engine.derive(stratum.rules, known, known, None, None, None)
+        with self._engine.meter.run():
+            for stratum in stratify(query.core):
+                known = self._facts | answers
+                answers |= self._engine.derive(stratum.rules, known, known, None, None, None)
         return self._relation(query.answer, answers)
 
     def __repr__(self) -> str:
@@ -106,7 +107,7 @@ class Materialisation:
         The new explicit facts are the old ones without those of `delete`, and with those of `insert`. An update that
         fails leaves everything as it was.
         """
-        E, I = self._explicit, self._facts
+        E, before = self._explicit, self._facts
         minus, plus = self._given(delete or {}), self._given(insert or {})
         E_minus = (minus & E) - plus
         E_plus = plus - E
@@ -114,8 +115,8 @@ class Materialisation:
             explicit, facts = rematerialise(E, self._strata, E_minus, E_plus)
         self._explicit, self._facts = explicit, facts
         return Change(
-            inserted=self._by_relation(facts - I),
-            deleted=self._by_relation(I - facts),
+            inserted=self._by_relation(facts - before),
+            deleted=self._by_relation(before - facts),
             ignored=self._by_relation((minus - E) | (plus & E)),
             statistics=statistics,
         )

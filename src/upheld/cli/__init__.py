@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 import upheld
@@ -41,8 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except UpheldError as e:
         if options.debug:
-            raise
-        print(paint(str(e)) if sys.stderr.isatty() else e, file=sys.stderr)
+            traceback.print_exc()
+        else:
+            print(paint(str(e)) if sys.stderr.isatty() else e, file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         print("interrupted: nothing was written", file=sys.stderr)

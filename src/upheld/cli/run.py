@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("program", help="a .dl or .dlog file")
+    command.add_argument("program", type=Path, help="a .dl or .dlog file")
     command.add_argument("-F", "--facts", default=".", metavar="DIR", help="where the facts files are (default: .)")
     command.add_argument(
         "-D", "--output", default=".", metavar="DIR", help="where outputs go, or - to print them (default: .)"
