@@ -22,6 +22,7 @@ LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 DATA = {"factfiles", "relation", "ingest"}
 MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "materialisation"}
+SURFACE = MATERIALISATION | {"checking", "running"}
 
 TABULAR = {"pandas", "pyarrow"}
 
@@ -37,7 +38,9 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "factfiles":       (LANGUAGE | {"relation"},             set()),
     "ingest":          (LANGUAGE | {"relation", "factfiles"}, TABULAR),
     "materialisation": (MATERIALISATION,                     set()),
-    "upheld":          (MATERIALISATION,                     set()),
+    "checking":        (MATERIALISATION,                     set()),
+    "running":         (MATERIALISATION,                     set()),
+    "upheld":          (SURFACE,                             set()),
     "pipeline":        (MATERIALISATION | {"upheld"},        {"pyspark"} | TABULAR),
     "experiments":     (MATERIALISATION | {"upheld"},        {"numpy"} | TABULAR),
     "cli":             ({"upheld", "errors"},                set()),
@@ -50,7 +53,7 @@ OPTIONAL_PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "pyspark", "pyoxigra
 # What `import upheld` has no need of. Each of these takes longer to load than Upheld itself.
 NOT_LOADED = (
     *OPTIONAL_PACKAGES,
-    *("upheld.cli", "upheld.engines", "upheld.pipeline", "upheld.experiments"),
+    *("upheld.cli", "upheld.engines.memory", "upheld.engines.spark", "upheld.pipeline", "upheld.experiments"),
     *("argparse", "asyncio", "email", "http", "multiprocessing", "sqlite3", "unittest", "urllib.request", "xml"),
 )
 
