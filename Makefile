@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.upheld-is-set-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format lock
+.PHONY: help setup demo test lint format docs lock
 
 help:  ## list what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ lint: $(STAMP)  ## check style and types
 format: $(STAMP)  ## lay the code out and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(STAMP)  ## write the reference pages that are read off the code
+	@$(BIN)/python docs/generate.py
 
 lock: $(STAMP)  ## choose anew the versions that development uses (requirements-dev.lock)
 	@$(BIN)/python -m pip install --quiet uv

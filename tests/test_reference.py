@@ -6,14 +6,20 @@ after `<!-- file: name -->` is written to that file first. One of the blocks bel
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import re
+import runpy
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import upheld
-from tests.test_documents import ERRORS, SLUG, Block, read_markdown
+from tests.cases import ROOT
+from tests.test_documents import ERRORS, PACKAGE, SLUG, Block, read_markdown
+
+GENERATOR = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")
 
 
 @dataclass(frozen=True)
@@ -64,3 +70,29 @@ def test_error_examples(entry: Entry, tmp_path: Path, monkeypatch: pytest.Monkey
             file.write_text(block.text, encoding="utf-8")
         if block.language in ("dl", "dlog", "python"):
             assert entry.slug in slugs_of(block), f"line {block.line}"
+
+
+@pytest.mark.parametrize("page", GENERATOR["PAGES"])
+def test_generated_pages_are_up_to_date(page: str) -> None:
+    """The pages that are read off the code agree with it; if this fails, `make docs` writes them anew."""
+    assert (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8") == GENERATOR["PAGES"][page]()
+
+
+def test_every_functor_has_a_meaning() -> None:
+    """Each functor and comparison has a line of explanation, and no line explains what is not there."""
+    functors = {f"{name}/{len(s.arguments)}" for name, ss in GENERATOR["SIGNATURES"].items() for s in ss}
+    assert functors == set(GENERATOR["MEANINGS"])
+    assert set(GENERATOR["CONSTRAINTS"]) == set(GENERATOR["CONSTRAINT_MEANINGS"])
+    assert set(GENERATOR["FUNCTIONS"]) | set(GENERATOR["TESTS"]) <= set(GENERATOR["FUNCTION_MEANINGS"])
+
+
+def modules_with_examples() -> list[str]:
+    files = [f for f in sorted(PACKAGE.rglob("*.py")) if ">>> " in f.read_text(encoding="utf-8")]
+    return [".".join(f.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__") for f in files]
+
+
+@pytest.mark.parametrize("module", modules_with_examples())
+def test_docstring_examples(module: str) -> None:
+    """The examples in docstrings, which the reference repeats, print what they say."""
+    ran = doctest.testmod(importlib.import_module(module))
+    assert ran.attempted and not ran.failed

@@ -59,7 +59,7 @@ class Problem:
 
 
 class UpheldError(Exception):
-    """What Upheld raises: one or more problems with what it was given. Nothing has been changed."""
+    """What Upheld raises: one or more `problems` with what it was given. Nothing has been changed."""
 
     def __init__(self, problems: Problem | Sequence[Problem]):
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
@@ -68,6 +68,7 @@ class UpheldError(Exception):
 
     @property
     def slugs(self) -> tuple[str, ...]:
+        """The slug of each problem."""
         return tuple(p.slug for p in self.problems)
 
 

@@ -1,0 +1,364 @@
+"""Write the pages of docs/reference that can be read off the code: `make docs`.
+
+A test fails when a page is not what this writes, when a functor has no meaning below, and when a public name has no
+docstring. Results of examples are computed, never typed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import upheld
+from upheld.cli import parser
+from upheld.language.functors import CONSTRAINTS, SIGNATURES, Signature
+from upheld.language.rdfox import FUNCTIONS, TESTS
+
+REFERENCE = Path(__file__).parent / "reference"
+WIDTH = 120
+
+GENERATED = "<!-- Written by docs/generate.py: change the code it reads, then `make docs`. -->"
+
+# -- functors ---------------------------------------------------------------------------------------------------------
+
+#: Meaning and example of each functor of the `.dl` dialect, by name and number of arguments.
+MEANINGS: dict[str, tuple[str, str]] = {
+    "+/2": ("sum", "2 + 3"),
+    "-/2": ("difference", "2 - 3"),
+    "-/1": ("negative", "-(2 + 3)"),
+    "*/2": ("product", "2 * 3"),
+    "//2": ("quotient; of integers it is rounded towards zero", "-7 / 2"),
+    "%/2": ("remainder of `/`, with the sign of the first argument", "-7 % 2"),
+    "^/2": ("power", "2 ^ 10"),
+    "band/2": ("bitwise and", "6 band 3"),
+    "bor/2": ("bitwise or", "6 bor 3"),
+    "bxor/2": ("bitwise exclusive or", "6 bxor 3"),
+    "bnot/1": ("bitwise not", "bnot 6"),
+    "bshl/2": ("bits moved left; only the last six bits of the second argument count", "3 bshl 2"),
+    "bshr/2": ("bits moved right, keeping the sign", "-8 bshr 1"),
+    "bshru/2": ("bits moved right, filled with zeros", "-8 bshru 60"),
+    "land/2": ("logical and: 0 is false, all else true", "6 land 0"),
+    "lor/2": ("logical or", "6 lor 0"),
+    "lxor/2": ("logical exclusive or", "6 lxor 3"),
+    "lnot/1": ("logical not", "lnot 6"),
+    "min/2": ("the least of two or more values", "min(3, 1, 2)"),
+    "max/2": ("the greatest of two or more values", 'max("ash", "elm")'),
+    "cat/2": ("two or more symbols joined", 'cat("a", "b", "c")'),
+    "ord/1": ("a number for a symbol: a fixed hash, the same in every run", 'ord("a")'),
+    "strlen/1": ("number of characters", 'strlen("Zoë")'),
+    "substr/3": ("characters from a start, counted from 0, and their number; to the end if it is negative",
+                 'substr("maintain", 4, 2)'),
+    "to_number/1": ("as a number; floats are cut towards zero", 'to_number("0x1f")'),
+    "to_unsigned/1": ("as an unsigned number", 'to_unsigned("7")'),
+    "to_float/1": ("as a float", 'to_float("0.5")'),
+    "to_string/1": ("as a symbol", "to_string(0.5)"),
+    "range/2": ("each value from the first up to but not including the second; downwards if the second is less",
+                "range(2, 5)"),
+    "range/3": ("the same with a step", "range(0, 10, 4)"),
+}  # fmt: skip
+
+CONSTRAINT_MEANINGS: dict[str, tuple[str, str]] = {
+    "=": ("equal; binds a variable that stands alone on one side", "1 = 1"),
+    "!=": ("not equal", '"a" != "b"'),
+    "<": ("less; symbols are compared character by character", '"ash" < "elm"'),
+    "<=": ("less or equal", "2 <= 2"),
+    ">": ("greater", "2 > 2"),
+    ">=": ("greater or equal", "2 >= 2"),
+    "match": ("the whole of the second argument matches the regular expression that is the first",
+              'match("a[sh]*", "ash")'),
+    "!match": ("it does not", '!match("a", "ash")'),
+    "contains": ("the first argument occurs in the second", 'contains("sh", "ash")'),
+    "!contains": ("it does not", '!contains("s", "ash")'),
+}  # fmt: skip
+
+#: The same for the functions of the `.dlog` dialect.
+FUNCTION_MEANINGS: dict[str, tuple[str, str]] = {
+    "+": ("sum", "1 + 2.5"),
+    "-": ("difference, or negative", "1 - 2"),
+    "*": ("product", "2 * 3"),
+    "/": ("quotient; of integers it is a decimal", "7 / 2"),
+    "STRLEN": ("number of characters of a string", 'STRLEN("Zoë")'),
+    "CONCAT": ("two or more strings joined", 'CONCAT("a", "b")'),
+    "STR": ("the characters of an IRI or of any literal", "STR(<https://example.org/a>)"),
+    "REGEX": ("some part of the first argument matches the regular expression that is the second",
+              'REGEX("ash", "s")'),
+    "CONTAINS": ("the second argument occurs in the first", 'CONTAINS("ash", "sh")'),
+    "= != < <= > >=": ("comparison: numbers by value, strings by their characters", "5 = 5.0"),
+}  # fmt: skip
+
+
+def evaluated(expression: str) -> str:
+    """Return the values of an expression of the `.dl` dialect."""
+    m = upheld.materialise(f"p(x) :- x = {expression}.")
+    return ", ".join(f"`{shown(value)}`" for (value,) in m["p"])
+
+
+def shown(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def holds(text: str) -> str:
+    return "holds" if len(upheld.materialise(f"p() :- {text}.")["p"]) else "does not hold"
+
+
+def evaluated_function(name: str, expression: str) -> str:
+    """Return the value of an expression of the `.dlog` dialect, or whether it holds."""
+    from upheld.language.reading import read_text
+
+    test = name in TESTS or "=" in name
+    rule = f"p(1) :- FILTER({expression})." if test else f"p(?x) :- BIND({expression} AS ?x)."
+    rows = upheld.materialise(read_text(rule, "dlog"))["p"].to_rows()
+    if test:
+        return "holds" if rows else "does not hold"
+    return str(rows[0][0]).replace("<http://www.w3.org/2001/XMLSchema#", "xsd:").replace(">", "").join("``")
+
+
+def types(signature: Signature) -> tuple[str, str]:
+    """Return the types of the arguments and of the result, in words."""
+    over = [t for t in ("number", "unsigned", "float", "symbol") if t in signature.ranges_over]
+    generic = "any" if len(over) == 4 else " or ".join(filter(None, (", ".join(over[:-1]), over[-1])))
+    distinct = [generic if a == "T" else a for a in dict.fromkeys(signature.arguments)]
+    result = signature.result
+    if result == "T":
+        result = "the same" if len(over) > 1 else over[0]
+    return ", ".join(distinct if "T" in signature.arguments else signature.arguments), result
+
+
+def functors() -> str:
+    lines = [
+        "# Functors",
+        GENERATED,
+        "What expressions are made of. Expressions may stand in heads, in atoms of bodies and in comparisons; their "
+        "variables are bound elsewhere. The values of the examples were computed by Upheld.",
+        "## The `.dl` dialect",
+        "All arguments of a functor are of one type where the table names several. A result that does not fit 64 bits "
+        "is an [error](errors.md#undefined-result), and so is division of integers by zero. Floats follow IEEE 754: "
+        "`1.0 / 0.0` is `inf`. The bit functors never overflow.",
+    ]
+    table = [("functor", "arguments", "result", "meaning", "example", "value")]
+    for name, signatures in SIGNATURES.items():
+        for signature in signatures:
+            if "term" in signature.arguments:
+                continue
+            meaning, example = MEANINGS[f"{name}/{len(signature.arguments)}"]
+            table.append((f"`{name}`", *types(signature), meaning, f"`{example}`", evaluated(example)))
+    lines.append(as_table(table))
+    lines.append(
+        "`range` gives several values, and a rule with it holds for each of them. Operators bind as in Soufflé, from "
+        "loose to tight: `lor`, `lxor`, `land`, `bor`, `bxor`, `band`, shifts, `+ -`, `* / %`, prefixes, `^`."
+    )
+    lines.append("### Comparisons")
+    table = [("comparison", "arguments", "meaning", "example", "")]
+    for name, signature in CONSTRAINTS.items():
+        meaning, example = CONSTRAINT_MEANINGS[name]
+        table.append((f"`{name}`", types(signature)[0], meaning, f"`{example}`", holds(example)))
+    lines.append(as_table(table))
+    lines.append("Regular expressions have the syntax of Python's `re`. In a string a backslash is written twice.")
+    lines.append("## The `.dlog` dialect")
+    lines.append(
+        "Arguments and results are RDF terms. As in SPARQL, an expression over terms for which it means nothing has no "
+        "value, and the rule does not match."
+    )
+    table = [("function", "meaning", "example", "value")]
+    assert set(FUNCTIONS) | set(TESTS) <= set(FUNCTION_MEANINGS), "a function without a meaning"
+    for name, (meaning, example) in FUNCTION_MEANINGS.items():
+        table.append((f"`{name}`", meaning, f"`{example}`", evaluated_function(name, example)))
+    lines.append(as_table(table))
+    return "\n\n".join(map(wrapped, lines)) + "\n"
+
+
+# -- the command line -------------------------------------------------------------------------------------------------
+
+
+def command_line() -> str:
+    top = parser()
+    lines = [
+        "# The command line",
+        GENERATED,
+        f"{top.description} `upheld --version` tells the version; each command has `--help`.",
+        "Errors go to standard error. The exit code is 0, 2 for bad input, or 130 for a run stopped from the keyboard. "
+        "A command that fails writes no output.",
+    ]
+    for name, command in subcommands(top).items():
+        lines.append(f"## upheld {name}")
+        lines.append(f"```text\n{usage(name, command)}\n```")
+        lines.append(command.description or "")
+        # argparse keeps its groups to itself, and lays its help out differently from one Python to the next.
+        for group in command._action_groups:
+            actions = [a for a in group._group_actions if a.dest != "help"]
+            if not actions:
+                continue
+            if group.description:
+                lines.append(f"### {(group.title or '').capitalize()}")
+                lines.append(group.description)
+            rows = [(spelled(a), a.help or "") for a in actions]
+            lines.append(as_table([("argument" if not actions[0].option_strings else "option", ""), *rows]))
+    return "\n\n".join(map(wrapped, lines)) + "\n"
+
+
+def subcommands(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    for action in top._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    raise AssertionError("a command line without commands")
+
+
+def usage(name: str, command: argparse.ArgumentParser) -> str:
+    parts = [f"upheld {name}"]
+    positional = []
+    for action in command._actions:
+        if action.dest == "help":
+            continue
+        if action.option_strings:
+            value = f" {metavar(action)}" if action.nargs != 0 else ""
+            parts.append(f"[{action.option_strings[0]}{value}]")
+        else:
+            positional.append(metavar(action))
+    lines, line = [], ""
+    for part in parts + positional:
+        if line and len(line) + len(part) > 90:
+            lines.append(line)
+            line = " " * len(parts[0])
+        line += f"{' ' if line else ''}{part}"
+    return "\n".join([*lines, line])
+
+
+def metavar(action: argparse.Action) -> str:
+    return str(action.metavar or action.dest.upper())
+
+
+def spelled(action: argparse.Action) -> str:
+    value = f" {metavar(action)}" if action.nargs != 0 else ""
+    if not action.option_strings:
+        return f"`{metavar(action)}`"
+    return ", ".join(f"`{option}{value}`" for option in action.option_strings)
+
+
+# -- the Python names -------------------------------------------------------------------------------------------------
+
+FUNCTIONS_FIRST = ("materialise", "run", "check", "parse")
+
+
+def api() -> str:
+    lines = [
+        "# The Python names",
+        GENERATED,
+        "All of `upheld.__all__`. Other names of the package may change at any time.",
+    ]
+    functions = [n for n in upheld.__all__ if inspect.isfunction(getattr(upheld, n))]
+    assert sorted(functions) == sorted(FUNCTIONS_FIRST), "give each function its place in FUNCTIONS_FIRST"
+    lines.append("## Functions")
+    for name in FUNCTIONS_FIRST:
+        lines += described(f"### {name}", f"upheld.{name}", getattr(upheld, name))
+    lines.append("## Classes")
+    for name in upheld.__all__:
+        if inspect.isclass(getattr(upheld, name)):
+            lines += described_class(name, getattr(upheld, name))
+    return "\n\n".join(map(wrapped, lines)) + "\n"
+
+
+def described(heading: str, name: str, function: Callable[..., Any]) -> list[str]:
+    return [heading, f"```python\n{signature_of(name, function)}\n```", *paragraphs(function)]
+
+
+def described_class(name: str, cls: type) -> list[str]:
+    lines = [f"### {name}", *paragraphs(cls)]
+    if dataclasses.is_dataclass(cls):
+        fields = zip(dataclasses.fields(cls), comments(cls), strict=True)
+        rows = [(f"`{f.name}`", f"`{f.type}`{default_of(f)}", told) for f, told in fields]
+        lines.append(as_table([("field", "type", ""), *rows]))
+    for member, value in vars(cls).items():
+        if isinstance(value, property):
+            lines += [f"#### {name}.{member}", *paragraphs(value)]
+        elif member == "__getitem__":
+            lines += [f"#### {name}[{list(inspect.signature(value).parameters)[1]}]", *paragraphs(value)]
+        elif inspect.isfunction(value) and not member.startswith("_"):
+            lines += described(f"#### {name}.{member}", member, value)
+    return lines
+
+
+def default_of(field: dataclasses.Field[Any]) -> str:
+    return "" if field.default is dataclasses.MISSING else f", by default `{field.default}`"
+
+
+def signature_of(name: str, function: Callable[..., Any]) -> str:
+    signature = inspect.signature(function)
+    parts, keyword_only = [], False
+    for parameter in signature.parameters.values():
+        if parameter.name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            parts.append("*")
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        parts.append(f"{parameter.name}: {parameter.annotation}{default}")
+    result = f" -> {signature.return_annotation}"
+    line = f"{name}({', '.join(parts)}){result}"
+    return line if len(line) <= 100 else f"{name}(\n" + "".join(f"    {p},\n" for p in parts) + f"){result}"
+
+
+def paragraphs(thing: object) -> Iterator[str]:
+    """Yield the paragraphs of a docstring, its examples as code."""
+    text = inspect.getdoc(thing) or ""
+    assert text, f"{thing} has no docstring"
+    for paragraph in text.split("\n\n"):
+        yield f"```python\n{paragraph}\n```" if paragraph.startswith(">>>") else paragraph
+
+
+def comments(cls: type) -> Iterator[str]:
+    """Yield for each field of a dataclass what the `#:` lines before it say."""
+    said: list[str] = []
+    names = {f.name for f in dataclasses.fields(cls)}
+    for line in inspect.getsource(cls).splitlines():
+        if line.strip().startswith("#:"):
+            said.append(line.strip()[2:].strip())
+        elif (found := re.match(r"    (\w+):", line)) and found[1] in names:
+            yield " ".join(said)
+            said = []
+
+
+# -- markdown ---------------------------------------------------------------------------------------------------------
+
+
+def as_table(rows: list[tuple[str, ...]]) -> str:
+    def line(cells: tuple[str, ...]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    head, *body = rows
+    return "\n".join([line(head), "|" + "---|" * len(head), *map(line, body)])
+
+
+def wrapped(block: str) -> str:
+    """Return a paragraph in lines of at most `WIDTH` characters; anything else as it is."""
+    if block.startswith(("#", "|", "```", "<!--")):
+        return block
+    lines, line = [], ""
+    for word in block.split():
+        if line and len(line) + 1 + len(word) > WIDTH:
+            lines.append(line)
+            line = ""
+        line += f"{' ' if line else ''}{word}"
+    return "\n".join([*lines, line])
+
+
+PAGES: dict[str, Callable[[], str]] = {"api.md": api, "cli.md": command_line, "functors.md": functors}
+
+
+def main() -> int:
+    for name, page in PAGES.items():
+        text = page()
+        path = REFERENCE / name
+        old = path.read_text(encoding="utf-8") if path.exists() else None
+        path.write_text(text, encoding="utf-8")
+        print(f"docs/reference/{name}: {'as it was' if text == old else 'written'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
