@@ -15,7 +15,7 @@ from upheld.algebra.matching import Binding, Step, instantiate, match, unify
 from upheld.algebra.meter import Meter
 from upheld.algebra.words import Bag, FactSet
 from upheld.language.ast import Value
-from upheld.language.core import Fact, Rule
+from upheld.language.core import Fact, Predicate, Rule
 from upheld.language.stratification import Stratum
 
 Row = tuple[Value, ...]
@@ -165,6 +165,9 @@ class ReferenceEngine:
 
     def named(self, name: str) -> Facts:
         return Facts(self)
+
+    def declare(self, predicate: Predicate) -> None:
+        """Nothing to do: any predicate may be in a set."""
 
     def load(self, predicate: str, rows: Iterable[Row]) -> Facts:
         return Facts(self, ((predicate, row) for row in rows))

@@ -14,7 +14,7 @@ from typing import Protocol, Self
 
 from upheld.algebra.meter import Meter
 from upheld.language.ast import Value
-from upheld.language.core import Fact, Rule
+from upheld.language.core import Fact, Predicate, Rule
 from upheld.language.stratification import Stratum
 
 
@@ -92,6 +92,10 @@ class Engine(Protocol):
 
     def named(self, name: str) -> FactSet:
         """A new, empty set under a name of the algorithm's choice."""
+        ...
+
+    def declare(self, predicate: Predicate) -> None:
+        """Make a predicate known that the program of the engine does not have, empty if it was known before."""
         ...
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> FactSet:

@@ -8,13 +8,17 @@ from upheld.algebra.words import Engine
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.core import Core
 
-ENGINES = ("reference",)
+ENGINES = ("memory", "reference")
 
 
 def open_engine(name: str, core: Core, limits: Limits | None = None) -> Engine:
     """Return a new engine of that name for the facts of a program."""
     if name == "reference":
         return ReferenceEngine(Meter(limits))
+    if name == "memory":
+        from upheld.engines.memory.engine import MemoryEngine
+
+        return MemoryEngine(core, Meter(limits))
     raise UsageError(
         Problem(
             "unknown-engine",

@@ -1,0 +1,199 @@
+"""Built-ins on whole batches of codes. What they mean is defined in `language.functors`, value by value.
+
+Integer arithmetic is done on arrays when the extremes of the operands show that no result can overflow; whatever is
+not plain arithmetic or comparison is evaluated once for each distinct combination of arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.algebra.matching import undefined
+from upheld.engines.memory.codes import Codec, Codes
+from upheld.language.ast import Constant, Value, Variable
+from upheld.language.core import Apply, Builtin, Expression, Rule
+from upheld.language.functors import SIGNATURES, Functor, Undefined, constraint
+from upheld.language.terms import NoValue
+from upheld.language.values import INTEGER_RANGES
+
+Mask = npt.NDArray[np.bool_]
+
+_ORDER: dict[str, Callable[[Any, Any], Any]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+class Batch:
+    """Named columns of codes of equal length, and what is needed to speak of them in errors."""
+
+    def __init__(self, rule: Rule, codec: Codec, columns: dict[str, Codes], types: dict[str, str], width: int):
+        self.rule, self.codec, self.columns, self.types, self.width = rule, codec, columns, types, width
+
+    def undefined(self, reason: str, i: int) -> Exception:
+        """Return the error for binding i."""
+        binding = {
+            name: self.codec.decode(codes[i : i + 1], self.types[name])[0]
+            for name, codes in self.columns.items()
+            if name in self.types
+        }
+        return undefined(self.rule, reason, binding)
+
+
+def holds(builtin: Builtin, batch: Batch) -> Mask:
+    """Return for each binding whether a built-in holds whose variables are all bound."""
+    (left, left_ok), (right, right_ok) = (evaluate(a, builtin.type, batch) for a in builtin.arguments)
+    truth = _compare(builtin, left, right, batch)
+    return truth & left_ok & right_ok
+
+
+def generates(expression: Expression) -> bool:
+    return isinstance(expression, Apply) and expression.functor.generates
+
+
+def generate(expression: Apply, type: str, batch: Batch) -> tuple[Codes, Codes]:
+    """Return the values that a generator yields, and for each the binding it belongs to."""
+    arguments = [evaluate(a, type, batch)[0] for a in expression.arguments]
+    parents: list[int] = []
+    values: list[Value] = []
+    for i, given in enumerate(_decoded(arguments, [type] * len(arguments), batch)):
+        produced: Iterator[Value] = expression.functor.evaluate(*given)  # type: ignore[assignment]
+        for value in produced:
+            parents.append(i)
+            values.append(value)
+    return np.array(parents, np.int64), batch.codec.encode(values, type)
+
+
+def evaluate(expression: Expression, type: str, batch: Batch) -> tuple[Codes, Mask | bool]:
+    """Return the codes of an expression of that type for each binding, and which of them have a value at all."""
+    match expression:
+        case Variable(name=name):
+            return batch.columns[name], True
+        case Constant(value=value):
+            return np.full(batch.width, batch.codec.encode_one(value, expression.type), np.int64), True
+        case Apply(functor=functor, arguments=arguments):
+            types = _argument_types(functor, len(arguments))
+            parts = [evaluate(a, t, batch) for a, t in zip(arguments, types, strict=True)]
+            fast = _arithmetic(functor, [codes for codes, _ in parts])
+            known: Mask | bool = True
+            for _, ok in parts:
+                known = known & ok
+            if fast is not None:
+                return fast, known
+            codes, ok = _one_by_one(functor, [codes for codes, _ in parts], types, known, batch)
+            return codes, known & ok
+
+
+def _argument_types(functor: Functor, arity: int) -> list[str]:
+    signature = next(s for s in SIGNATURES[functor.name] if len(s.arguments) == arity)
+    return [functor.type if a == "T" or functor.type == "term" else a for a in signature.arguments]
+
+
+def result_type(functor: Functor, arity: int) -> str:
+    """Return the type of a functor's results."""
+    signature = next(s for s in SIGNATURES[functor.name] if len(s.arguments) == arity)
+    return functor.type if signature.result == "T" or functor.type == "term" else signature.result
+
+
+# -- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _arithmetic(functor: Functor, arguments: Sequence[Codes]) -> Codes | None:
+    """Return the results of a functor on arrays, or None if it is not one of these or might be undefined somewhere."""
+    if not len(arguments[0]):
+        return np.empty(0, np.int64)
+    if functor.type == "float" and functor.name in "+-*" and len(arguments) == 2:
+        with np.errstate(all="ignore"):
+            a, b = (x.view(np.float64) for x in arguments)
+            result = a + b if functor.name == "+" else a - b if functor.name == "-" else a * b
+            result = np.where(np.isnan(result), np.nan, result) + 0.0
+            return result.view(np.int64)
+    if functor.type not in INTEGER_RANGES or functor.name not in "+-*/%":
+        return None
+    low, high = INTEGER_RANGES[functor.type]
+    kind = np.int64 if functor.type == "number" else np.uint64
+    values = [x.view(kind) for x in arguments]
+    if len(values) == 1:
+        a = values[0]
+        return np.negative(a).view(np.int64) if functor.type == "number" and int(a.min()) > low else None
+    a, b = values
+    bounds = [(int(x.min()), int(x.max())) for x in values]
+    if functor.name in "/%":
+        if bounds[0][0] <= low and functor.type == "number" or np.any(b == 0):
+            return None
+        quotient = np.abs(a) // np.abs(b) if functor.type == "number" else a // b
+        if functor.type == "number":
+            quotient = np.where((a < 0) == (b < 0), quotient, -quotient)
+        return (quotient if functor.name == "/" else a - b * quotient).view(np.int64)
+    (a_low, a_high), (b_low, b_high) = bounds
+    if functor.name == "+":
+        extremes = [a_low + b_low, a_high + b_high]
+    elif functor.name == "-":
+        extremes = [a_low - b_high, a_high - b_low]
+    else:
+        extremes = [x * y for x in bounds[0] for y in bounds[1]]
+    if min(extremes) < low or max(extremes) > high:
+        return None
+    return (a + b if functor.name == "+" else a - b if functor.name == "-" else a * b).view(np.int64)
+
+
+def _compare(builtin: Builtin, left: Codes, right: Codes, batch: Batch) -> Mask:
+    operator, type = builtin.operator, builtin.type
+    if type != "term" and operator in ("=", "!="):  # codes are equal exactly when values are
+        return left == right if operator == "=" else left != right
+    if operator in _ORDER and type in ("number", "unsigned", "float"):
+        kind = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}[type]
+        return _ORDER[operator](left.view(kind), right.view(kind))  # type: ignore[no-any-return]
+    test = constraint(operator, type)
+    result = np.zeros(len(left), np.bool_)
+    known: dict[tuple[int, int], bool] = {}
+    for i, pair in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        if pair not in known:
+            a, b = next(_decoded([left[i : i + 1], right[i : i + 1]], [type, type], batch))
+            try:
+                known[pair] = test(a, b)
+            except NoValue:
+                known[pair] = False
+            except Undefined as e:
+                raise batch.undefined(str(e), i) from None
+        result[i] = known[pair]
+    return result
+
+
+# -- anything else ----------------------------------------------------------------------------------------------------
+
+
+def _one_by_one(
+    functor: Functor, arguments: Sequence[Codes], types: Sequence[str], needed: Mask | bool, batch: Batch
+) -> tuple[Codes, Mask]:
+    """Evaluate a functor once for each distinct combination of arguments; say which have a value."""
+    width = len(arguments[0])
+    wanted = np.broadcast_to(needed, width)
+    type = result_type(functor, len(arguments))
+    seen: dict[tuple[int, ...], int | None] = {}
+    result, ok = np.zeros(width, np.int64), np.zeros(width, np.bool_)
+    for i, given in enumerate(zip(*(a.tolist() for a in arguments), strict=True)):
+        if not wanted[i]:
+            continue
+        if given not in seen:
+            values = next(_decoded([a[i : i + 1] for a in arguments], types, batch))
+            try:
+                seen[given] = batch.codec.encode_one(functor.evaluate(*values), type)
+            except NoValue:
+                seen[given] = None
+            except Undefined as e:
+                raise batch.undefined(str(e), i) from None
+        code = seen[given]
+        if code is not None:
+            result[i], ok[i] = code, True
+    return result, ok
+
+
+def _decoded(arguments: Sequence[Codes], types: Sequence[str], batch: Batch) -> Iterator[tuple[Value, ...]]:
+    return zip(*(batch.codec.decode(a, t) for a, t in zip(arguments, types, strict=True)), strict=True)

@@ -1,0 +1,71 @@
+"""From changed rows to the rules they concern, by predicate and by the constants of body atoms.
+
+A program may have thousands of rules over one predicate; an update must touch only those whose atoms it can match.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from upheld.engines.memory.codes import Codec
+from upheld.engines.memory.table import Rows, Table
+from upheld.language.ast import Constant
+from upheld.language.core import Atom, Rule
+
+#: So few different constants are looked for one by one; for more, the values that occur are looked up.
+_FEW = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrence:
+    """A body atom of a rule, by its position among the positive or the negated ones."""
+
+    rule: Rule
+    position: int
+    atom: Atom
+
+
+class DeltaIndex:
+    """The atoms of some rules, by predicate, columns with constants, and those constants."""
+
+    def __init__(self, rules: Sequence[Rule], codec: Codec, *, negated: bool):
+        self._groups: dict[str, dict[tuple[int, ...], dict[tuple[int, ...], list[Occurrence]]]] = {}
+        for rule in rules:
+            for position, atom in enumerate(rule.negative if negated else rule.positive):
+                constants = [(c, t) for c, t in enumerate(atom.terms) if isinstance(t, Constant)]
+                columns = tuple(c for c, _ in constants)
+                codes = tuple(codec.encode_one(t.value, t.type) for _, t in constants)
+                groups = self._groups.setdefault(atom.predicate, defaultdict(lambda: defaultdict(list)))
+                groups[columns][codes].append(Occurrence(rule, position, atom))
+
+    def concerned(self, table: Table, rows: Rows) -> Iterator[tuple[Occurrence, Rows]]:
+        """Yield each atom that some of the rows match, with these rows; repeated variables are not looked at."""
+        for columns, by_constants in self._groups.get(table.name, {}).items():
+            if not columns:
+                for occurrences in by_constants.values():
+                    for occurrence in occurrences:
+                        yield occurrence, rows
+                continue
+            values = table.rows[rows][:, columns]
+            for codes, chosen in _matching(values, by_constants.keys()):
+                for occurrence in by_constants[codes]:
+                    yield occurrence, rows[chosen]
+
+
+def _matching(values: np.ndarray, keys: Sequence[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:  # type: ignore[type-arg]
+    if len(keys) <= _FEW:
+        for codes in keys:
+            chosen = np.flatnonzero((values == codes).all(axis=1))
+            if len(chosen):
+                yield codes, chosen
+        return
+    distinct, inverse = np.unique(values, axis=0, return_inverse=True)
+    order = np.argsort(inverse.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(inverse.ravel(), minlength=len(distinct)))
+    for k, codes in enumerate(map(tuple, distinct.tolist())):
+        if codes in keys:
+            yield codes, order[ends[k - 1] if k else 0 : ends[k]]

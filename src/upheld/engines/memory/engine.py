@@ -1,0 +1,571 @@
+"""The words of the algebra on tables with flags."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from upheld.algebra.meter import Meter
+from upheld.algebra.words import FactSet
+from upheld.engines.memory import kernels
+from upheld.engines.memory.bags import MemoryBag, MemoryInstances
+from upheld.engines.memory.codes import Codec, Codes
+from upheld.engines.memory.deltaindex import DeltaIndex
+from upheld.engines.memory.joins import CHUNK, Join
+from upheld.engines.memory.plans import (
+    IN_P,
+    IN_P_NOT_X,
+    NOT_IN_N,
+    NOT_IN_N_OR_Y,
+    AtomStep,
+    BuiltinStep,
+    Plan,
+    Planner,
+)
+from upheld.engines.memory.sets import (
+    BITS,
+    NOTHING,
+    Combined,
+    Deferred,
+    MemorySet,
+    Named,
+    OfStratum,
+    Settled,
+    Spelling,
+    Truth,
+    TruthTables,
+)
+from upheld.engines.memory.table import FLAGS, Rows, Table
+from upheld.language.ast import Constant, Value, Variable
+from upheld.language.core import Atom, Core, Predicate, Rule
+from upheld.language.stratification import Stratum
+
+#: A variable that carries the number of the row a binding began with; no dialect lets a user write it.
+ROW = "$row"
+
+
+class MemoryEngine:
+    """Facts of one program in tables; sets of them as bits."""
+
+    name = "memory"
+
+    def __init__(self, core: Core, meter: Meter | None = None):
+        self.meter = meter or Meter()
+        self.codec = Codec()
+        self.truths = TruthTables()
+        self.tables: dict[str, Table] = {}
+        self.deferred: weakref.WeakSet[Deferred] = weakref.WeakSet()
+        self.planner = Planner(self.tables, self.codec)
+        self._free_bits = list(range(BITS))
+        self._plans: dict[tuple[Rule, str, int], Plan] = {}
+        self._delta_indexes: dict[tuple[int, bool], tuple[Sequence[Rule], DeltaIndex]] = {}
+        self._variable_types: dict[Rule, dict[str, str]] = {}
+        for predicate in core.predicates.values():
+            self.declare(predicate)
+
+    # -- sets ----------------------------------------------------------------------------------------------------------
+
+    def declare(self, predicate: Predicate) -> None:
+        self.tables[predicate.name] = Table(predicate.name, predicate.types)
+
+    def named(self, name: str) -> Named:
+        return Named(self, name)
+
+    def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> Settled:
+        table = self.tables[predicate]
+        listed = list(rows)
+        codes = self.codec.encode_rows(listed, table.types)
+        return self.load_codes(table, codes, len(listed))
+
+    def load_codes(self, table: Table, codes: Codes, count: int) -> Settled:
+        """Return a set of the facts with these codes, an array of them for each column."""
+        bit = self.take_bit("loaded")
+        collected = Collected(self, bit)
+        collected.enter(table, codes, count, np.arange(table.arity), np.empty(0, np.int64), NOTHING, wide=True)
+        return Settled(self, bit, collected.rows())
+
+    def take_bit(self, name: str) -> int:
+        assert self._free_bits, f"no bit left for the set {name}: {BITS} sets live at once are the most"
+        return self._free_bits.pop(0)
+
+    def give_back(self, bit: int) -> None:
+        self._free_bits.insert(0, bit)
+
+    def settled(self, rows: dict[Table, Rows]) -> Settled:
+        """Return a settled set of distinct rows."""
+        bit = self.take_bit("settled")
+        for table, mine in rows.items():
+            kernels.set_bits(table.flags, mine, FLAGS(1 << bit))
+        return Settled(self, bit, rows)
+
+    def settle(self, facts: FactSet) -> Settled:
+        settled = self.settle_for_change(facts)
+        self.meter.round(settled.count())
+        return settled
+
+    def settle_for_change(self, facts: FactSet) -> Settled:
+        """Return the set, computed."""
+        if isinstance(facts, Settled):
+            return facts
+        if isinstance(facts, Deferred):
+            return facts.force()
+        assert isinstance(facts, Named), "a set of another engine"
+        return self.settled(dict(facts.listed()))
+
+    def about_to_change(self, named: Named) -> None:
+        """Compute what was written with the old meaning of a set, before it changes."""
+        for pending in list(self.deferred):
+            if isinstance(pending, Derivation) and pending.now is None and not pending.spent:
+                pending.force()
+        for pending in list(self.deferred):
+            if pending.now is None and not pending.spent and any(leaf is named for leaf in pending.leaves()):
+                pending.force()
+
+    def collect(self, facts: Deferred) -> Settled:
+        """Compute a deferred set."""
+        bit = self.take_bit("collected")
+        collected = Collected(self, bit)
+        collected.add(facts, None)
+        return Settled(self, bit, collected.rows())
+
+    # -- derivations ---------------------------------------------------------------------------------------------------
+
+    def derive(
+        self,
+        rules: Sequence[Rule],
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None,
+        via_not: FactSet | None,
+        heads: FactSet | None,
+    ) -> Derivation:
+        return Derivation(self, rules, P, N, via, via_not, heads)
+
+    def derive_bag(
+        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
+    ) -> MemoryBag:
+        counted = Counted(self)
+        self.run_rules(rules, Where(self, P, N, via, via_not), lambda plan: counted.sink(plan))
+        return MemoryBag(self, counted.counts())
+
+    def bag(self, facts: FactSet) -> MemoryBag:
+        assert isinstance(facts, MemorySet), "a set of another engine"
+        return MemoryBag(self, {t: (rows, np.ones(len(rows), np.int64)) for t, rows in facts.listed()})
+
+    def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> MemoryInstances:
+        found: list[tuple[Rule, Codes]] = []
+        where = Where(self, P, N, None, None)
+        for table, rows in _listed(H):
+            for rule in rules:
+                if rule.head.predicate == table.name:
+                    self._backwards(
+                        rule, table, rows, where, rule.variables(), lambda B, _, r=rule: found.append((r, B))
+                    )
+        return MemoryInstances(self, found)
+
+    def run_rules(
+        self, rules: Sequence[Rule], where: Where, sink: Callable[[Plan], Callable[[Codes, int], None]]
+    ) -> None:
+        """Send the bindings of all instances that `derive` speaks of to the sinks of their plans."""
+        if where.via is None and where.via_not is None:
+            for rule in rules:
+                atoms = [(a, IN_P) for a in rule.positive] + [(a, NOT_IN_N) for a in rule.negative]
+                plan = self._plan(rule, "all", 0, (), atoms)
+                self._join(plan, where, sink(plan)).run(np.empty((0, 1), np.int64), 1)
+            return
+        if where.via is not None:
+            index = self._delta_index(rules, negated=False)
+            for table, rows in where.via.listed():
+                mine = _selected(table, rows, where["P"])
+                for occurrence, concerned in index.concerned(table, mine):
+                    rule, i = occurrence.rule, occurrence.position
+                    atoms = [(a, IN_P_NOT_X) for a in rule.positive[:i]]
+                    atoms += [(a, IN_P) for a in rule.positive[i + 1 :]]
+                    atoms += [(a, NOT_IN_N) for a in rule.negative]
+                    self._from_rows(rule, "via", i, occurrence.atom, table, concerned, atoms, where, sink)
+        if where.via_not is not None:
+            index = self._delta_index(rules, negated=True)
+            for table, rows in where.via_not.listed():
+                mine = _selected(table, rows, ~where["N"])
+                for occurrence, concerned in index.concerned(table, mine):
+                    rule, i = occurrence.rule, occurrence.position
+                    atoms = [(a, IN_P_NOT_X) for a in rule.positive]
+                    atoms += [(a, NOT_IN_N_OR_Y) for a in rule.negative[:i]]
+                    atoms += [(a, NOT_IN_N) for a in rule.negative[i + 1 :]]
+                    self._from_rows(rule, "via_not", i, occurrence.atom, table, concerned, atoms, where, sink)
+
+    def _from_rows(
+        self,
+        rule: Rule,
+        kind: str,
+        position: int,
+        atom: Atom,
+        table: Table,
+        rows: Rows,
+        atoms: list[tuple[Atom, str]],
+        where: Where,
+        sink: Callable[[Plan], Callable[[Codes, int], None]],
+    ) -> None:
+        if not len(rows):
+            return
+        variables = tuple(dict.fromkeys(atom.variables()))
+        plan = self._plan(rule, kind, position, variables, atoms)
+        join = self._join(plan, where, sink(plan))
+        for B, width in _batches(table, rows, atom, variables):
+            join.run(B, width)
+
+    def _backwards(
+        self,
+        rule: Rule,
+        table: Table,
+        rows: Rows,
+        where: Where,
+        needed: Sequence[str],
+        sink: Callable[[Codes, int], None],
+    ) -> None:
+        """Send the bindings under which a rule derives some of the rows to a sink."""
+        head = rule.head
+        constants = [(c, t) for c, t in enumerate(head.terms) if isinstance(t, Constant)]
+        for column, term in constants:
+            rows = rows[table.rows[rows, column] == self.codec.encode_one(term.value, term.type)]
+        variables = (*dict.fromkeys(head.variables()), ROW)
+        atoms = [(a, IN_P) for a in rule.positive] + [(a, NOT_IN_N) for a in rule.negative]
+        plan = self.planner.plan(rule, variables, atoms, needed)
+        order = [(plan.steps[-1].variables if plan.steps else variables).index(v) for v in needed]
+
+        def take(B: Codes, width: int) -> None:
+            self.meter.instances(rule, width)
+            sink(B[order], width)
+
+        join = self._join(plan, where, take)
+        for B, width in _batches(table, rows, head, variables):
+            join.run(B, width)
+
+    def derivable(
+        self, rules: Sequence[Rule], heads: MemorySet, where: Where, collected: Collected, reject: Truth
+    ) -> None:
+        """Collect those of the heads that some rule derives. A head that one rule derives is not asked of the next."""
+        for table, rows in heads.listed():
+            open_rows = _selected(table, rows, ~(reject | collected.truth))
+            for rule in rules:
+                if rule.head.predicate != table.name or not len(open_rows):
+                    continue
+                for start in range(0, len(open_rows), CHUNK):
+                    chunk = open_rows[start : start + CHUNK]
+
+                    def found(B: Codes, width: int, table: Table = table) -> None:
+                        collected.take(table, np.unique(B[0]).astype(np.int32), NOTHING)
+
+                    self._backwards(rule, table, chunk, where, (ROW,), found)
+                open_rows = _selected(table, open_rows, ~collected.truth)
+
+    def find(self, atom: Atom, variables: Sequence[str], B: Codes) -> Rows:
+        """Return the rows that an atom is under each of a batch of bindings; they must be there."""
+        table = self.tables[atom.predicate]
+        terms, constants = self.planner._terms(atom, tuple(variables))
+        rows = np.empty(B.shape[1], np.int32)
+        kernels.find(B, B.shape[1], terms, constants, table.rows, table.columns, table.slots, rows)
+        assert (rows >= 0).all(), "an instance of a fact that is in no table"
+        return rows
+
+    # -- plans ---------------------------------------------------------------------------------------------------------
+
+    def _plan(
+        self, rule: Rule, kind: str, position: int, start: tuple[str, ...], atoms: list[tuple[Atom, str]]
+    ) -> Plan:
+        plan = self._plans.get((rule, kind, position))
+        if plan is None or plan.is_stale():
+            plan = self._plans[rule, kind, position] = self.planner.plan(rule, start, atoms)
+        return plan
+
+    def _join(self, plan: Plan, where: Where, sink: Callable[[Codes, int], None]) -> Join:
+        return Join(plan, where, self.codec, self.variable_types(plan.rule), sink, self.meter.look, where.rows)
+
+    def _delta_index(self, rules: Sequence[Rule], *, negated: bool) -> DeltaIndex:
+        cached = self._delta_indexes.get((id(rules), negated))
+        if cached is None or cached[0] is not rules:
+            cached = self._delta_indexes[id(rules), negated] = (rules, DeltaIndex(rules, self.codec, negated=negated))
+        return cached[1]
+
+    def variable_types(self, rule: Rule) -> dict[str, str]:
+        """Return the types of the variables of a rule."""
+        found = self._variable_types.get(rule)
+        if found is None:
+            found = {}
+            for atom in (*rule.positive, *rule.negative, rule.head):
+                for term, type in zip(atom.terms, self.tables[atom.predicate].types, strict=True):
+                    if isinstance(term, Variable):
+                        found[term.name] = type
+            for builtin in rule.builtins:
+                for argument in builtin.arguments:
+                    if isinstance(argument, Variable):
+                        found.setdefault(argument.name, builtin.type)
+            self._variable_types[rule] = found
+        return found
+
+
+class Derivation(Deferred):
+    """The heads that `derive` speaks of, computed when they are settled."""
+
+    def __init__(
+        self,
+        engine: MemoryEngine,
+        rules: Sequence[Rule],
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None,
+        via_not: FactSet | None,
+        heads: FactSet | None,
+    ):
+        self.arguments: tuple[Sequence[Rule], FactSet, FactSet, FactSet | None, FactSet | None, FactSet | None] | None
+        self.arguments = (rules, P, N, via, via_not, heads)
+        super().__init__(engine)
+
+    def drop(self) -> None:
+        self.arguments = None
+
+    @property
+    def spent(self) -> bool:
+        return self.now is None and self.arguments is None
+
+    def evaluate(self, collected: Collected, reject: Truth) -> None:
+        """Collect the heads that `reject` does not hold for."""
+        assert self.arguments is not None, "a derivation is settled once; settle it by itself to use it twice"
+        rules, P, N, via, via_not, heads = self.arguments
+        where = Where(self.engine, P, N, via, via_not)
+        if heads is None:
+            self.engine.run_rules(rules, where, lambda plan: collected.sink(plan, reject))
+        else:
+            assert isinstance(heads, MemorySet), "a set of another engine"
+            self.engine.derivable(rules, heads, where, collected, reject)
+
+
+class Where(dict[str, Truth]):
+    """Where atoms are matched: the truth tables of the sets that plans speak of, made when a step asks for one."""
+
+    def __init__(self, engine: MemoryEngine, P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None):
+        super().__init__()
+        self.engine = engine
+        self.P, self.N = _own(P), _own(N)
+        self.via = _own(via) if via is not None else None
+        self.via_not = _own(via_not) if via_not is not None else None
+
+    def __missing__(self, where: str) -> Truth:
+        truth = self[where] = self.engine.truths[self._spelling(where)]
+        return truth
+
+    def _spelling(self, where: str) -> Spelling:
+        if where == "P":
+            return self.P.spelling()
+        if where == "N":
+            return self.N.spelling()
+        if where == "P-X":
+            return self.P.spelling() if self.via is None else ("-", self.P.spelling(), self.via.spelling())
+        assert where == "(N|Y)" and self.via_not is not None, "a place that no plan speaks of"
+        return ("|", self.N.spelling(), self.via_not.spelling())
+
+    def rows(self, table: Table, where: str) -> Rows:
+        """Return the rows of a table that are in P, or in P but not X."""
+        return _selected(table, np.arange(table.n, dtype=np.int32), self[where])
+
+
+class Collected:
+    """Rows found so far, each once: those with the bit have been found."""
+
+    def __init__(self, engine: MemoryEngine, bit: int):
+        self.engine = engine
+        self.bit = FLAGS(1 << bit)
+        self.truth = engine.truths[bit]
+        self._out: dict[Table, Rows] = {}
+        self._found: dict[Table, int] = {}
+
+    def rows(self) -> dict[Table, Rows]:
+        return {t: self._out[t][:found] for t, found in self._found.items() if found}
+
+    def add(self, facts: MemorySet, reject: Spelling | None) -> None:
+        """Find the rows of a set, except those that `reject` holds for."""
+        truths = self.engine.truths
+        if isinstance(facts, Deferred) and facts.now is None:
+            match facts:
+                case Derivation():
+                    facts.evaluate(self, NOTHING if reject is None else truths[reject])
+                    facts.drop()
+                    return
+                case Combined(operator="|", left=left, right=right):
+                    assert left is not None and right is not None, "an expression without operands"
+                    self.add(left, reject)
+                    self.add(right, reject)
+                    return
+                case Combined(operator=operator, left=left, right=right):
+                    assert left is not None and right is not None, "an expression without operands"
+                    outside = right.spelling() if operator == "-" else ("~", right.spelling(), right.spelling())
+                    self.add(left, outside if reject is None else ("|", reject, outside))
+                    return
+                case OfStratum(facts=whole, stratum=stratum):
+                    assert whole is not None, "a part of nothing"
+                    for table, rows in _in_stratum(whole, stratum, self.engine.codec):
+                        self.take(table, rows, NOTHING if reject is None else truths[reject])
+                    return
+        for table, rows in facts.listed():
+            self.take(table, rows, NOTHING if reject is None else truths[reject])
+
+    def take(self, table: Table, rows: Rows, reject: Truth) -> None:
+        """Find some rows of a table, except those that `reject` holds for or that were found before."""
+        fresh = _selected(table, rows, ~(reject | self.truth))
+        kernels.set_bits(table.flags, fresh, self.bit)
+        found = self._found.get(table, 0)
+        if not found:
+            self._out[table] = fresh
+        else:
+            self._out[table] = np.concatenate([self._out[table][:found], fresh])
+        self._found[table] = found + len(fresh)
+
+    def sink(self, plan: Plan, reject: Truth) -> Callable[[Codes, int], None]:
+        """Return what finds the head rows of a plan."""
+        meter, rule, table = self.engine.meter, plan.rule, plan.head
+        wide = _may_be_wide(plan)
+
+        def take(B: Codes, width: int) -> None:
+            meter.instances(rule, width)
+            self.enter(table, B, width, plan.terms, plan.constants, reject, wide)
+
+        return take
+
+    def enter(
+        self, table: Table, B: Codes, width: int, terms: Codes, constants: Codes, reject: Truth, wide: bool
+    ) -> None:
+        """Find the rows that terms name under a batch of bindings; those not in the table yet are entered."""
+        if wide and width:
+            table.fit(*_extremes(B, terms, constants))
+        out, found = self._out.get(table), self._found.get(table, 0)
+        if out is None:
+            out = self._out[table] = np.empty(min(width, CHUNK) + kernels.GROUP, np.int32)
+        i = 0
+        while i < width:
+            i, table.n, found = kernels.find_or_add(
+                B, i, width, terms, constants, table.rows, table.n, table.columns, table.slots, table.flags,
+                reject, self.bit, out, found,
+            )  # fmt: skip
+            if i < width:
+                if found + kernels.GROUP > len(out):
+                    out = self._out[table] = np.concatenate([out, np.empty(len(out) + kernels.GROUP, np.int32)])
+                table.make_room(min(width - i, CHUNK))
+        self._found[table] = found
+
+
+class Counted:
+    """Heads with the number of their instances."""
+
+    def __init__(self, engine: MemoryEngine):
+        self.engine = engine
+        self._scratch: dict[Table, Codes] = {}
+        self._out: dict[Table, Rows] = {}
+        self._found: dict[Table, int] = {}
+
+    def sink(self, plan: Plan) -> Callable[[Codes, int], None]:
+        meter, rule, table = self.engine.meter, plan.rule, plan.head
+        wide = _may_be_wide(plan)
+
+        def take(B: Codes, width: int) -> None:
+            meter.instances(rule, width)
+            if wide:
+                table.fit(*_extremes(B, plan.terms, plan.constants))
+            i, found = 0, self._found.get(table, 0)
+            table.make_room(width)
+            counts = self._scratch.get(table)
+            if counts is None or len(counts) < len(table.rows):
+                grown = np.zeros(len(table.rows), np.int64)  # untouched pages of it cost nothing
+                if counts is not None:
+                    grown[: len(counts)] = counts
+                counts = self._scratch[table] = grown
+            out = self._out.get(table, np.empty(0, np.int32))
+            if len(out) < found + width:
+                out = self._out[table] = np.concatenate([out[:found], np.empty(len(out) + width, np.int32)])
+            i, table.n, found = kernels.count_rows(
+                B, i, width, plan.terms, plan.constants, table.rows, table.n, table.columns, table.slots,
+                table.flags, counts, out, found,
+            )  # fmt: skip
+            assert i == width, "room was made for every row"
+            self._found[table] = found
+
+        return take
+
+    def counts(self) -> dict[Table, tuple[Rows, Codes]]:
+        return {
+            t: (rows, self._scratch[t][rows]) for t, found in self._found.items() if len(rows := self._out[t][:found])
+        }
+
+
+def _own(facts: FactSet) -> MemorySet:
+    assert isinstance(facts, MemorySet), "a set of another engine"
+    return facts
+
+
+def _listed(facts: FactSet) -> Iterator[tuple[Table, Rows]]:
+    return _own(facts).listed()
+
+
+def _selected(table: Table, rows: Rows, truth: Truth) -> Rows:
+    out = np.empty(len(rows), np.int32)
+    return out[: kernels.select(rows, table.flags, truth, out)]
+
+
+def _batches(table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...]) -> Iterator[tuple[Codes, int]]:
+    """Yield bindings of an atom's variables to rows, a chunk at a time; rows that repeat a variable wrongly are left out."""
+    first: dict[str, int] = {}
+    for column, term in enumerate(atom.terms):
+        if isinstance(term, Variable):
+            if term.name in first:
+                rows = rows[table.rows[rows, first[term.name]] == table.rows[rows, column]]
+            else:
+                first[term.name] = column
+    for start in range(0, len(rows), CHUNK):
+        chunk = rows[start : start + CHUNK]
+        B = np.empty((len(variables), len(chunk)), np.int64)
+        for k, name in enumerate(variables):
+            B[k] = chunk if name == ROW else table.rows[chunk, first[name]]
+        yield B, len(chunk)
+
+
+def _in_stratum(whole: MemorySet, stratum: Stratum, codec: Codec) -> Iterator[tuple[Table, Rows]]:
+    """Yield the rows of a set that belong to a stratum."""
+    strata = stratum.stratification
+    for table, rows in whole.listed():
+        sole = strata.sole_stratum(table.name)
+        if sole is not None:
+            if sole == stratum.index:
+                yield table, rows
+            continue
+        level = np.ones(len(rows), np.int64)
+        for (_, terms), index in strata.patterns(table.name):
+            fits = np.ones(len(rows), np.bool_)
+            first: dict[Value, int] = {}
+            for column, (kind, value) in enumerate(terms):
+                values = table.rows[rows, column]
+                if kind == "=":
+                    fits &= values == codec.encode_one(value, table.types[column])
+                elif value in first:
+                    fits &= values == table.rows[rows, first[value]]
+                else:
+                    first[value] = column
+            level[fits] = index
+        yield table, rows[level == stratum.index]
+
+
+def _may_be_wide(plan: Plan) -> bool:
+    """Return whether a head value may be wider than the ids of the head's table."""
+    if plan.head.rows.dtype == np.int64:
+        return False
+    if any(isinstance(s, BuiltinStep) and s.binds for s in plan.steps) or len(plan.constants):
+        return True
+    tables = [s.table for s in plan.steps if isinstance(s, AtomStep)]
+    return any(t.rows.dtype == np.int64 for t in tables) or bool(plan.start)
+
+
+def _extremes(B: Codes, terms: Codes, constants: Codes) -> tuple[int, int]:
+    values = [int(c) for c in constants]
+    for t in terms[terms >= 0]:
+        values += [int(B[t].min()), int(B[t].max())]
+    return min(values, default=0), max(values, default=0)

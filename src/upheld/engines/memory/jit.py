@@ -1,0 +1,57 @@
+"""How kernels are compiled: with Numba, once, cached on disk; and told to the user when it takes a while.
+
+Numba keeps the cache beside the source, or where that cannot be written in the user's cache directory, and writes it
+by renaming, so that several processes may start at once. `NUMBA_CACHE_DIR` chooses another place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """Compile a function of arrays. It releases the GIL, and its machine code is kept on disk."""
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+
+
+def inlined(function: F) -> F:
+    """Compile a small function that kernels call."""
+    return numba.njit(cache=True, nogil=True, error_model="numpy", inline="never")(function)  # type: ignore[no-any-return]
+
+
+if numba.config.DISABLE_JIT:
+
+    def prefetch(array: Any, index: Any) -> None:
+        """Do nothing: without machine code there is no cache line to ask for."""
+
+else:
+
+    @intrinsic  # type: ignore[misc]
+    def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+        """Ask for the cache line of `array[index]`, which will be read soon."""
+        if not isinstance(array, types.Array) or not isinstance(index, types.Integer):
+            return None
+        signature = types.void(array, index)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            view = context.make_array(sig.args[0])(context, builder, args[0])
+            size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(sig.args[0].dtype)))
+            position = context.cast(builder, args[1], sig.args[1], types.intp)
+            stride = builder.extract_value(view.strides, 0) if sig.args[0].ndim > 1 else size
+            base = builder.ptrtoint(view.data, ir.IntType(64))
+            address = builder.inttoptr(builder.add(base, builder.mul(position, stride)), ir.IntType(8).as_pointer())
+            integer = ir.IntType(32)
+            declared = ir.FunctionType(ir.VoidType(), [address.type, integer, integer, integer])
+            function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], declared)
+            builder.call(function, [address, integer(0), integer(3), integer(1)])
+            return context.get_dummy_value()
+
+        return signature, generate

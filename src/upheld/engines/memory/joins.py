@@ -1,0 +1,124 @@
+"""Running join plans: batches of bindings go through the steps of a plan, a bounded number of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from upheld.engines.memory import kernels
+from upheld.engines.memory.batchfunctors import Batch, evaluate, generate, generates, holds
+from upheld.engines.memory.codes import Codec, Codes
+from upheld.engines.memory.plans import AtomStep, BuiltinStep, Plan
+from upheld.engines.memory.sets import Truth
+from upheld.engines.memory.table import Rows, Table
+from upheld.language.ast import Variable
+from upheld.language.core import Apply
+
+#: Pairs that one probe may write. Batches of this size stay in the cache between steps.
+CHUNK = 1 << 16
+
+Truths = Mapping[str, Truth]
+#: Takes a batch of bindings of a plan's last variables.
+Sink = Callable[[Codes, int], None]
+#: Lists the rows of a table that are in a set, for atoms that share no variable with what comes before.
+Lister = Callable[[Table, str], Rows]
+
+
+class Join:
+    """One run of a plan: where its atoms are matched, and what takes the bindings that come out."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        truths: Truths,
+        codec: Codec,
+        types: dict[str, str],
+        sink: Sink,
+        tick: Callable[[], None],
+        listing: Lister,
+    ):
+        self.plan, self.truths, self.codec, self.types, self.sink = plan, truths, codec, types, sink
+        self.tick, self.listing = tick, listing
+
+    def run(self, B: Codes, width: int) -> None:
+        """Send a batch of bindings of the plan's first variables through all steps."""
+        self._step(0, B, width)
+
+    def _step(self, at: int, B: Codes, width: int) -> None:
+        if width == 0:
+            return
+        if at == len(self.plan.steps):
+            self.sink(B, width)
+            return
+        self.tick()
+        step = self.plan.steps[at]
+        if isinstance(step, BuiltinStep):
+            self._builtin(at, step, B, width)
+        elif step.filters:
+            self._filter(at, step, B, width)
+        elif step.known:
+            self._probe(at, step, B, width)
+        else:
+            self._cross(at, step, B, width)
+
+    def _filter(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
+        """Keep the bindings under which the atom, all of it known, holds; or, negated, does not."""
+        table = step.table
+        rows = np.empty(width, np.int32)
+        kernels.find(B, width, step.terms, step.constants, table.rows, table.columns, table.slots, rows)
+        there = rows >= 0
+        there[there] = self.truths[step.where.lstrip("!")][table.flags[rows[there]]]
+        self._keep(at, B, ~there if step.where.startswith("!") else there)
+
+    def _keep(self, at: int, B: Codes, kept: np.ndarray) -> None:
+        count = int(np.count_nonzero(kept))
+        self._step(at + 1, B if count == len(kept) else np.ascontiguousarray(B[:, kept]), count)
+
+    def _probe(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
+        table, truth = step.table, self.truths[step.where]
+        index = table.index(step.known)
+        parents, matches = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32)
+        i, row = 0, -1
+        while i < width:
+            # The table may have grown, and its arrays moved, since the last time round.
+            i, row, found = kernels.probe(
+                B, i, row, width, step.terms, step.constants, table.rows, step.known_columns, index.slots,
+                index.heads, index.following, table.flags, truth, step.equal, parents, matches,
+            )  # fmt: skip
+            self._extend(at, step, B, parents, matches, found)
+
+    def _cross(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
+        table = step.table
+        candidates = self.listing(table, step.where)
+        parents, matches = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32)
+        i = j = 0
+        while i < width:
+            i, j, found = kernels.cross(i, j, width, candidates, table.rows, step.equal, parents, matches)
+            self._extend(at, step, B, parents, matches, found)
+
+    def _extend(self, at: int, step: AtomStep, B: Codes, parents: Rows, matches: Rows, found: int) -> None:
+        if found:
+            extended = np.empty((len(step.variables), found), np.int64)
+            kernels.gather(B, step.kept, parents, step.table.rows, matches, step.added, found, extended)
+            self._step(at + 1, extended, found)
+
+    def _builtin(self, at: int, step: BuiltinStep, B: Codes, width: int) -> None:
+        builtin = step.builtin
+        batch = Batch(self.plan.rule, self.codec, dict(zip(step.before, B, strict=True)), self.types, width)
+        left, right = builtin.arguments
+        if isinstance(right, Variable) and (right.name == step.binds or generates(left)):
+            left, right = right, left
+        if generates(right):
+            assert isinstance(right, Apply) and isinstance(left, Variable), "a generator stands alone on its side"
+            parents, values = generate(right, builtin.type, batch)
+            if step.binds:
+                self._step(at + 1, np.vstack([B[:, parents], values]), len(parents))
+            else:
+                agreeing = batch.columns[left.name][parents] == values
+                self._step(at + 1, np.ascontiguousarray(B[:, parents[agreeing]]), int(np.count_nonzero(agreeing)))
+        elif step.binds:
+            values, known = evaluate(right, builtin.type, batch)
+            self._keep(at, np.vstack([B, values]), np.broadcast_to(known, width))
+        else:
+            self._keep(at, B, holds(builtin, batch))

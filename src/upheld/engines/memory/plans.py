@@ -1,0 +1,202 @@
+"""Join plans: in which order the body of a rule is matched, and what each step reads, keeps and adds.
+
+The delta atom comes first. Then, again and again: what only filters (built-ins, fully bound atoms, negated atoms) as
+soon as its variables are bound, else the atom that is expected to match the fewest rows per binding. A step carries on
+only the variables that something after it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.algebra.matching import is_ready
+from upheld.engines.memory.codes import Codec, Codes
+from upheld.engines.memory.table import Table
+from upheld.language.ast import Constant, Variable
+from upheld.language.core import Atom, Builtin, Rule
+
+Places = npt.NDArray[np.int64]
+
+#: Where an atom is matched: in P; in P but not in X, to count no instance twice; or, negated, outside N, or outside
+#: both N and Y.
+IN_P, IN_P_NOT_X, NOT_IN_N, NOT_IN_N_OR_Y = "P", "P-X", "!N", "!(N|Y)"
+
+
+@dataclass(frozen=True, eq=False)
+class AtomStep:
+    """Matching an atom against a batch. `known` columns have values: from `terms`, variables of the batch or constants.
+
+    A step with all columns known only filters. Any other adds the columns `added` to the variables `kept`.
+    """
+
+    atom: Atom
+    table: Table
+    where: str
+    known: tuple[int, ...]
+    terms: Places
+    constants: Codes
+    equal: Places
+    kept: Places
+    added: Places
+    #: What the batch holds after the step.
+    variables: tuple[str, ...]
+    #: Rows expected to match one binding.
+    fan_out: float
+    #: The rows of the batch that a filter keeps.
+    known_columns: Places = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known_columns", np.array(self.known, np.int64))
+
+    @property
+    def filters(self) -> bool:
+        return len(self.known) == self.table.arity
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltinStep:
+    """Evaluating a built-in on a batch; `binds` is the variable it gives values to, if any."""
+
+    builtin: Builtin
+    before: tuple[str, ...]
+    binds: str | None
+    variables: tuple[str, ...]
+
+
+Step = AtomStep | BuiltinStep
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Steps for one rule from one starting point, and how the head is made from the variables at the end."""
+
+    rule: Rule
+    start: tuple[str, ...]
+    steps: tuple[Step, ...]
+    head: Table
+    terms: Places
+    constants: Codes
+    #: Sizes of the tables when the plan was made.
+    sizes: tuple[int, ...]
+
+    def is_stale(self) -> bool:
+        """Return whether a table has grown or shrunk so much that another order may be better."""
+        atoms = [s.table.n for s in self.steps if isinstance(s, AtomStep)]
+        return any(now > 8 * then + 64 or then > 8 * now + 64 for now, then in zip(atoms, self.sizes, strict=True))
+
+
+class Planner:
+    """Makes plans for the rules of one program."""
+
+    def __init__(self, tables: dict[str, Table], codec: Codec):
+        self.tables, self.codec = tables, codec
+
+    def plan(
+        self, rule: Rule, start: Sequence[str], atoms: Sequence[tuple[Atom, str]], needed: Sequence[str] | None = None
+    ) -> Plan:
+        """Return a plan that begins with bindings of `start` and matches the atoms where they are to be matched.
+
+        At the end it holds the variables `needed`, by default those of the head.
+        """
+        last = tuple(needed) if needed is not None else tuple(dict.fromkeys(rule.head.variables()))
+        todo: list[tuple[Atom, str] | Builtin] = [*atoms, *rule.builtins]
+        order: list[tuple[Atom, str] | Builtin] = []
+        bound = set(start)
+        while todo:
+            chosen = self._next(todo, bound)
+            todo.remove(chosen)
+            order.append(chosen)
+            bound.update(_variables(chosen))
+        steps: list[Step] = []
+        held = tuple(start)
+        for position, item in enumerate(order):
+            later = set(last).union(*map(_variables, order[position + 1 :]))
+            step = self._step(item, held, later)
+            steps.append(step)
+            held = step.variables
+        terms, constants = self._terms(rule.head, held) if needed is None else (np.empty(0, np.int64),) * 2
+        sizes = tuple(s.table.n for s in steps if isinstance(s, AtomStep))
+        return Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants, sizes)
+
+    def _next(self, todo: Sequence[tuple[Atom, str] | Builtin], bound: set[str]) -> tuple[Atom, str] | Builtin:
+        atoms = []
+        for item in todo:
+            if isinstance(item, Builtin):
+                if is_ready(item, bound):
+                    return item
+            elif all(v in bound for v in item[0].variables()):
+                return item
+            elif not item[1].startswith("!"):
+                atoms.append(item)
+        assert atoms, "an unsafe rule: nothing binds the variables that are left"
+        return min(atoms, key=lambda item: self._fan_out(item[0], bound))
+
+    def _fan_out(self, atom: Atom, bound: set[str]) -> float:
+        """Estimate the rows that match one binding: from an index if there is one, else by the number of columns."""
+        table = self.tables[atom.predicate]
+        known = _known(atom, bound)
+        if len(known) == table.arity:
+            return 0.0
+        index = table.indexes.get(known)
+        if index is not None and index.distinct:
+            return table.n / index.distinct
+        return float(table.n ** (1 - len(known) / table.arity)) if table.n else 0.0
+
+    def _step(self, item: tuple[Atom, str] | Builtin, held: tuple[str, ...], later: set[str]) -> Step:
+        if isinstance(item, Builtin):
+            binds = next((v for v in item.variables() if v not in held), None)
+            return BuiltinStep(item, held, binds, held if binds is None else (*held, binds))
+        atom, where = item
+        table = self.tables[atom.predicate]
+        known = _known(atom, set(held))
+        terms, constants = self._terms(Atom(atom.predicate, tuple(atom.terms[c] for c in known)), held)
+        if len(known) == table.arity:
+            nothing = np.empty(0, np.int64)
+            pairs = np.empty((0, 2), np.int64)
+            return AtomStep(atom, table, where, known, terms, constants, pairs, nothing, nothing, held, 0.0)
+        first: dict[str, int] = {}
+        equal = []
+        for column, term in enumerate(atom.terms):
+            if isinstance(term, Variable) and term.name not in held:
+                if term.name in first:
+                    equal.append((first[term.name], column))
+                else:
+                    first[term.name] = column
+        kept = [v for v in held if v in later]
+        added = [v for v in first if v in later]
+        return AtomStep(
+            atom,
+            table,
+            where,
+            known,
+            terms,
+            constants,
+            np.array(equal, np.int64).reshape(-1, 2),
+            np.array([held.index(v) for v in kept], np.int64),
+            np.array([first[v] for v in added], np.int64),
+            (*kept, *added),
+            self._fan_out(atom, set(held)),
+        )
+
+    def _terms(self, atom: Atom, held: tuple[str, ...]) -> tuple[Places, Codes]:
+        """Return where the values of an atom come from: rows of the batch, or -1 - k for constant k."""
+        terms, constants = [], []
+        for term in atom.terms:
+            if isinstance(term, Constant):
+                constants.append(self.codec.encode_one(term.value, term.type))
+                terms.append(-len(constants))
+            else:
+                terms.append(held.index(term.name))
+        return np.array(terms, np.int64), np.array(constants, np.int64)
+
+
+def _known(atom: Atom, bound: set[str]) -> tuple[int, ...]:
+    return tuple(c for c, t in enumerate(atom.terms) if isinstance(t, Constant) or t.name in bound)
+
+
+def _variables(item: tuple[Atom, str] | Builtin) -> set[str]:
+    return set(item.variables() if isinstance(item, Builtin) else item[0].variables())

@@ -1,0 +1,295 @@
+"""Sets of facts as bits in the flags of rows, and expressions over them as truth tables.
+
+A named set is a bit. A settled set is a list of rows, and a bit while it lives. An expression is kept as it was written
+until it is settled; whether a row belongs to it is then one look into a table of all values that flags can have.
+Membership is free of the size of the sets, and listing costs the size of the smallest set that must be listed.
+
+An expression means what it meant when it was written. So before a named set changes, derivations that have not been
+settled yet are evaluated, and expressions that mention the set are listed.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.algebra.words import FactSet
+from upheld.engines.memory import kernels
+from upheld.engines.memory.table import FLAGS, Rows, Table
+from upheld.language.ast import Value
+from upheld.language.stratification import Stratum
+
+if TYPE_CHECKING:
+    from upheld.engines.memory.engine import MemoryEngine
+
+Truth = npt.NDArray[np.bool_]
+#: An expression spelled out: a bit, or an operator and two operands.
+Spelling = int | tuple[str, "Spelling", "Spelling"]
+
+BITS = 16
+_ALL_FLAGS = np.arange(1 << BITS, dtype=np.uint32)
+NOTHING: Truth = np.zeros(1 << BITS, np.bool_)
+
+
+class TruthTables:
+    """The truth tables of the expressions met so far."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Spelling, Truth] = {}
+
+    def __getitem__(self, spelling: Spelling) -> Truth:
+        found = self._tables.get(spelling)
+        if found is None:
+            found = self._tables[spelling] = self._make(spelling)
+        return found
+
+    def _make(self, spelling: Spelling) -> Truth:
+        if isinstance(spelling, int):
+            return (_ALL_FLAGS >> spelling & 1).astype(np.bool_)
+        operator, left, right = spelling
+        if operator == "~":
+            return ~self[left]
+        if operator == "|":
+            return self[left] | self[right]
+        if operator == "&":
+            return self[left] & self[right]
+        return self[left] & ~self[right]
+
+
+class MemorySet:
+    """A set of facts of the memory engine."""
+
+    engine: MemoryEngine
+
+    def __or__(self, other: FactSet) -> Combined:
+        return Combined(self.engine, "|", self, _own(other))
+
+    def __and__(self, other: FactSet) -> Combined:
+        return Combined(self.engine, "&", self, _own(other))
+
+    def __sub__(self, other: FactSet) -> Combined:
+        return Combined(self.engine, "-", self, _own(other))
+
+    def __ior__(self, other: FactSet) -> Self:
+        raise AssertionError("only a named set can be changed")
+
+    def __isub__(self, other: FactSet) -> Self:
+        raise AssertionError("only a named set can be changed")
+
+    def in_stratum(self, stratum: Stratum) -> MemorySet:
+        return OfStratum(self.engine, self, stratum)
+
+    def rows(self, predicate: str) -> Iterable[tuple[Value, ...]]:
+        table = self.engine.tables.get(predicate)
+        if table is None:
+            return []
+        found = [rows for t, rows in self.listed() if t is table]
+        return [row for rows in found for row in self.engine.codec.decode_rows(table.rows[rows], table.types)]
+
+    def count(self) -> int:
+        return sum(len(rows) for _, rows in self.listed())
+
+    def __bool__(self) -> bool:
+        return any(len(rows) for _, rows in self.listed())
+
+    # -- what the engine asks for --------------------------------------------------------------------------------------
+
+    def spelling(self) -> Spelling:
+        """Return how membership is told from flags; a set that has no bit yet gets one."""
+        raise NotImplementedError
+
+    def listed(self) -> Iterator[tuple[Table, Rows]]:
+        """Yield the rows of the set, each once, table by table."""
+        yield from self.engine.settle(self).listed()
+
+    def leaves(self) -> Iterator[MemorySet]:
+        """Yield the sets that the expression is made from."""
+        yield self
+
+    @property
+    def spent(self) -> bool:
+        """Whether a derivation in the expression has been settled, and so cannot be asked for again."""
+        return False
+
+
+class Named(MemorySet):
+    """A set under a name: a bit, and a log of the rows that were put in, as long as that is worth its memory."""
+
+    def __init__(self, engine: MemoryEngine, name: str):
+        self.engine, self.name = engine, name
+        self.bit = engine.take_bit(name)
+        self.logs: dict[Table, list[Rows] | None] = {}
+        weakref.finalize(self, _forget, engine, self.bit, self.logs)
+
+    def __ior__(self, other: FactSet) -> Self:
+        added = self.engine.settle_for_change(_own(other))
+        self.engine.about_to_change(self)
+        bits = FLAGS(1 << self.bit)
+        for table, rows in added.listed():
+            kernels.set_bits(table.flags, rows, bits)
+            self._log(table, rows)
+        return self
+
+    def __isub__(self, other: FactSet) -> Self:
+        removed = self.engine.settle_for_change(_own(other))
+        self.engine.about_to_change(self)
+        keep = FLAGS(~(1 << self.bit) & 0xFFFF)
+        for table, rows in removed.listed():
+            kernels.clear_bits(table.flags, rows, keep)
+        return self
+
+    def _log(self, table: Table, rows: Rows) -> None:
+        log = self.logs.setdefault(table, [])
+        if log is None:
+            return
+        if 2 * (sum(map(len, log)) + len(rows)) > table.n and table.n > 4096:
+            self.logs[table] = None  # most of the table: reading its flags is as good as a list
+        else:
+            log.append(rows)
+
+    def spelling(self) -> Spelling:
+        return self.bit
+
+    def listed(self) -> Iterator[tuple[Table, Rows]]:
+        truth = self.engine.truths[self.bit]
+        for table, log in self.logs.items():
+            if log is None:
+                out = np.empty(table.n, np.int32)
+                yield table, out[: kernels.scan(table.flags, table.n, truth, out)]
+            elif log:
+                # A row may have left the set and come back, so it may stand in the log twice.
+                rows = log[0] if len(log) == 1 else np.unique(np.concatenate(log))
+                out = np.empty(len(rows), np.int32)
+                rows = out[: kernels.select(rows, table.flags, truth, out)]
+                self.logs[table] = [rows]
+                yield table, rows
+
+    def __bool__(self) -> bool:
+        return any(len(rows) for _, rows in self.listed())
+
+
+class Settled(MemorySet):
+    """A list of rows for each table, and a bit that says whether a row is in it."""
+
+    def __init__(self, engine: MemoryEngine, bit: int, rows: dict[Table, Rows]):
+        self.engine, self.bit = engine, bit
+        self._rows = rows
+        weakref.finalize(self, _clear, engine, bit, rows)
+
+    def spelling(self) -> Spelling:
+        return self.bit
+
+    def listed(self) -> Iterator[tuple[Table, Rows]]:
+        yield from self._rows.items()
+
+    def of(self, table: Table) -> Rows | None:
+        return self._rows.get(table)
+
+    def count(self) -> int:
+        return sum(map(len, self._rows.values()))
+
+    def __bool__(self) -> bool:
+        return any(map(len, self._rows.values()))
+
+
+class Deferred(MemorySet):
+    """A set that is not computed before it must be; `now` is its settled self once it is."""
+
+    def __init__(self, engine: MemoryEngine):
+        self.engine = engine
+        self.now: Settled | None = None
+        engine.deferred.add(self)
+
+    def force(self) -> Settled:
+        """Settle the set as it is now, for all later uses."""
+        if self.now is None:
+            assert not self.spent, "a derivation is settled once; settle it by itself to use it twice"
+            self.now = self.engine.collect(self)
+            self.drop()
+        return self.now
+
+    def drop(self) -> None:
+        """Let go of what the set was to be computed from."""
+        raise NotImplementedError
+
+    def spelling(self) -> Spelling:
+        return self.force().spelling()
+
+    def listed(self) -> Iterator[tuple[Table, Rows]]:
+        yield from self.force().listed()
+
+    def __bool__(self) -> bool:
+        return bool(self.force())
+
+
+class Combined(Deferred):
+    """`left operator right`."""
+
+    def __init__(self, engine: MemoryEngine, operator: str, left: MemorySet, right: MemorySet):
+        self.operator = operator
+        self.left: MemorySet | None = left
+        self.right: MemorySet | None = right
+        super().__init__(engine)
+
+    def drop(self) -> None:
+        self.left = self.right = None
+
+    def spelling(self) -> Spelling:
+        if self.now is not None:
+            return self.now.spelling()
+        assert self.left is not None and self.right is not None, "an expression without operands"
+        return (self.operator, self.left.spelling(), self.right.spelling())
+
+    def leaves(self) -> Iterator[MemorySet]:
+        if self.now is None:
+            assert self.left is not None and self.right is not None, "an expression without operands"
+            yield from self.left.leaves()
+            yield from self.right.leaves()
+
+    @property
+    def spent(self) -> bool:
+        return self.now is None and any(leaf.spent for leaf in self.leaves())
+
+
+class OfStratum(Deferred):
+    """The facts of a set that belong to a stratum."""
+
+    def __init__(self, engine: MemoryEngine, facts: MemorySet, stratum: Stratum):
+        self.facts: MemorySet | None = facts
+        self.stratum = stratum
+        super().__init__(engine)
+
+    def drop(self) -> None:
+        self.facts = None
+
+    def leaves(self) -> Iterator[MemorySet]:
+        if self.now is None:
+            assert self.facts is not None, "a part of nothing"
+            yield from self.facts.leaves()
+
+
+def _own(facts: FactSet) -> MemorySet:
+    assert isinstance(facts, MemorySet), "a set of another engine"
+    return facts
+
+
+def _clear(engine: MemoryEngine, bit: int, rows: dict[Table, Rows]) -> None:
+    keep = FLAGS(~(1 << bit) & 0xFFFF)
+    for table, mine in rows.items():
+        kernels.clear_bits(table.flags, mine, keep)
+    engine.give_back(bit)
+
+
+def _forget(engine: MemoryEngine, bit: int, logs: dict[Table, list[Rows] | None]) -> None:
+    keep = FLAGS(~(1 << bit) & 0xFFFF)
+    for table, log in logs.items():
+        if log is None:
+            table.flags[: table.n] &= keep
+        else:
+            for rows in log:
+                kernels.clear_bits(table.flags, rows, keep)
+    engine.give_back(bit)

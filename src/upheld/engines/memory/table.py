@@ -1,0 +1,112 @@
+"""Tables: the rows of a predicate with their flags, a hash index over whole rows, and indexes over some columns.
+
+A row, once entered, keeps its number: leaving a set clears a bit, and coming back sets it again. So a table holds
+rows of no set at all; they cost memory, never correctness.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory import kernels
+
+Rows = npt.NDArray[np.int32]
+
+#: Flags are a word for each row.
+FLAGS = np.uint16
+_SMALLEST = 16
+_INT32 = np.iinfo(np.int32)
+
+
+def _slots_for(count: int) -> int:
+    """Return a power of two that holds so many entries at most three quarters full."""
+    need = count * kernels.FILL_DENOMINATOR // kernels.FILL_NUMERATOR + kernels.GROUP + 1
+    return 1 << max(5, (need - 1).bit_length())
+
+
+class Table:
+    """The rows of a predicate. The first `n` are distinct and in the tuple index; `flags` say which sets they are in.
+
+    Ids are 32 bits wide until a value does not fit; then all of the table is 64.
+    """
+
+    def __init__(self, name: str, types: tuple[str, ...]):
+        self.name, self.types, self.arity = name, types, len(types)
+        dtype = np.int64 if "float" in types else np.int32
+        self.rows: npt.NDArray[np.signedinteger[Any]] = np.empty((_SMALLEST, self.arity), dtype)
+        self.flags = np.zeros(_SMALLEST, FLAGS)
+        self.n = 0
+        self.slots: Rows = np.full(_slots_for(_SMALLEST), -1, np.int32)
+        self.columns = np.arange(self.arity, dtype=np.int64)
+        self.indexes: dict[tuple[int, ...], ColumnIndex] = {}
+
+    def make_room(self, count: int) -> None:
+        """Make room for so many more rows."""
+        need = self.n + count + kernels.GROUP
+        if need > len(self.rows):
+            # Half as much again: at most a third of the memory lies idle, and copying stays linear in all.
+            capacity = max(need, len(self.rows) + len(self.rows) // 2)
+            self.rows = _grown(self.rows, (capacity, self.arity))
+            self.flags = _grown(self.flags, (capacity,))
+        if _slots_for(need) > len(self.slots):
+            self.slots = np.full(_slots_for(need), -1, np.int32)
+            kernels.rehash(self.rows, self.n, self.columns, self.slots)
+
+    def fit(self, low: int, high: int) -> None:
+        """Make ids wide enough for values between two bounds."""
+        if self.rows.dtype != np.int64 and (low < _INT32.min or high > _INT32.max):
+            self.rows = self.rows.astype(np.int64)
+
+    def index(self, columns: tuple[int, ...]) -> ColumnIndex:
+        """Return the index over some columns, with every row in it."""
+        found = self.indexes.get(columns)
+        if found is None:
+            found = self.indexes[columns] = ColumnIndex(columns)
+        found.catch_up(self)
+        return found
+
+    def nbytes(self) -> int:
+        """Return the bytes of the rows, flags and tuple index."""
+        return self.rows.nbytes + self.flags.nbytes + self.slots.nbytes
+
+
+class ColumnIndex:
+    """The rows of a table by their values in some columns: a number for each key, and a chain of rows for each number.
+
+    It is brought up to date when it is used: `upto` rows are in it.
+    """
+
+    def __init__(self, columns: tuple[int, ...]):
+        self.columns = np.array(columns, np.int64)
+        self.slots: Rows = np.full(_slots_for(_SMALLEST), -1, np.int32)
+        self.heads: Rows = np.empty(_SMALLEST, np.int32)
+        self.following: Rows = np.empty(_SMALLEST, np.int32)
+        self.distinct = 0
+        self.upto = 0
+
+    def catch_up(self, table: Table) -> None:
+        if self.upto == table.n:
+            return
+        if len(self.following) < table.n:
+            self.following = _grown(self.following, (len(table.rows),))
+        while self.upto < table.n:
+            if self.distinct + 1 >= len(self.slots) * kernels.FILL_NUMERATOR // kernels.FILL_DENOMINATOR:
+                self.slots = np.full(2 * len(self.slots), -1, np.int32)
+                kernels.rehash_keys(table.rows, self.columns, self.heads, self.distinct, self.slots)
+            if self.distinct + 1 >= len(self.heads):
+                self.heads = _grown(self.heads, (len(self.heads) + len(self.heads) // 2 + _SMALLEST,))
+            self.upto, self.distinct = kernels.index_rows(
+                table.rows, self.upto, table.n, self.columns, self.slots, self.distinct, self.heads, self.following
+            )
+
+    def nbytes(self) -> int:
+        return self.slots.nbytes + self.heads.nbytes + self.following.nbytes
+
+
+def _grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    grown = np.empty(shape, array.dtype)
+    grown[: len(array)] = array
+    return grown
