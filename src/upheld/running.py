@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from upheld.algebra.meter import Limits
-from upheld.errors import Problem, ProgramError, UpheldError
+from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote
 from upheld.factfiles import Format, Output, read_facts, stdout_text, write_all
 from upheld.language.ast import Directive, Program
 from upheld.language.compiling import compile_program
@@ -41,6 +41,7 @@ def run(
     compiled = compile_program(parsed)
     core = compiled.core
     formats = _formats(core)
+    _check_folder(output)
     given = _read_inputs(core, formats, Path(facts))
     m = materialise(parsed, given, engine=engine, limits=limits)
     printed: list[str] = []
@@ -57,6 +58,14 @@ def run(
                 files.append(Output(Path(output) / format.filename, relation, relation.types, format))
     write_all(files)
     return Run(m, "".join(printed), compiled.warnings)
+
+
+def _check_folder(output: str | Path) -> None:
+    """Refuse an output folder that is not there, before the work rather than after it."""
+    if str(output) != "-" and not Path(output).is_dir():
+        message = f"there is no folder {quote(output)} to write to"
+        hint = "make the folder, or name another one"
+        raise FactsError(Problem("missing-file", message, place=str(output), hint=hint))
 
 
 def _formats(core: Core) -> dict[Directive, Format]:

@@ -6,6 +6,7 @@ import gzip
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -93,7 +94,8 @@ def write_all(outputs: Iterable[Output]) -> None:
                 raise FactsError(_unwritable(target, error)) from None
     finally:
         for temporary, _ in staged:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # where nothing could be made, there is nothing to remove
+                temporary.unlink()
 
 
 def _stage(temporary: Path, target: Path, output: Output) -> None:
