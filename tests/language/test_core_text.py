@@ -1,10 +1,11 @@
-"""Rules of the core are shown as they were written, and comparisons guard computations."""
+"""Rules of the core: shown as they were written; comparisons guard computations, and compare RDF terms by value."""
 
 from __future__ import annotations
 
 import pytest
 
 import upheld
+from upheld.language.reading import read_text
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,17 @@ def test_a_comparison_guards_a_computation(rule: str) -> None:
     """Wherever it stands, a comparison keeps values away from a functor that has no result for them."""
     m = upheld.materialise(rule, {"share": [(10, 0), (10, 5)]})
     assert m["each"].to_set() == {(2,)}
+
+
+@pytest.mark.parametrize(
+    "test", ["FILTER(?y = 5.0)", "FILTER(5.0 = ?y)", "FILTER(?y = ?z)", "FILTER(?z - 1 = ?y - 1)", "BIND(?z * 1 AS ?y)"]
+)
+def test_terms_are_compared_by_value(test: str) -> None:
+    """An equation over RDF terms holds for equal numbers, whichever way they are written and wherever it stands."""
+    program = f"""
+        PREFIX : <https://example.org/>
+        [:a, :p, 5]. [:b, :p, 6]. [:a, :q, 5.0]. [:b, :q, 5.0].
+        found(?x) :- {test}, [?x, :p, ?y], [?x, :q, ?z].
+    """
+    m = upheld.materialise(read_text(program, "dlog"))
+    assert m["found"].to_set() == {("<https://example.org/a>",)}

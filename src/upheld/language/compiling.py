@@ -107,6 +107,8 @@ class _Builder:
                     if holds is None:
                         builtins.append(builtin)
         head = self._atom(clause.heads[0], predicates)
+        in_atoms = {name for atom in positive for name in atom.variables()}
+        builtins = [_tested(b, in_atoms) if b.type == "term" else b for b in builtins]
         # Comparisons that compute nothing come first: they guard the computations, which may have no result.
         builtins.sort(key=lambda b: any(isinstance(a, Apply) for a in b.arguments))
         # An atom written twice is one condition, not two: a body is a set.
@@ -192,6 +194,12 @@ class _Builder:
             case Apply(functor=function, arguments=arguments):
                 return function.evaluate(*(self._evaluate(a, term) for a in arguments))
         raise AssertionError("a variable in a fact")
+
+
+def _tested(builtin: Builtin, in_atoms: set[str]) -> Builtin:
+    """Return an equation as one that does not bind, unless it has a variable to bind that no atom does."""
+    binds = any(isinstance(a, Variable) and a.name not in in_atoms for a in builtin.arguments)
+    return builtin if binds or builtin.operator != "=" else replace(builtin, operator="==")
 
 
 def _known_truth(builtin: Builtin) -> bool | None:

@@ -41,7 +41,11 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A constraint on expressions of one type. `=` binds a variable that nothing else has bound yet."""
+    """A constraint on expressions of one type. `=` binds a variable that nothing else has bound yet.
+
+    `==` tests and never binds. RDF terms are compared by value and joined by identity, so for them an equation may bind
+    only what no atom does: `5 = 5.0`, but a triple with 5 is none with 5.0.
+    """
 
     operator: str
     type: str

@@ -50,7 +50,8 @@ def builtin_text(builtin: Builtin, lifted: Lifted | None = None) -> str:
     left, right = (expression_text(a, lifted) for a in builtin.arguments)
     if builtin.operator[-1].isalpha():
         return f"{builtin.operator}({left}, {right})"
-    return f"{left} {builtin.operator} {right}"
+    # `==` is the core's own spelling of an equation that only tests.
+    return f"{left} {builtin.operator.replace('==', '=')} {right}"
 
 
 def rule_text(rule: Rule) -> str:
@@ -69,7 +70,7 @@ def _lifted(rule: Rule) -> Lifted:
 
 def _is_lifted(builtin: Builtin) -> bool:
     left = builtin.arguments[0]
-    return builtin.operator == "=" and isinstance(left, Variable) and left.name.startswith(LIFTED)
+    return builtin.operator in ("=", "==") and isinstance(left, Variable) and left.name.startswith(LIFTED)
 
 
 def fact_text(fact: Fact, types: tuple[str, ...] | None = None) -> str:

@@ -183,6 +183,7 @@ def _search(pattern: Value, text: Value) -> bool:
 
 CONSTRAINTS: dict[str, Callable[[Value, Value], bool]] = {
     "=": _same,
+    "==": _same,
     "!=": lambda a, b: not _same(a, b),
     "<": _ordered(lambda sign: sign < 0),
     "<=": _ordered(lambda sign: sign <= 0),
