@@ -1,12 +1,15 @@
 """The documents are true: every error is listed, every link leads somewhere, every marked example runs.
 
-How examples are marked, in README.md and docs/tutorials/:
+How examples are marked, in README.md and docs/ (errors.md has examples of its own, see test_reference.py):
 
     <!-- run -->                before a ```python block: it runs, in one namespace for the whole page
     <!-- output -->             before a ```text block: what the blocks run since the last output have printed
     <!-- file: reach.dl -->     before any block: its text is written to that file, for the blocks after it
     ```console                  whose first line starts with `$ upheld`: each `$` line runs and prints what follows it
     <!-- not run: reason -->    before such a console block: it is only shown
+    ```dl and ```dlog           that are no file are programs that `upheld check` accepts
+    <!-- refused: slug -->      before such a block: it is refused with this error instead
+    <!-- from: src/file.py -->  before any block: its text occurs in that file
 
 `...` in an output stands for any text, as in doctest. Pages run in an empty folder of their own.
 """
@@ -28,7 +31,9 @@ from urllib.parse import unquote
 
 import pytest
 
+import upheld
 from tests.cases import ROOT
+from upheld.language.reading import read_text
 
 PACKAGE = ROOT / "src" / "upheld"
 ERRORS = ROOT / "docs" / "reference" / "errors.md"
@@ -259,7 +264,8 @@ def test_links_lead_somewhere(file: Path) -> None:
 
 
 def pages_with_examples() -> list[Path]:
-    return [f for f in (ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))) if f.is_file()]
+    pages = [f for f in sorted((ROOT / "docs").rglob("*.md")) if f != ERRORS]
+    return [f for f in (ROOT / "README.md", *pages) if f.is_file()]
 
 
 def commands(block: Block) -> Iterator[tuple[int, str, str]]:
@@ -299,6 +305,15 @@ def same(place: str, shown: str, printed: str) -> None:
         pytest.fail(f"{place}: shown:\n{shown}printed:\n{without_ends}", pytrace=False)
 
 
+def refusal(place: str, block: Block) -> tuple[str, ...]:
+    """Return the slugs with which a block that is a program is refused; none if it is accepted."""
+    try:
+        upheld.check(read_text(block.text, block.language, place))
+        return ()
+    except upheld.UpheldError as error:
+        return error.slugs
+
+
 def run_page(page: str, text: str) -> int:
     """Run the examples of a page in the current folder; return how many were checked."""
     namespace: dict[str, object] = {"__name__": "__main__"}
@@ -309,6 +324,9 @@ def run_page(page: str, text: str) -> int:
             file = Path(block.mark.removeprefix("file:").strip())
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(block.text, encoding="utf-8")
+        elif block.mark.startswith("from:"):
+            assert block.text in (ROOT / block.mark.removeprefix("from:").strip()).read_text(encoding="utf-8"), place
+            checked += 1
         elif block.mark == "run" and block.language == "python":
             out = io.StringIO()
             # Blank lines before it, so that a traceback names the line of the page.
@@ -327,6 +345,10 @@ def run_page(page: str, text: str) -> int:
             for line, command, shown in commands(block):
                 same(f"{page}:{line}", shown, run_command(command))
                 checked += 1
+        elif block.language in ("dl", "dlog"):
+            refused = (block.mark.removeprefix("refused:").strip(),) if block.mark.startswith("refused:") else ()
+            assert refusal(place, block) == refused, place
+            checked += 1
         else:
             assert block.mark != "run", f"{place}: only python blocks and `$ upheld` consoles can be run"
     assert not printed, f"{page}: printed and shown by no output block:\n{printed}"
