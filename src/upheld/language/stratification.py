@@ -108,7 +108,7 @@ def stratify(core: Core, *, granular: bool = True) -> Stratification:
         for atom in (rule.head, *rule.atoms):
             atoms.setdefault(pattern_of(atom), atom)
     classes = _share_instances(list(atoms))
-    depends: dict[int, dict[int, tuple[bool, Rule, Atom]]] = defaultdict(dict)
+    depends: dict[int, dict[int, Dependency]] = defaultdict(dict)
     derived: set[int] = set()
     for rule in core.rules:
         head = classes[pattern_of(rule.head)]
@@ -120,7 +120,7 @@ def stratify(core: Core, *, granular: bool = True) -> Stratification:
                     depends[head][target] = (negated, rule, atom)
     nodes = sorted(set(classes.values()))
     components = _components(nodes, depends)
-    _refuse_negation_in_cycle(components, depends)
+    _refuse_negation_in_cycle(core, components, depends)
     level = (_granular if granular else _coarsest)(components, depends, derived)
     levels = {pattern: level[c] for pattern, c in classes.items()}
     by_predicate: dict[str, list[tuple[Pattern, int]]] = defaultdict(list)
@@ -221,7 +221,10 @@ def _is_unconstrained(pattern: Pattern) -> bool:
 
 # -- components and levels --------------------------------------------------------------------------------------------
 
-Dependencies = dict[int, dict[int, tuple[bool, Rule, Atom]]]
+#: Whether it is through negation, and the rule and body atom that make it.
+Dependency = tuple[bool, Rule, Atom]
+#: For each class of atoms, the classes its rules look at.
+Dependencies = dict[int, dict[int, Dependency]]
 
 
 def _components(nodes: list[int], depends: Dependencies) -> list[list[int]]:
@@ -291,15 +294,15 @@ def _coarsest(components: list[list[int]], depends: Dependencies, derived: set[i
     return level
 
 
-def _refuse_negation_in_cycle(components: list[list[int]], depends: Dependencies) -> None:
+def _refuse_negation_in_cycle(core: Core, components: list[list[int]], depends: Dependencies) -> None:
     problems = []
     for component in components:
         members = set(component)
         for head in sorted(component):
             for target, (negated, rule, atom) in sorted(depends.get(head, {}).items()):
                 if negated and target in members:
-                    cycle = _path(target, head, members, depends)
-                    problems.append(_cycle_problem(rule, atom, cycle))
+                    cycle = [(True, rule, atom), *_path(target, head, members, depends)]
+                    problems.append(_cycle_problem(_without_hidden(core, cycle)))
                     break
             else:
                 continue
@@ -308,35 +311,51 @@ def _refuse_negation_in_cycle(components: list[list[int]], depends: Dependencies
         raise ProgramError(problems)
 
 
-def _path(start: int, end: int, members: set[int], depends: Dependencies) -> list[tuple[Rule, Atom]]:
+def _path(start: int, end: int, members: set[int], depends: Dependencies) -> list[Dependency]:
     """Return the shortest chain of rules by which `start` depends on `end`."""
-    came: dict[int, tuple[int, Rule, Atom] | None] = {start: None}
+    came: dict[int, tuple[int, Dependency] | None] = {start: None}
     frontier = [start]
     while frontier and end not in came:
         reached = []
         for node in frontier:
-            for target, (_, rule, atom) in sorted(depends.get(node, {}).items()):
+            for target, dependency in sorted(depends.get(node, {}).items()):
                 if target in members and target not in came:
-                    came[target] = (node, rule, atom)
+                    came[target] = (node, dependency)
                     reached.append(target)
         frontier = reached
-    steps: list[tuple[Rule, Atom]] = []
+    steps: list[Dependency] = []
     step = came[end]
     while step is not None:
-        steps.append((step[1], step[2]))
+        steps.append(step[1])
         step = came[step[0]]
     return steps[::-1]
 
 
-def _cycle_problem(rule: Rule, atom: Atom, path: list[tuple[Rule, Atom]]) -> Problem:
-    names = [atom_text(rule.head), f"!{atom_text(atom)}", *(atom_text(a) for _, a in path)]
+def _without_hidden(core: Core, cycle: list[Dependency]) -> list[Dependency]:
+    """Return the cycle as its author knows it: a dependency on a hidden relation is one on what that stands for."""
+    while core.predicates[cycle[0][1].head.predicate].hidden:
+        cycle = [cycle[-1], *cycle[:-1]]
+    told: list[Dependency] = []
+    through: tuple[bool, Rule] | None = None
+    for negated, rule, atom in cycle:
+        if through:
+            negated, rule = negated or through[0], through[1]
+        through = (negated, rule) if core.predicates[atom.predicate].hidden else None
+        if not through:
+            told.append((negated, rule, atom))
+    return told
+
+
+def _cycle_problem(cycle: list[Dependency]) -> Problem:
+    _, rule, _ = cycle[0]
+    texts = [("!" if negated else "") + atom_text(atom) for negated, _, atom in cycle]
     related: list[tuple[str, Span]] = []
-    for step, body_atom in path:
+    for (_, step, _), text in zip(cycle[1:], texts[1:]):
         if step.span:
-            related.append((f"{quote(atom_text(step.head))} depends on {quote(atom_text(body_atom))}", step.span))
+            related.append((f"{quote(atom_text(step.head))} depends on {quote(text)}", step.span))
     return Problem(
         "negation-in-recursion",
-        f"negation through recursion: {' <- '.join(names)}",
+        f"negation through recursion: {' <- '.join([atom_text(rule.head), *texts])}",
         rule.span,
         related=tuple(related),
         note="what is negated must be complete before the rule is applied, so it may not depend on its head",

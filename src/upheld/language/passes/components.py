@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from upheld.language.ast import Atom, Clause, Conjunction, variables
+from upheld.language.ast import Atom, Clause, Conjunction, Variable, Wildcard, variables
 from upheld.language.passes.disjunction import Literal, literals
 from upheld.language.passes.draft import Draft
+from upheld.language.passes.wildcards import PREFIX
 from upheld.language.printer import to_text
 
 
@@ -35,10 +36,18 @@ def _split(clause: Clause, dialect: str, hidden: dict[str, Clause]) -> Clause:
         if not any(True for literal in part for _ in variables(literal)) or (len(parts) == 1 and not connected):
             body += part  # a ground literal, or a body that is all one part: nothing to gain
             continue
-        name = f"[{', '.join(to_text(literal, dialect) for literal in part)}]"
+        name = f"[{', '.join(to_text(_as_written(literal), dialect) for literal in part)}]"
         hidden.setdefault(name, Clause((Atom(name, ()),), Conjunction(tuple(part)), clause.span))
         body.append(Atom(name, (), part[0].span))
     return replace(clause, body=Conjunction(tuple(body)))
+
+
+def _as_written(literal: Literal) -> Literal:
+    """Return a literal with `_` for the variables that were made of it; each of them occurs once."""
+    if not isinstance(literal, Atom):
+        return literal
+    made = (isinstance(t, Variable) and t.name.startswith(PREFIX) for t in literal.terms)
+    return replace(literal, terms=tuple(Wildcard() if m else t for m, t in zip(made, literal.terms)))
 
 
 def _component(
