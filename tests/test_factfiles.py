@@ -399,7 +399,9 @@ def test_no_permission(facts, monkeypatch):
     assert problem_of(path).slug == "no-permission"
 
 
-@pytest.mark.parametrize("content", [gzip.compress(b"1\t2\n" * 100)[:-9], b"\x1f\x8bnonsense"])
+@pytest.mark.parametrize(
+    "content", [gzip.compress(b"1\t2\n" * 100)[:-9], b"\x1f\x8bnonsense"], ids=["cut-short", "nonsense"]
+)
 def test_broken_gzip(facts, content):
     problem = problem_of(facts(content))
     assert problem.slug == "unreadable-file" and "gzip" in problem.message

@@ -50,8 +50,8 @@ def slugs_of(block: Block) -> set[str]:
             return set()
         program = Path(f"program.{block.language}")
         program.write_text(block.text, encoding="utf-8")
-        upheld.run(program)
-        return {warning.slug for warning in upheld.check(program).warnings}
+        ran = upheld.run(program)
+        return {warning.slug for warning in (*ran.warnings, *upheld.check(program).warnings)}
     except upheld.UpheldError as error:
         return set(error.slugs)
 

@@ -57,7 +57,20 @@ def run(
             else:
                 files.append(Output(Path(output) / format.filename, relation, relation.types, format))
     write_all(files)
-    return Run(m, "".join(printed), compiled.warnings)
+    warnings = compiled.warnings if files or printed else (*compiled.warnings, _no_output(core))
+    return Run(m, "".join(printed), warnings)
+
+
+def _no_output(core: Core) -> Problem:
+    if core.dialect == "dlog":
+        note = "programs of the `.dlog` dialect cannot name their outputs"
+        hint = "use the program from Python, with `upheld.materialise`"
+    else:
+        note = "`.output` and `.printsize` say what is written and printed"
+        hint = "name a relation, as in `.output path`"
+    return Problem(
+        "no-output", "the program has no outputs, so nothing was written", note=note, hint=hint, severity="warning"
+    )
 
 
 def _check_folder(output: str | Path) -> None:

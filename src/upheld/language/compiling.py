@@ -181,7 +181,7 @@ class _Builder:
                     "number-out-of-range",
                     f"{quote(value)} does not fit a 64-bit {type}",
                     term.span,
-                    note=f"a {type} lies between {low} and {high}",
+                    note=f"it lies between {low} and {high}",
                 )
         if type == "float" and not isinstance(value, str):
             value = normalise_float(float(value))

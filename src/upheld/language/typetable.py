@@ -47,7 +47,9 @@ class TypeTable:
                 "unknown-type",
                 f"unknown type {quote(name)}",
                 span,
-                hint=nearest(name, [*PRIMITIVE_TYPES, *self._declared]) or f"declare it: `.type {name[:60]} <: symbol`",
+                note="the types are `number`, `unsigned`, `float`, `symbol`, and those that the program declares",
+                hint=nearest(name, [*PRIMITIVE_TYPES[:-1], *self._declared])
+                or "use one of these, or declare it with `.type`",
             )
         return self._primitive.get(name)
 
