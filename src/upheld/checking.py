@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from upheld.errors import Problem, quote
-from upheld.language.ast import Program
+from upheld.language.ast import Program, Variable
 from upheld.language.compiling import compile_program
-from upheld.language.core import Apply, Core, Expression, Rule
+from upheld.language.core import Apply, Builtin, Core, Rule, expression_variables
 from upheld.language.stratification import Stratification, Stratum, stratify
 from upheld.materialisation import parse
 
@@ -40,7 +41,8 @@ class Report:
                 for s in self.strata
             ],
             "warnings": [
-                {"slug": w.slug, "message": w.message, "place": str(w.span) if w.span else None} for w in self.warnings
+                {"slug": w.slug, "message": w.message, "note": w.note, "place": str(w.span) if w.span else None}
+                for w in self.warnings
             ],
         }
 
@@ -70,20 +72,30 @@ def check(program: str | Path | Program, *, granular: bool = True) -> Report:
     arithmetic-recursion
     """
     compiled = compile_program(parse(program))
-    strata = stratify(compiled.core, granular=granular)
-    arithmetic = tuple(_arithmetic_recursion(r) for s in strata for r in s.recursive if _computes_head(r))
+    finest = stratify(compiled.core)  # in coarser strata, rules count as recursive that are not
+    arithmetic = tuple(_arithmetic_recursion(r) for s in finest for r in s.recursive if _may_grow(r, s))
+    strata = finest if granular else stratify(compiled.core, granular=False)
     return Report(compiled.core, strata, (*compiled.warnings, *arithmetic))
 
 
-def _computes_head(rule: Rule) -> bool:
-    """Return whether a head variable is computed, so that a recursive rule may find new values for ever."""
-    bound = {v for atom in rule.positive for v in atom.variables()}
-    return any(v not in bound for v in rule.head.variables()) and any(map(_has_functor, rule.builtins))
+def _may_grow(rule: Rule, stratum: Stratum) -> bool:
+    """Return whether a rule computes a value of its head from values of its own stratum, and so may do so for ever."""
+    level = stratum.stratification.level
+    inside = {v for atom in rule.positive if level(atom) == stratum.index for v in atom.variables()}
+    outside = {v for atom in rule.positive if level(atom) != stratum.index for v in atom.variables()}
+    bound, growing = inside | outside, inside - outside
+    while found := {v for b in rule.builtins for v in _computed(b, growing) if v not in bound | growing}:
+        growing |= found
+    return any(v in growing - bound for v in rule.head.variables())
 
 
-def _has_functor(builtin: Any) -> bool:
-    arguments: tuple[Expression, ...] = builtin.arguments
-    return any(isinstance(a, Apply) for a in arguments)
+def _computed(builtin: Builtin, variables: set[str]) -> Iterator[str]:
+    """Yield the variable that an equation computes from an expression over some of these variables."""
+    left, right = builtin.arguments
+    for one, other in ((left, right), (right, left)):
+        if builtin.operator == "=" and isinstance(one, Variable) and isinstance(other, Apply):
+            if not variables.isdisjoint(expression_variables(other)):
+                yield one.name
 
 
 def _arithmetic_recursion(rule: Rule) -> Problem:
