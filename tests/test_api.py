@@ -409,9 +409,11 @@ def test_recursion_through_arithmetic(program, warned, granular):
     assert ("arithmetic-recursion" in slugs) is warned
 
 
-def test_unused_relations():
-    report = upheld.check(".decl p(x:number)\n.decl q(x:number)\n.decl r(x:number)\n.output r\nr(x) :- q(x).")
-    (warning,) = report.warnings
+@pytest.mark.parametrize("more", ["", "p(1).", ".input p", "p(x) :- q(x)."])
+def test_unused_relations(more):
+    """A relation that no rule looks at and that is not output, whatever goes into it."""
+    text = ".decl p(x:number)\n.decl q(x:number)\n.decl r(x:number)\n.output r\n.input q\nr(x) :- q(x).\n"
+    (warning,) = upheld.check(text + more).warnings
     assert warning.slug == "unused-relation"
     assert "`p`" in warning.message
     assert str(warning).startswith("<program>:1:7: warning: ")

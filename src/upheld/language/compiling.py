@@ -218,7 +218,7 @@ def _known_truth(builtin: Builtin) -> bool | None:
 def _warnings(program: Program, core: Core) -> Iterator[Problem]:
     """Yield what is odd: relations nobody uses, hints that are not acted upon."""
     used = {atom.predicate for rule in core.rules for atom in rule.atoms}
-    used |= {directive.relation for directive in program.directives}
+    used |= {directive.relation for directive in program.directives if directive.kind != "input"}
     for declaration in program.declarations:
         if declaration.name not in used:
             yield Problem(
