@@ -355,6 +355,28 @@ def test_updates_that_fail_in_a_rule(engine):
     assert m["r"].to_set() == {(5,), (2,)}
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "p(z) :- q(x, y), r(y), z = x / y.",
+        "p(x / y) :- q(x, y), r(y).",
+        "p(z) :- z = x / y, q(x, y), !s(y).",
+        "p(z) :- q(x, y), r(w), z = x / y, z < w + 9, y = w.",
+        "p(z) :- q(x, y), z = x / y, y > 0.",
+        "p(z) :- q(x, y), t(x / y, z), r(y).",
+        "p(z) :- q(x, y), t(v, z), v = x / y, v > z - 9, r(y).",
+        "p(z) :- q(x, y), z = x / y, y > 1 / (y + 1).",
+        "p(z) :- q(x, y), z = range(2, 2 + 4 / y), z = x / y, !s(y).",
+    ],
+)
+def test_no_result_where_the_rest_does_not_hold(engine, rule):
+    """Dividing by zero is an error only where everything else in the body holds, in whatever order it is matched."""
+    facts = {"q": [(1, 0), (4, 2)], "r": [(2,)], "s": [(0,)], "t": [(2, 2)]}
+    m = upheld.materialise(rule, facts, engine=engine)
+    assert m["p"].to_set() == {(2,)}
+    assert m.update(insert={"q": [(3, 0)]}).inserted["p"].to_set() == set()
+
+
 def test_unknown_names(engine):
     m = upheld.materialise(PATHS, {"edge": [(1, 2)]}, engine=engine)
     for look in (lambda: m["pth"], lambda: m.explicit("pth")):

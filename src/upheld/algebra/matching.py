@@ -1,12 +1,14 @@
 """Rule instances on Python values, one binding at a time: how the reference engine joins a body.
 
 A body is matched step by step: each time the atom with the most bound columns, and built-ins and negated atoms as
-soon as their variables are bound.
+soon as their variables are bound. Where a built-in has no result, that is an error if the rest of the body holds, and
+nothing otherwise: whether a rule fails may not depend on the order in which its body is matched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from upheld.errors import EvaluationError, Problem, quote
@@ -43,7 +45,13 @@ def _extend(rule: Rule, order: list[Step | Builtin], at: int, binding: Binding) 
         return
     step = order[at]
     if isinstance(step, Builtin):
-        for extended in evaluate_builtin(rule, step, binding):
+        try:
+            found = evaluate_builtin(step, binding)
+        except Undefined as e:
+            if _may_hold(order[at + 1 :], binding):
+                raise undefined(rule, str(e), binding) from None
+            return
+        for extended in found:
             yield from _extend(rule, order, at + 1, extended)
     elif step.lookup is None:
         if not step.holds(instantiate(step.atom, binding)):
@@ -51,6 +59,23 @@ def _extend(rule: Rule, order: list[Step | Builtin], at: int, binding: Binding) 
     else:
         for extended in _match_atom(step, binding):
             yield from _extend(rule, order, at + 1, extended)
+
+
+def _may_hold(steps: list[Step | Builtin], binding: Binding) -> bool:
+    """Return whether some binding passes these steps, leaving out what lacks a value or has no result."""
+    if not steps:
+        return True
+    step, rest = steps[0], steps[1:]
+    found: Iterable[Binding] = [binding]
+    if isinstance(step, Builtin):
+        if is_ready(step, binding):
+            with suppress(Undefined):
+                found = evaluate_builtin(step, binding)
+    elif step.lookup is not None:
+        found = _match_atom(step, binding)
+    elif all(v in binding for v in step.atom.variables()) and step.holds(instantiate(step.atom, binding)):
+        found = []
+    return any(_may_hold(rest, extended) for extended in found)
 
 
 def _in_order(rule: Rule, first: Step | None, steps: Iterable[Step], bound: set[str]) -> list[Step | Builtin]:
@@ -127,26 +152,23 @@ def is_ready(builtin: Builtin, bound: Container[str]) -> bool:
     return (not free_right and isinstance(left, Variable)) or (not free_left and isinstance(right, Variable))
 
 
-def evaluate_builtin(rule: Rule, builtin: Builtin, binding: Binding) -> Iterator[Binding]:
-    """Yield the bindings under which a ready built-in holds."""
+def evaluate_builtin(builtin: Builtin, binding: Binding) -> Iterable[Binding]:
+    """Return the bindings under which a ready built-in holds; raise `Undefined` if it has no result."""
     left, right = builtin.arguments
     if isinstance(right, Variable) and (right.name not in binding or _generates(left)):
         left, right = right, left
     try:
         if _generates(right):
             assert isinstance(right, Apply) and isinstance(left, Variable), "a generator stands alone on its side"
-            values = right.functor.evaluate(*(evaluate(a, binding) for a in right.arguments))
-            for value in values:  # type: ignore[union-attr]
-                if binding.get(left.name, value) == value:
-                    yield {**binding, left.name: value}
-        elif isinstance(left, Variable) and left.name not in binding:
-            yield {**binding, left.name: evaluate(right, binding)}
-        elif constraint(builtin.operator, builtin.type)(evaluate(left, binding), evaluate(right, binding)):
-            yield binding
-    except Undefined as e:
-        raise undefined(rule, str(e), binding) from None
+            name = left.name
+            values: Iterable[Value] = right.functor.evaluate(*(evaluate(a, binding) for a in right.arguments))  # type: ignore[assignment]
+            return ({**binding, name: value} for value in values if binding.get(name, value) == value)
+        if isinstance(left, Variable) and left.name not in binding:
+            return [{**binding, left.name: evaluate(right, binding)}]
+        holds = constraint(builtin.operator, builtin.type)(evaluate(left, binding), evaluate(right, binding))
+        return [binding] if holds else []
     except NoValue:
-        return
+        return []
 
 
 def _generates(expression: Expression) -> bool:
