@@ -37,7 +37,7 @@ from upheld.engines.memory.sets import (
     Truth,
     TruthTables,
 )
-from upheld.engines.memory.table import FLAGS, Rows, Table
+from upheld.engines.memory.table import FLAGS, Rows, Table, key_view
 from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Atom, Core, Predicate, Rule
 from upheld.language.stratification import Stratum
@@ -265,8 +265,7 @@ class MemoryEngine:
         """Return the rows that an atom is under each of a batch of bindings; they must be there."""
         table = self.tables[atom.predicate]
         terms, constants = self.planner._terms(atom, tuple(variables))
-        rows = np.empty(B.shape[1], np.int32)
-        kernels.find(B, B.shape[1], terms, constants, table.rows, table.columns, table.slots, rows)
+        rows = table.find(B, B.shape[1], terms, constants)
         assert (rows >= 0).all(), "an instance of a fact that is in no table"
         return rows
 
@@ -442,12 +441,14 @@ class Collected:
         out, found = self._out.get(table), self._found.get(table, 0)
         if out is None:
             out = self._out[table] = np.empty(min(width, CHUNK) + kernels.GROUP, np.int32)
+        made = np.empty((width, table.arity), table.rows.dtype)
+        kernels.make_rows(B, width, terms, constants, made)
+        wanted = key_view(made)
         i = 0
         while i < width:
             i, table.n, found = kernels.find_or_add(
-                B, i, width, terms, constants, table.rows, table.n, table.columns, table.slots, table.flags,
-                reject, self.bit, out, found,
-            )  # fmt: skip
+                wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, self.bit, out, found
+            )
             if i < width:
                 if found + kernels.GROUP > len(out):
                     out = self._out[table] = np.concatenate([out, np.empty(len(out) + kernels.GROUP, np.int32)])
@@ -472,7 +473,7 @@ class Counted:
             meter.instances(rule, width)
             if wide:
                 table.fit(*_extremes(B, plan.terms, plan.constants))
-            i, found = 0, self._found.get(table, 0)
+            found = self._found.get(table, 0)
             table.make_room(width)
             counts = self._scratch.get(table)
             if counts is None or len(counts) < len(table.rows):
@@ -483,11 +484,11 @@ class Counted:
             out = self._out.get(table, np.empty(0, np.int32))
             if len(out) < found + width:
                 out = self._out[table] = np.concatenate([out[:found], np.empty(len(out) + width, np.int32)])
-            i, table.n, found = kernels.count_rows(
-                B, i, width, plan.terms, plan.constants, table.rows, table.n, table.columns, table.slots,
-                table.flags, counts, out, found,
-            )  # fmt: skip
-            assert i == width, "room was made for every row"
+            made = np.empty((width, table.arity), table.rows.dtype)
+            kernels.make_rows(B, width, plan.terms, plan.constants, made)
+            table.n, found = kernels.count_rows(
+                key_view(made), width, table.keys, table.n, table.slots, table.flags, counts, out, found
+            )
             self._found[table] = found
 
         return take

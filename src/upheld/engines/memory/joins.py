@@ -65,8 +65,7 @@ class Join:
     def _filter(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
         """Keep the bindings under which the atom, all of it known, holds; or, negated, does not."""
         table = step.table
-        rows = np.empty(width, np.int32)
-        kernels.find(B, width, step.terms, step.constants, table.rows, table.columns, table.slots, rows)
+        rows = table.find(B, width, step.terms, step.constants)
         there = rows >= 0
         there[there] = self.truths[step.where.lstrip("!")][table.flags[rows[there]]]
         self._keep(at, B, ~there if step.where.startswith("!") else there)
@@ -79,12 +78,14 @@ class Join:
         table, truth = step.table, self.truths[step.where]
         index = table.index(step.known)
         parents, matches = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32)
+        wanted = np.empty((width, len(step.known)), np.int64)
+        kernels.make_rows(B, width, step.terms, step.constants, wanted)
         i, row = 0, -1
         while i < width:
             # The table may have grown, and its arrays moved, since the last time round.
             i, row, found = kernels.probe(
-                B, i, row, width, step.terms, step.constants, table.rows, step.known_columns, index.slots,
-                index.heads, index.following, table.flags, truth, step.equal, parents, matches,
+                wanted, i, row, width, table.rows, step.known_columns, index.slots, index.following, table.flags,
+                truth, step.equal, parents, matches,
             )  # fmt: skip
             self._extend(at, step, B, parents, matches, found)
 

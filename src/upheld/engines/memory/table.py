@@ -40,7 +40,7 @@ class Table:
         self.flags = np.zeros(_SMALLEST, FLAGS)
         self.n = 0
         self.slots: Rows = np.full(_slots_for(_SMALLEST), -1, np.int32)
-        self.columns = np.arange(self.arity, dtype=np.int64)
+        self.keys = key_view(self.rows)
         self.indexes: dict[tuple[int, ...], ColumnIndex] = {}
 
     def make_room(self, count: int) -> None:
@@ -50,15 +50,33 @@ class Table:
             # Half as much again: at most a third of the memory lies idle, and copying stays linear in all.
             capacity = max(need, len(self.rows) + len(self.rows) // 2)
             self.rows = _grown(self.rows, (capacity, self.arity))
+            self.keys = key_view(self.rows)
             self.flags = _grown(self.flags, (capacity,))
         if _slots_for(need) > len(self.slots):
             self.slots = np.full(_slots_for(need), -1, np.int32)
-            kernels.rehash(self.rows, self.n, self.columns, self.slots)
+            kernels.rehash(self.keys, self.n, self.slots)
 
     def fit(self, low: int, high: int) -> None:
         """Make ids wide enough for values between two bounds."""
         if self.rows.dtype != np.int64 and (low < _INT32.min or high > _INT32.max):
             self.rows = self.rows.astype(np.int64)
+            self.keys = key_view(self.rows)
+            self.slots.fill(-1)  # rows of another width hash differently
+            kernels.rehash(self.keys, self.n, self.slots)
+            for columns in self.indexes:
+                self.indexes[columns] = ColumnIndex(columns)
+
+    def find(self, B: npt.NDArray[np.int64], width: int, terms: Any, constants: Any) -> Rows:
+        """Return for each of a batch of bindings the row that terms name under it, or -1."""
+        wanted = np.empty((width, self.arity), self.rows.dtype)
+        out = np.empty(width, np.int32)
+        fit = kernels.make_rows(B, width, terms, constants, wanted)
+        kernels.find(key_view(wanted), width, self.keys, self.slots, out)
+        if not fit:  # a value too wide for this table is in none of its rows, but its low half may be
+            for column, t in enumerate(terms):
+                values = B[t, :width] if t >= 0 else constants[-1 - t]
+                out[wanted[:, column] != values] = -1
+        return out
 
     def index(self, columns: tuple[int, ...]) -> ColumnIndex:
         """Return the index over some columns, with every row in it."""
@@ -74,7 +92,7 @@ class Table:
 
 
 class ColumnIndex:
-    """The rows of a table by their values in some columns: a number for each key, and a chain of rows for each number.
+    """The rows of a table by their values in some columns: for each key its newest row, for each row the next older.
 
     It is brought up to date when it is used: `upto` rows are in it.
     """
@@ -82,7 +100,6 @@ class ColumnIndex:
     def __init__(self, columns: tuple[int, ...]):
         self.columns = np.array(columns, np.int64)
         self.slots: Rows = np.full(_slots_for(_SMALLEST), -1, np.int32)
-        self.heads: Rows = np.empty(_SMALLEST, np.int32)
         self.following: Rows = np.empty(_SMALLEST, np.int32)
         self.distinct = 0
         self.upto = 0
@@ -92,18 +109,25 @@ class ColumnIndex:
             return
         if len(self.following) < table.n:
             self.following = _grown(self.following, (len(table.rows),))
-        while self.upto < table.n:
-            if self.distinct + 1 >= len(self.slots) * kernels.FILL_NUMERATOR // kernels.FILL_DENOMINATOR:
-                self.slots = np.full(2 * len(self.slots), -1, np.int32)
-                kernels.rehash_keys(table.rows, self.columns, self.heads, self.distinct, self.slots)
-            if self.distinct + 1 >= len(self.heads):
-                self.heads = _grown(self.heads, (len(self.heads) + len(self.heads) // 2 + _SMALLEST,))
+        while True:
             self.upto, self.distinct = kernels.index_rows(
-                table.rows, self.upto, table.n, self.columns, self.slots, self.distinct, self.heads, self.following
+                table.rows, self.upto, table.n, self.columns, self.slots, self.distinct, self.following
             )
+            if self.upto == table.n:
+                return
+            old = self.slots
+            self.slots = np.full(2 * len(old), -1, np.int32)
+            kernels.rehash_columns(table.rows, self.columns, old, self.slots)
 
     def nbytes(self) -> int:
-        return self.slots.nbytes + self.heads.nbytes + self.following.nbytes
+        return self.slots.nbytes + self.following.nbytes
+
+
+def key_view(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return rows as one number each where they fit 64 bits, else as they are."""
+    if rows.dtype == np.int32 and rows.shape[1] in (1, 2):
+        return rows.view(np.uint32 if rows.shape[1] == 1 else np.uint64)[:, 0]
+    return rows
 
 
 def _grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
