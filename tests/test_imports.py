@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "language":        (BASIS,                               set()),
     "algebra":         (LANGUAGE,                            set()),
     "maintain":        (ALGEBRA,                             set()),
-    "engines":         (ALGEBRA,                             {"numpy", "numba", "pyspark"} | TABULAR),
+    "engines":         (ALGEBRA,                             {"numpy", "numba", "llvmlite", "pyspark"} | TABULAR),
     "relation":        (LANGUAGE,                            TABULAR),
     "factfiles":       (LANGUAGE | {"relation"},             set()),
     "ingest":          (LANGUAGE | {"relation", "factfiles"}, TABULAR),

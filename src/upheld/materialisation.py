@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from upheld.algebra.meter import Limits, Statistics
-from upheld.algebra.words import FactSet
+from upheld.algebra.words import FactSet, derive
 from upheld.engines import open_engine
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.ingest import rows_of
@@ -88,12 +88,20 @@ class Materialisation:
         {(2,), (3,)}
         """
         query = compile_query(text, self._core)
-        answers = self._engine.named("query")
-        with self._engine.meter.run():
-            for stratum in stratify(query.core):
-                known = self._facts | answers
-                answers |= self._engine.derive(stratum.rules, known, known, None, None, None)
-        return self._relation(query.answer, answers)
+        E, I, engine = self._explicit, self._facts, self._engine
+        made = [p for p in query.core.predicates.values() if p.name not in self._core.predicates]
+        for predicate in made:
+            engine.declare(predicate)
+        answers = engine.named("query")
+        try:
+            with engine.meter.run():
+                for stratum in stratify(query.core):
+                    answers |= derive(stratum.rules, I | answers, I | answers)
+            return self._relation(query.answer, answers)
+        finally:
+            engine.abandon(keep=(E, I))
+            for predicate in made:
+                engine.forget(predicate)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{p.name}: {len(list(self._facts.rows(p.name)))}" for p in self._visible())
@@ -111,8 +119,12 @@ class Materialisation:
         minus, plus = self._given(delete or {}), self._given(insert or {})
         E_minus = (minus & E) - plus
         E_plus = plus - E
-        with self._engine.meter.run() as statistics:
-            explicit, facts = rematerialise(E, self._strata, E_minus, E_plus)
+        try:
+            with self._engine.meter.run() as statistics:
+                explicit, facts = rematerialise(E, self._strata, E_minus, E_plus)
+        except BaseException:
+            self._engine.abandon(keep=(E, before))
+            raise
         self._explicit, self._facts = explicit, facts
         return Change(
             inserted=self._by_relation(facts - before),

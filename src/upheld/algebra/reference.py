@@ -169,11 +169,17 @@ class ReferenceEngine:
     def declare(self, predicate: Predicate) -> None:
         """Nothing to do: any predicate may be in a set."""
 
+    def forget(self, predicate: Predicate) -> None:
+        """Nothing to do: only sets hold facts."""
+
     def load(self, predicate: str, rows: Iterable[Row]) -> Facts:
         return Facts(self, ((predicate, row) for row in rows))
 
     def bag(self, facts: FactSet) -> CountedFacts:
         return CountedFacts(self, Counter(_facts(facts)))
+
+    def abandon(self, keep: Sequence[FactSet]) -> None:
+        """Nothing to do: sets that nobody holds are gone."""
 
     def settle(self, facts: FactSet) -> Facts:
         settled = _facts(facts)

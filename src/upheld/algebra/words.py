@@ -98,6 +98,10 @@ class Engine(Protocol):
         """Make a predicate known that the program of the engine does not have, empty if it was known before."""
         ...
 
+    def forget(self, predicate: Predicate) -> None:
+        """Give up a predicate that was declared, with the rules that derive it. No set may hold facts of it."""
+        ...
+
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> FactSet:
         """A set of the facts of one predicate with these arguments."""
         ...
@@ -123,6 +127,10 @@ class Engine(Protocol):
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> Instances: ...
 
     def settle(self, facts: FactSet) -> FactSet: ...
+
+    def abandon(self, keep: Sequence[FactSet]) -> None:
+        """Forget every set but these, and all that was not computed yet: what was to use them has failed."""
+        ...
 
 
 def derive(

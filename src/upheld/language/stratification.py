@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 from upheld.errors import Problem, ProgramError, quote
@@ -41,7 +42,7 @@ class Stratum:
     nonrecursive: tuple[Rule, ...]
     stratification: Stratification = field(repr=False)
 
-    @property
+    @cached_property
     def rules(self) -> tuple[Rule, ...]:
         return self.nonrecursive + self.recursive
 

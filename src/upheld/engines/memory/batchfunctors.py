@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.matching import undefined
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.language.ast import Constant, Value, Variable
-from upheld.language.core import Apply, Builtin, Expression, Rule
+from upheld.language.core import Apply, Builtin, Expression
 from upheld.language.functors import SIGNATURES, Functor, Undefined, constraint
 from upheld.language.terms import NoValue
 from upheld.language.values import INTEGER_RANGES
@@ -31,19 +30,11 @@ _ORDER: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Batch:
-    """Named columns of codes of equal length, and what is needed to speak of them in errors."""
+    """Named columns of codes of equal length. `undefined` gives for bindings without a result the reason."""
 
-    def __init__(self, rule: Rule, codec: Codec, columns: dict[str, Codes], types: dict[str, str], width: int):
-        self.rule, self.codec, self.columns, self.types, self.width = rule, codec, columns, types, width
-
-    def undefined(self, reason: str, i: int) -> Exception:
-        """Return the error for binding i."""
-        binding = {
-            name: self.codec.decode(codes[i : i + 1], self.types[name])[0]
-            for name, codes in self.columns.items()
-            if name in self.types
-        }
-        return undefined(self.rule, reason, binding)
+    def __init__(self, codec: Codec, columns: dict[str, Codes], width: int):
+        self.codec, self.columns, self.width = codec, columns, width
+        self.undefined: dict[int, str] = {}
 
 
 def holds(builtin: Builtin, batch: Batch) -> Mask:
@@ -111,26 +102,25 @@ def _arithmetic(functor: Functor, arguments: Sequence[Codes]) -> Codes | None:
     if functor.type == "float" and functor.name in "+-*" and len(arguments) == 2:
         with np.errstate(all="ignore"):
             a, b = (x.view(np.float64) for x in arguments)
-            result = a + b if functor.name == "+" else a - b if functor.name == "-" else a * b
-            result = np.where(np.isnan(result), np.nan, result) + 0.0
-            return result.view(np.int64)
+            sums = a + b if functor.name == "+" else a - b if functor.name == "-" else a * b
+            return (np.where(np.isnan(sums), np.nan, sums) + 0.0).view(np.int64)
     if functor.type not in INTEGER_RANGES or functor.name not in "+-*/%":
         return None
     low, high = INTEGER_RANGES[functor.type]
     kind = np.int64 if functor.type == "number" else np.uint64
     values = [x.view(kind) for x in arguments]
     if len(values) == 1:
-        a = values[0]
-        return np.negative(a).view(np.int64) if functor.type == "number" and int(a.min()) > low else None
-    a, b = values
+        only = values[0]
+        return np.negative(only).view(np.int64) if functor.type == "number" and int(only.min()) > low else None
+    left, right = values
     bounds = [(int(x.min()), int(x.max())) for x in values]
     if functor.name in "/%":
-        if bounds[0][0] <= low and functor.type == "number" or np.any(b == 0):
+        if (bounds[0][0] <= low and functor.type == "number") or np.any(right == 0):
             return None
-        quotient = np.abs(a) // np.abs(b) if functor.type == "number" else a // b
+        quotient = np.abs(left) // np.abs(right) if functor.type == "number" else left // right
         if functor.type == "number":
-            quotient = np.where((a < 0) == (b < 0), quotient, -quotient)
-        return (quotient if functor.name == "/" else a - b * quotient).view(np.int64)
+            quotient = np.where((left < 0) == (right < 0), quotient, -quotient)
+        return (quotient if functor.name == "/" else left - right * quotient).view(np.int64)
     (a_low, a_high), (b_low, b_high) = bounds
     if functor.name == "+":
         extremes = [a_low + b_low, a_high + b_high]
@@ -140,7 +130,8 @@ def _arithmetic(functor: Functor, arguments: Sequence[Codes]) -> Codes | None:
         extremes = [x * y for x in bounds[0] for y in bounds[1]]
     if min(extremes) < low or max(extremes) > high:
         return None
-    return (a + b if functor.name == "+" else a - b if functor.name == "-" else a * b).view(np.int64)
+    result = left + right if functor.name == "+" else left - right if functor.name == "-" else left * right
+    return result.view(np.int64)
 
 
 def _compare(builtin: Builtin, left: Codes, right: Codes, batch: Batch) -> Mask:
@@ -161,7 +152,8 @@ def _compare(builtin: Builtin, left: Codes, right: Codes, batch: Batch) -> Mask:
             except NoValue:
                 known[pair] = False
             except Undefined as e:
-                raise batch.undefined(str(e), i) from None
+                batch.undefined[i] = str(e)
+                continue
         result[i] = known[pair]
     return result
 
@@ -188,7 +180,8 @@ def _one_by_one(
             except NoValue:
                 seen[given] = None
             except Undefined as e:
-                raise batch.undefined(str(e), i) from None
+                batch.undefined[i] = str(e)
+                continue
         code = seen[given]
         if code is not None:
             result[i], ok[i] = code, True

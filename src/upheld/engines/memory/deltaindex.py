@@ -6,7 +6,7 @@ A program may have thousands of rules over one predicate; an update must touch o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +56,7 @@ class DeltaIndex:
                     yield occurrence, rows[chosen]
 
 
-def _matching(values: np.ndarray, keys: Sequence[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:  # type: ignore[type-arg]
+def _matching(values: np.ndarray, keys: Collection[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:  # type: ignore[type-arg]
     if len(keys) <= _FEW:
         for codes in keys:
             chosen = np.flatnonzero((values == codes).all(axis=1))

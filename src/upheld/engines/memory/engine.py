@@ -13,6 +13,7 @@ from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import MemoryBag, MemoryInstances
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.deltaindex import DeltaIndex
+from upheld.engines.memory.densebits import BITS_PER_DELTA_ROW, FEWEST_ROWS, DenseBits
 from upheld.engines.memory.joins import CHUNK, Join
 from upheld.engines.memory.plans import (
     IN_P,
@@ -42,6 +43,9 @@ from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Atom, Core, Predicate, Rule
 from upheld.language.stratification import Stratum
 
+#: Makes what takes the bindings of a plan, given the number of rows it begins with, or None for all there are.
+MakeSink = Callable[[Plan, int | None], Callable[[Codes, int], None]]
+
 #: A variable that carries the number of the row a binding began with; no dialect lets a user write it.
 ROW = "$row"
 
@@ -57,9 +61,11 @@ class MemoryEngine:
         self.truths = TruthTables()
         self.tables: dict[str, Table] = {}
         self.deferred: weakref.WeakSet[Deferred] = weakref.WeakSet()
+        self.live: weakref.WeakSet[Named | Settled] = weakref.WeakSet()
         self.planner = Planner(self.tables, self.codec)
+        self.named_sets: weakref.WeakValueDictionary[int, Named] = weakref.WeakValueDictionary()
         self._free_bits = list(range(BITS))
-        self._plans: dict[tuple[Rule, str, int], Plan] = {}
+        self._plans: dict[Rule, dict[tuple[str, int], Plan]] = {}
         self._delta_indexes: dict[tuple[int, bool], tuple[Sequence[Rule], DeltaIndex]] = {}
         self._variable_types: dict[Rule, dict[str, str]] = {}
         for predicate in core.predicates.values():
@@ -69,6 +75,13 @@ class MemoryEngine:
 
     def declare(self, predicate: Predicate) -> None:
         self.tables[predicate.name] = Table(predicate.name, predicate.types)
+
+    def forget(self, predicate: Predicate) -> None:
+        del self.tables[predicate.name]
+        for rule in [rule for rule in self._plans if rule.head.predicate == predicate.name]:
+            del self._plans[rule]
+            self._variable_types.pop(rule, None)
+        self._delta_indexes.clear()
 
     def named(self, name: str) -> Named:
         return Named(self, name)
@@ -85,6 +98,10 @@ class MemoryEngine:
         collected = Collected(self, bit)
         collected.enter(table, codes, count, np.arange(table.arity), np.empty(0, np.int64), NOTHING, wide=True)
         return Settled(self, bit, collected.rows())
+
+    def truth_of(self, spelling: Spelling | None) -> Truth:
+        """Return the truth table of an expression; None stands for the empty set."""
+        return NOTHING if spelling is None else self.truths[spelling]
 
     def take_bit(self, name: str) -> int:
         assert self._free_bits, f"no bit left for the set {name}: {BITS} sets live at once are the most"
@@ -123,6 +140,14 @@ class MemoryEngine:
             if pending.now is None and not pending.spent and any(leaf is named for leaf in pending.leaves()):
                 pending.force()
 
+    def abandon(self, keep: Sequence[FactSet]) -> None:
+        """Forget every set but these, and all that was not computed yet: what was to use them has failed."""
+        for pending in list(self.deferred):
+            pending.drop()
+        for live in list(self.live):
+            if not any(live is kept for kept in keep):
+                live.release()
+
     def collect(self, facts: Deferred) -> Settled:
         """Compute a deferred set."""
         bit = self.take_bit("collected")
@@ -147,7 +172,7 @@ class MemoryEngine:
         self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
     ) -> MemoryBag:
         counted = Counted(self)
-        self.run_rules(rules, Where(self, P, N, via, via_not), lambda plan: counted.sink(plan))
+        self.run_rules(rules, Where(self, P, N, via, via_not), lambda plan, _: counted.sink(plan))
         return MemoryBag(self, counted.counts())
 
     def bag(self, facts: FactSet) -> MemoryBag:
@@ -160,20 +185,16 @@ class MemoryEngine:
         for table, rows in _listed(H):
             for rule in rules:
                 if rule.head.predicate == table.name:
-                    self._backwards(
-                        rule, table, rows, where, rule.variables(), lambda B, _, r=rule: found.append((r, B))
-                    )
+                    self._backwards(rule, table, rows, where, rule.variables(), _appending(found, rule))
         return MemoryInstances(self, found)
 
-    def run_rules(
-        self, rules: Sequence[Rule], where: Where, sink: Callable[[Plan], Callable[[Codes, int], None]]
-    ) -> None:
+    def run_rules(self, rules: Sequence[Rule], where: Where, sink: MakeSink) -> None:
         """Send the bindings of all instances that `derive` speaks of to the sinks of their plans."""
         if where.via is None and where.via_not is None:
             for rule in rules:
                 atoms = [(a, IN_P) for a in rule.positive] + [(a, NOT_IN_N) for a in rule.negative]
                 plan = self._plan(rule, "all", 0, (), atoms)
-                self._join(plan, where, sink(plan)).run(np.empty((0, 1), np.int64), 1)
+                self._join(plan, where, sink(plan, None)).run(np.empty((0, 1), np.int64), 1)
             return
         if where.via is not None:
             index = self._delta_index(rules, negated=False)
@@ -206,13 +227,13 @@ class MemoryEngine:
         rows: Rows,
         atoms: list[tuple[Atom, str]],
         where: Where,
-        sink: Callable[[Plan], Callable[[Codes, int], None]],
+        sink: MakeSink,
     ) -> None:
         if not len(rows):
             return
         variables = tuple(dict.fromkeys(atom.variables()))
         plan = self._plan(rule, kind, position, variables, atoms)
-        join = self._join(plan, where, sink(plan))
+        join = self._join(plan, where, sink(plan, len(rows)))
         for B, width in _batches(table, rows, atom, variables):
             join.run(B, width)
 
@@ -244,11 +265,11 @@ class MemoryEngine:
             join.run(B, width)
 
     def derivable(
-        self, rules: Sequence[Rule], heads: MemorySet, where: Where, collected: Collected, reject: Truth
+        self, rules: Sequence[Rule], heads: MemorySet, where: Where, collected: Collected, reject: Spelling | None
     ) -> None:
         """Collect those of the heads that some rule derives. A head that one rule derives is not asked of the next."""
         for table, rows in heads.listed():
-            open_rows = _selected(table, rows, ~(reject | collected.truth))
+            open_rows = _selected(table, rows, ~(self.truth_of(reject) | collected.truth))
             for rule in rules:
                 if rule.head.predicate != table.name or not len(open_rows):
                     continue
@@ -274,13 +295,14 @@ class MemoryEngine:
     def _plan(
         self, rule: Rule, kind: str, position: int, start: tuple[str, ...], atoms: list[tuple[Atom, str]]
     ) -> Plan:
-        plan = self._plans.get((rule, kind, position))
+        plans = self._plans.setdefault(rule, {})
+        plan = plans.get((kind, position))
         if plan is None or plan.is_stale():
-            plan = self._plans[rule, kind, position] = self.planner.plan(rule, start, atoms)
+            plan = plans[kind, position] = self.planner.plan(rule, start, atoms)
         return plan
 
     def _join(self, plan: Plan, where: Where, sink: Callable[[Codes, int], None]) -> Join:
-        return Join(plan, where, self.codec, self.variable_types(plan.rule), sink, self.meter.look, where.rows)
+        return Join(plan, where, self.planner, self.variable_types(plan.rule), sink, self.meter.look, where.rows)
 
     def _delta_index(self, rules: Sequence[Rule], *, negated: bool) -> DeltaIndex:
         cached = self._delta_indexes.get((id(rules), negated))
@@ -329,13 +351,13 @@ class Derivation(Deferred):
     def spent(self) -> bool:
         return self.now is None and self.arguments is None
 
-    def evaluate(self, collected: Collected, reject: Truth) -> None:
-        """Collect the heads that `reject` does not hold for."""
+    def evaluate(self, collected: Collected, reject: Spelling | None) -> None:
+        """Collect the heads, except those that `reject` holds for."""
         assert self.arguments is not None, "a derivation is settled once; settle it by itself to use it twice"
         rules, P, N, via, via_not, heads = self.arguments
         where = Where(self.engine, P, N, via, via_not)
         if heads is None:
-            self.engine.run_rules(rules, where, lambda plan: collected.sink(plan, reject))
+            self.engine.run_rules(rules, where, lambda plan, work: collected.sink(plan, reject, work))
         else:
             assert isinstance(heads, MemorySet), "a set of another engine"
             self.engine.derivable(rules, heads, where, collected, reject)
@@ -379,17 +401,17 @@ class Collected:
         self.truth = engine.truths[bit]
         self._out: dict[Table, Rows] = {}
         self._found: dict[Table, int] = {}
+        self._seen: dict[Table, DenseBits] = {}
 
     def rows(self) -> dict[Table, Rows]:
         return {t: self._out[t][:found] for t, found in self._found.items() if found}
 
     def add(self, facts: MemorySet, reject: Spelling | None) -> None:
         """Find the rows of a set, except those that `reject` holds for."""
-        truths = self.engine.truths
         if isinstance(facts, Deferred) and facts.now is None:
             match facts:
                 case Derivation():
-                    facts.evaluate(self, NOTHING if reject is None else truths[reject])
+                    facts.evaluate(self, reject)
                     facts.drop()
                     return
                 case Combined(operator="|", left=left, right=right):
@@ -405,10 +427,10 @@ class Collected:
                 case OfStratum(facts=whole, stratum=stratum):
                     assert whole is not None, "a part of nothing"
                     for table, rows in _in_stratum(whole, stratum, self.engine.codec):
-                        self.take(table, rows, NOTHING if reject is None else truths[reject])
+                        self.take(table, rows, self.engine.truth_of(reject))
                     return
         for table, rows in facts.listed():
-            self.take(table, rows, NOTHING if reject is None else truths[reject])
+            self.take(table, rows, self.engine.truth_of(reject))
 
     def take(self, table: Table, rows: Rows, reject: Truth) -> None:
         """Find some rows of a table, except those that `reject` holds for or that were found before."""
@@ -421,19 +443,38 @@ class Collected:
             self._out[table] = np.concatenate([self._out[table][:found], fresh])
         self._found[table] = found + len(fresh)
 
-    def sink(self, plan: Plan, reject: Truth) -> Callable[[Codes, int], None]:
-        """Return what finds the head rows of a plan."""
+    def sink(self, plan: Plan, reject: Spelling | None, work: int | None) -> Callable[[Codes, int], None]:
+        """Return what finds the head rows of a plan that begins with so many rows, or with all there are."""
         meter, rule, table = self.engine.meter, plan.rule, plan.head
         wide = _may_be_wide(plan)
+        truth, seen = self.engine.truth_of(reject), self._seen_pairs(table, reject, work)
 
         def take(B: Codes, width: int) -> None:
             meter.instances(rule, width)
-            self.enter(table, B, width, plan.terms, plan.constants, reject, wide)
+            self.enter(table, B, width, plan.terms, plan.constants, truth, wide, seen)
 
         return take
 
+    def _seen_pairs(self, table: Table, reject: Spelling | None, work: int | None) -> DenseBits | None:
+        """Return the pairs that need not be looked up, as bits to mark more of them in, if that is worth while."""
+        known = self._seen.get(table)
+        if known is None and isinstance(reject, int) and work is not None and work >= FEWEST_ROWS:
+            named = self.engine.named_sets.get(reject)
+            dense = named.dense(table) if named is not None else None
+            if dense is not None and work * BITS_PER_DELTA_ROW >= dense.width * dense.height:
+                known = self._seen[table] = dense.copy()
+        return known
+
     def enter(
-        self, table: Table, B: Codes, width: int, terms: Codes, constants: Codes, reject: Truth, wide: bool
+        self,
+        table: Table,
+        B: Codes,
+        width: int,
+        terms: Codes,
+        constants: Codes,
+        reject: Truth,
+        wide: bool,
+        seen: DenseBits | None = None,
     ) -> None:
         """Find the rows that terms name under a batch of bindings; those not in the table yet are entered."""
         if wide and width:
@@ -443,6 +484,8 @@ class Collected:
             out = self._out[table] = np.empty(min(width, CHUNK) + kernels.GROUP, np.int32)
         made = np.empty((width, table.arity), table.rows.dtype)
         kernels.make_rows(B, width, terms, constants, made)
+        if seen is not None and made.dtype == np.int32:
+            made, width = seen.unseen(made, width)
         wanted = key_view(made)
         i = 0
         while i < width:
@@ -499,6 +542,10 @@ class Counted:
         }
 
 
+def _appending(found: list[tuple[Rule, Codes]], rule: Rule) -> Callable[[Codes, int], None]:
+    return lambda B, _: found.append((rule, B))
+
+
 def _own(facts: FactSet) -> MemorySet:
     assert isinstance(facts, MemorySet), "a set of another engine"
     return facts
@@ -514,7 +561,7 @@ def _selected(table: Table, rows: Rows, truth: Truth) -> Rows:
 
 
 def _batches(table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...]) -> Iterator[tuple[Codes, int]]:
-    """Yield bindings of an atom's variables to rows, a chunk at a time; rows that repeat a variable wrongly are left out."""
+    """Yield bindings of an atom's variables to rows, a chunk at a time, without rows that repeat a variable wrongly."""
     first: dict[str, int] = {}
     for column, term in enumerate(atom.terms):
         if isinstance(term, Variable):

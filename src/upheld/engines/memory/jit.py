@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -19,15 +19,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def kernel(function: F) -> F:
     """Compile a function of arrays. It releases the GIL, and its machine code is kept on disk."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[return-value]
 
 
-def inlined(function: F) -> F:
-    """Compile a small function that kernels call."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy", inline="never")(function)  # type: ignore[no-any-return]
-
-
-if numba.config.DISABLE_JIT:
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 
     def prefetch(array: Any, index: Any) -> None:
         """Do nothing: without machine code there is no cache line to ask for."""

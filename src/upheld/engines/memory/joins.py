@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from upheld.algebra.matching import undefined
 from upheld.engines.memory import kernels
 from upheld.engines.memory.batchfunctors import Batch, evaluate, generate, generates, holds
-from upheld.engines.memory.codes import Codec, Codes
-from upheld.engines.memory.plans import AtomStep, BuiltinStep, Plan
+from upheld.engines.memory.codes import Codes
+from upheld.engines.memory.plans import AtomStep, BuiltinStep, Plan, Planner
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.ast import Variable
@@ -17,6 +18,9 @@ from upheld.language.core import Apply
 
 #: Pairs that one probe may write. Batches of this size stay in the cache between steps.
 CHUNK = 1 << 16
+
+#: A variable that carries the number of a binding; no dialect lets a user write it.
+NUMBER = "$number"
 
 Truths = Mapping[str, Truth]
 #: Takes a batch of bindings of a plan's last variables.
@@ -32,13 +36,13 @@ class Join:
         self,
         plan: Plan,
         truths: Truths,
-        codec: Codec,
+        planner: Planner,
         types: dict[str, str],
         sink: Sink,
         tick: Callable[[], None],
         listing: Lister,
     ):
-        self.plan, self.truths, self.codec, self.types, self.sink = plan, truths, codec, types, sink
+        self.plan, self.truths, self.planner, self.types, self.sink = plan, truths, planner, types, sink
         self.tick, self.listing = tick, listing
 
     def run(self, B: Codes, width: int) -> None:
@@ -106,7 +110,7 @@ class Join:
 
     def _builtin(self, at: int, step: BuiltinStep, B: Codes, width: int) -> None:
         builtin = step.builtin
-        batch = Batch(self.plan.rule, self.codec, dict(zip(step.before, B, strict=True)), self.types, width)
+        batch = Batch(self.planner.codec, dict(zip(step.before, B, strict=True)), width)
         left, right = builtin.arguments
         if isinstance(right, Variable) and (right.name == step.binds or generates(left)):
             left, right = right, left
@@ -123,3 +127,32 @@ class Join:
             self._keep(at, np.vstack([B, values]), np.broadcast_to(known, width))
         else:
             self._keep(at, B, holds(builtin, batch))
+        if batch.undefined:
+            self._refuse_undefined(at, step, B, batch.undefined)
+
+    def _refuse_undefined(self, at: int, step: BuiltinStep, B: Codes, reasons: Mapping[int, str]) -> None:
+        """Raise the error of a built-in without a result, if the rest of the body holds under one of these bindings.
+
+        Whether a rule fails may not depend on the order in which its body is matched, so the rest is matched without
+        the value that is missing.
+        """
+        rule, planner = self.plan.rule, self.planner
+        rest = self.plan.steps[at + 1 :]
+        atoms = [(s.atom, s.where) for s in rest if isinstance(s, AtomStep)]
+        bound = set(step.before).union(*(a.variables() for a, where in atoms if not where.startswith("!")))
+        atoms = [(a, where) for a, where in atoms if not where.startswith("!") or bound.issuperset(a.variables())]
+        builtins = [s.builtin for s in rest if isinstance(s, BuiltinStep) and bound.issuperset(s.builtin.variables())]
+        plan = planner.plan(rule, (*step.before, NUMBER), atoms, (NUMBER,), builtins)
+        bindings = sorted(reasons)
+
+        def refuse(found: Codes, width: int) -> None:
+            i = int(found[-1, 0])
+            values = {
+                name: planner.codec.decode(column[i : i + 1], self.types[name])[0]
+                for name, column in zip(step.before, B, strict=True)
+                if name in self.types
+            }
+            raise undefined(rule, reasons[i], values)
+
+        doubtful = np.vstack([B[:, bindings], np.array(bindings, np.int64)])
+        Join(plan, self.truths, planner, self.types, refuse, self.tick, self.listing).run(doubtful, len(bindings))

@@ -380,3 +380,35 @@ def set_bits(flags, candidates, bits):
 def clear_bits(flags, candidates, keep):
     for row in candidates:
         flags[row] &= keep
+
+
+# -- matrices of bits -------------------------------------------------------------------------------------------------
+
+
+@kernel
+def set_pairs(rows, candidates, words, width, height):
+    """Set the bits of the pairs in these rows; pairs beyond the matrix are left out."""
+    for row in candidates:
+        x, y = np.int64(rows[row, 0]), np.int64(rows[row, 1])
+        if 0 <= x < width and 0 <= y < height:
+            cell = x * height + y
+            words[cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
+
+
+@kernel
+def unseen_pairs(pairs, count, words, width, height, out):
+    """Write the pairs whose bits are not set, and set them; pairs beyond the matrix are all written."""
+    found = 0
+    for i in range(count):
+        x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
+        if 0 <= x < width and 0 <= y < height:
+            cell = x * height + y
+            bit = np.uint64(1) << np.uint64(cell & 63)
+            word = words[cell >> 6]
+            if word & bit:
+                continue
+            words[cell >> 6] = word | bit
+        out[found, 0] = pairs[i, 0]
+        out[found, 1] = pairs[i, 1]
+        found += 1
+    return found

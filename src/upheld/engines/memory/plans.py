@@ -96,14 +96,20 @@ class Planner:
         self.tables, self.codec = tables, codec
 
     def plan(
-        self, rule: Rule, start: Sequence[str], atoms: Sequence[tuple[Atom, str]], needed: Sequence[str] | None = None
+        self,
+        rule: Rule,
+        start: Sequence[str],
+        atoms: Sequence[tuple[Atom, str]],
+        needed: Sequence[str] | None = None,
+        builtins: Sequence[Builtin] | None = None,
     ) -> Plan:
         """Return a plan that begins with bindings of `start` and matches the atoms where they are to be matched.
 
-        At the end it holds the variables `needed`, by default those of the head.
+        At the end it holds the variables `needed`, by default those of the head. The built-ins are those of the rule
+        unless some are given.
         """
         last = tuple(needed) if needed is not None else tuple(dict.fromkeys(rule.head.variables()))
-        todo: list[tuple[Atom, str] | Builtin] = [*atoms, *rule.builtins]
+        todo: list[tuple[Atom, str] | Builtin] = [*atoms, *(rule.builtins if builtins is None else builtins)]
         order: list[tuple[Atom, str] | Builtin] = []
         bound = set(start)
         while todo:

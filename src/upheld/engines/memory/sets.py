@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from upheld.algebra.words import FactSet
 from upheld.engines.memory import kernels
+from upheld.engines.memory.densebits import DenseBits, dense_bits
 from upheld.engines.memory.table import FLAGS, Rows, Table
 from upheld.language.ast import Value
 from upheld.language.stratification import Stratum
@@ -123,24 +124,40 @@ class Named(MemorySet):
         self.engine, self.name = engine, name
         self.bit = engine.take_bit(name)
         self.logs: dict[Table, list[Rows] | None] = {}
-        weakref.finalize(self, _forget, engine, self.bit, self.logs)
+        self._dense: dict[Table, DenseBits] = {}
+        engine.named_sets[self.bit] = self
+        engine.live.add(self)
+        self.release = weakref.finalize(self, _forget, engine, self.bit, self.logs)
 
-    def __ior__(self, other: FactSet) -> Self:
+    def __ior__(self, other: FactSet) -> Self:  # type: ignore[override]
         added = self.engine.settle_for_change(_own(other))
         self.engine.about_to_change(self)
         bits = FLAGS(1 << self.bit)
         for table, rows in added.listed():
             kernels.set_bits(table.flags, rows, bits)
             self._log(table, rows)
+            if table in self._dense:
+                self._dense[table].add(table, rows)
         return self
 
-    def __isub__(self, other: FactSet) -> Self:
+    def __isub__(self, other: FactSet) -> Self:  # type: ignore[override]
         removed = self.engine.settle_for_change(_own(other))
         self.engine.about_to_change(self)
         keep = FLAGS(~(1 << self.bit) & 0xFFFF)
         for table, rows in removed.listed():
             kernels.clear_bits(table.flags, rows, keep)
+            self._dense.pop(table, None)
         return self
+
+    def dense(self, table: Table) -> DenseBits | None:
+        """Return the rows of the set in a table as a matrix of bits, if it has one or it is time to make one."""
+        made = self._dense.get(table)
+        if (made is None or made.is_outgrown(table)) and self.logs.get(table, ()) is None:
+            rows = next(rows for t, rows in self.listed() if t is table)
+            made = dense_bits(table, rows)
+            if made is not None:
+                self._dense[table] = made
+        return made
 
     def _log(self, table: Table, rows: Rows) -> None:
         log = self.logs.setdefault(table, [])
@@ -178,7 +195,8 @@ class Settled(MemorySet):
     def __init__(self, engine: MemoryEngine, bit: int, rows: dict[Table, Rows]):
         self.engine, self.bit = engine, bit
         self._rows = rows
-        weakref.finalize(self, _clear, engine, bit, rows)
+        engine.live.add(self)
+        self.release = weakref.finalize(self, _clear, engine, bit, rows)
 
     def spelling(self) -> Spelling:
         return self.bit
@@ -252,7 +270,7 @@ class Combined(Deferred):
 
     @property
     def spent(self) -> bool:
-        return self.now is None and any(leaf.spent for leaf in self.leaves())
+        return self.now is None and (self.left is None or any(leaf.spent for leaf in self.leaves()))
 
 
 class OfStratum(Deferred):
@@ -270,6 +288,10 @@ class OfStratum(Deferred):
         if self.now is None:
             assert self.facts is not None, "a part of nothing"
             yield from self.facts.leaves()
+
+    @property
+    def spent(self) -> bool:
+        return self.now is None and (self.facts is None or any(leaf.spent for leaf in self.leaves()))
 
 
 def _own(facts: FactSet) -> MemorySet:
