@@ -24,22 +24,15 @@ BITS_PER_DELTA_ROW = 512
 class DenseBits:
     """The pairs of a set, as bits. Pairs beyond `width` by `height` may be in the set and are not in it."""
 
-    def __init__(self, table: Table, rows: Rows):
-        self.made_for = table.n
-        limits = table.rows[rows].max(axis=0).astype(np.int64) + 1
-        self.width, self.height = (int(x) for x in limits)
-        self.words: npt.NDArray[np.uint64] = np.zeros(self.width * self.height // 64 + 1, np.uint64)
-        self.add(table, rows)
+    def __init__(self, width: int, height: int, words: npt.NDArray[np.uint64]):
+        self.width, self.height, self.words = width, height, words
 
     def add(self, table: Table, rows: Rows) -> None:
         kernels.set_pairs(table.rows, rows, self.words, self.width, self.height)
 
     def copy(self) -> DenseBits:
         """Return bits of the same pairs that can be changed apart."""
-        twin = object.__new__(DenseBits)
-        twin.made_for, twin.width, twin.height = self.made_for, self.width, self.height
-        twin.words = self.words.copy()
-        return twin
+        return DenseBits(self.width, self.height, self.words.copy())
 
     def unseen(self, pairs: npt.NDArray[np.int32], count: int) -> tuple[npt.NDArray[np.int32], int]:
         """Return the pairs that are not in the matrix, and put them in; pairs beyond it are all returned."""
@@ -47,17 +40,14 @@ class DenseBits:
         found = kernels.unseen_pairs(pairs, count, self.words, self.width, self.height, out)
         return out[:found], found
 
-    def is_outgrown(self, table: Table) -> bool:
-        """Return whether so many rows have come since that the ids may have outgrown the matrix."""
-        return table.n > 2 * self.made_for
-
 
 def dense_bits(table: Table, rows: Rows) -> DenseBits | None:
     """Return the pairs of a set as bits if that is worth while."""
     if table.arity != 2 or table.rows.dtype != np.int32 or len(rows) < FEWEST_ROWS:
         return None
-    extremes = table.rows[rows]
-    if extremes.min() < 0:
+    lowest, width, height = kernels.pair_limits(table.rows, rows)
+    if lowest < 0 or width * height > BITS_PER_ROW * len(rows):
         return None
-    width, height = (int(x) + 1 for x in extremes.max(axis=0))
-    return DenseBits(table, rows) if width * height <= BITS_PER_ROW * len(rows) else None
+    made = DenseBits(width, height, np.zeros(width * height // 64 + 1, np.uint64))
+    made.add(table, rows)
+    return made

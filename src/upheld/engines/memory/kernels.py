@@ -386,6 +386,18 @@ def clear_bits(flags, candidates, keep):
 
 
 @kernel
+def pair_limits(rows, candidates):
+    """Return the lowest value in these rows, and one more than the highest of each of the two columns."""
+    lowest, width, height = np.int64(0), np.int64(0), np.int64(0)
+    for row in candidates:
+        x, y = np.int64(rows[row, 0]), np.int64(rows[row, 1])
+        lowest = min(lowest, x, y)
+        width = max(width, x + 1)
+        height = max(height, y + 1)
+    return lowest, width, height
+
+
+@kernel
 def set_pairs(rows, candidates, words, width, height):
     """Set the bits of the pairs in these rows; pairs beyond the matrix are left out."""
     for row in candidates:

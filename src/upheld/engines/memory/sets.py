@@ -125,6 +125,7 @@ class Named(MemorySet):
         self.bit = engine.take_bit(name)
         self.logs: dict[Table, list[Rows] | None] = {}
         self._dense: dict[Table, DenseBits] = {}
+        self._asked: dict[Table, int] = {}
         engine.named_sets[self.bit] = self
         engine.live.add(self)
         self.release = weakref.finalize(self, _forget, engine, self.bit, self.logs)
@@ -146,18 +147,21 @@ class Named(MemorySet):
         keep = FLAGS(~(1 << self.bit) & 0xFFFF)
         for table, rows in removed.listed():
             kernels.clear_bits(table.flags, rows, keep)
-            self._dense.pop(table, None)
+            if self._dense.pop(table, None):
+                self._asked.pop(table)
         return self
 
     def dense(self, table: Table) -> DenseBits | None:
-        """Return the rows of the set in a table as a matrix of bits, if it has one or it is time to make one."""
-        made = self._dense.get(table)
-        if (made is None or made.is_outgrown(table)) and self.logs.get(table, ()) is None:
-            rows = next(rows for t, rows in self.listed() if t is table)
-            made = dense_bits(table, rows)
+        """Return the rows of the set in a table as a matrix of bits, if it is worth having one.
+
+        Whether it is, and how large, is asked anew each time that the table has doubled: so the asking stays cheap.
+        """
+        if self.logs.get(table, ()) is None and table.n > 2 * self._asked.get(table, 0):
+            self._asked[table] = table.n
+            made = dense_bits(table, next(rows for t, rows in self.listed() if t is table))
             if made is not None:
                 self._dense[table] = made
-        return made
+        return self._dense.get(table)
 
     def _log(self, table: Table, rows: Rows) -> None:
         log = self.logs.setdefault(table, [])
