@@ -35,7 +35,7 @@ docs: $(STAMP)  ## write the reference pages that are read off the code
 
 lock: $(STAMP)  ## choose anew the versions that development uses (requirements-dev.lock)
 	@$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --group dev --extra memory --extra pandas --extra arrow \
+	$(BIN)/uv pip compile pyproject.toml --group dev --extra pandas --extra arrow \
 	    --universal --python-version 3.11 --fork-strategy fewest --upgrade --no-annotate \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    --quiet --output-file requirements-dev.lock

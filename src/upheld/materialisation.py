@@ -162,7 +162,7 @@ def materialise(
     program: str | Path | Program,
     facts: FactsGiven | None = None,
     *,
-    engine: str = "reference",
+    engine: str = "memory",
     limits: Limits | None = None,
     granular: bool = True,
 ) -> Materialisation:

@@ -30,7 +30,7 @@ def run(
     facts: str | Path = ".",
     output: str | Path = ".",
     *,
-    engine: str = "reference",
+    engine: str = "memory",
     limits: Limits | None = None,
 ) -> Run:
     """Do what `souffle -F facts -D output program` does. With an output of `-`, relations are printed.

@@ -16,7 +16,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-D", "--output", default=".", metavar="DIR", help="where outputs go, or - to print them (default: .)"
     )
-    command.add_argument("--engine", default="reference", help="reference (default)")
+    command.add_argument("--engine", default="memory", help="memory (default), or reference, which is slow and plain")
     add_limits(command)
 
 

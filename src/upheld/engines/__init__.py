@@ -5,7 +5,7 @@ from __future__ import annotations
 from upheld.algebra.meter import Limits, Meter
 from upheld.algebra.reference import ReferenceEngine
 from upheld.algebra.words import Engine
-from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
 from upheld.language.core import Core
 
 ENGINES = ("memory", "reference")
@@ -16,8 +16,16 @@ def open_engine(name: str, core: Core, limits: Limits | None = None) -> Engine:
     if name == "reference":
         return ReferenceEngine(Meter(limits))
     if name == "memory":
-        from upheld.engines.memory.engine import MemoryEngine
-
+        try:
+            from upheld.engines.memory.engine import MemoryEngine
+        except ModuleNotFoundError as e:
+            raise MissingDependency(
+                Problem(
+                    "missing-dependency",
+                    f"the memory engine needs the package {quote(e.name)}",
+                    hint="pip install numpy numba, or choose engine=`reference`, which needs nothing",
+                )
+            ) from None
         return MemoryEngine(core, Meter(limits))
     raise UsageError(
         Problem(
