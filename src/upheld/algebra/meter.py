@@ -63,8 +63,14 @@ class Statistics:
     seconds: float = 0.0
 
 
+#: Told now and then how far a run has come, and which rule keeps it busy.
+Watcher = Callable[[Statistics, Rule | None], None]
+
+
 class Meter:
-    """Counts the work of one run and stops it at its limits."""
+    """Counts the work of one run, tells a watcher of it ten times a second, and stops it at its limits."""
+
+    _TELL_EVERY = 0.1
 
     #: Looking at the clock and at memory costs about a microsecond, an instance in Python not much more.
     _LOOK_EVERY = 4096
@@ -74,6 +80,8 @@ class Meter:
         self.statistics = Statistics()
         self._started = time.monotonic()
         self._since_look = 0
+        self.watcher: Watcher | None = None
+        self._told = 0.0
         #: Instances by rule since the last round ended, to name the rule that keeps a run going.
         self._busy: Counter[Rule] = Counter()
         self._latest: Counter[Rule] = Counter()
@@ -110,22 +118,24 @@ class Meter:
             self._stop("rounds", f"{limits.rounds} rounds")
         if limits.facts is not None and statistics.facts > limits.facts:
             self._stop("facts", f"{limits.facts} facts")
-        self._since_look += 1
-        if statistics.rounds % 64 == 0:
+        if statistics.rounds % 64 == 0 or self.watcher is not None:
             self.look()
 
     def look(self) -> None:
         """Stop the run if it has used up its time or memory. For engines to call within long work."""
         self._since_look = 0
-        limits = self.limits
-        if limits.seconds is not None and time.monotonic() - self._started > limits.seconds:
+        limits, now = self.limits, time.monotonic()
+        if self.watcher is not None and now - self._told > self._TELL_EVERY:
+            self._told = now
+            self.statistics.seconds = now - self._started
+            self.watcher(self.statistics, self._busiest())
+        if limits.seconds is not None and now - self._started > limits.seconds:
             self._stop("seconds", f"{limits.seconds:g} seconds")
         if limits.memory is not None and memory_in_use() > limits.memory:
             self._stop("memory", f"{limits.memory} bytes of memory")
 
     def _stop(self, limit: str, amount: str) -> None:
-        busy = self._busy or self._latest
-        rule = max(busy, key=lambda r: busy[r]) if busy else None
+        rule = self._busiest()
         where = f" while applying {quote(rule)}" if rule else ""
         raise LimitReached(
             Problem(
@@ -136,6 +146,10 @@ class Meter:
                 hint=f"bound the rule with a comparison, or raise the limit on {limit}",
             )
         )
+
+    def _busiest(self) -> Rule | None:
+        busy = self._busy or self._latest
+        return max(busy, key=lambda r: busy[r]) if busy else None
 
 
 def memory_in_use() -> int:

@@ -25,6 +25,7 @@ from upheld.engines.memory.plans import (
     Plan,
     Planner,
 )
+from upheld.engines.memory.plantext import plan_lines
 from upheld.engines.memory.sets import (
     BITS,
     NOTHING,
@@ -41,6 +42,7 @@ from upheld.engines.memory.sets import (
 from upheld.engines.memory.table import FLAGS, Rows, Table, key_view
 from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Atom, Core, Predicate, Rule
+from upheld.language.corewriter import atom_text
 from upheld.language.stratification import Stratum
 
 #: Makes what takes the bindings of a plan, given the number of rows it begins with, or None for all there are.
@@ -202,10 +204,7 @@ class MemoryEngine:
                 mine = _selected(table, rows, where["P"])
                 for occurrence, concerned in index.concerned(table, mine):
                     rule, i = occurrence.rule, occurrence.position
-                    atoms = [(a, IN_P_NOT_X) for a in rule.positive[:i]]
-                    atoms += [(a, IN_P) for a in rule.positive[i + 1 :]]
-                    atoms += [(a, NOT_IN_N) for a in rule.negative]
-                    self._from_rows(rule, "via", i, occurrence.atom, table, concerned, atoms, where, sink)
+                    self._from_rows(rule, "via", i, occurrence.atom, table, concerned, _others(rule, i), where, sink)
         if where.via_not is not None:
             index = self._delta_index(rules, negated=True)
             for table, rows in where.via_not.listed():
@@ -291,6 +290,14 @@ class MemoryEngine:
         return rows
 
     # -- plans ---------------------------------------------------------------------------------------------------------
+
+    def plans(self, rule: Rule) -> Iterator[str]:
+        """Yield the plans of a rule as lines of text: from all facts, and from new facts of each body atom."""
+        everything = [(a, IN_P) for a in rule.positive] + [(a, NOT_IN_N) for a in rule.negative]
+        yield from plan_lines("all facts", self.planner.plan(rule, (), everything))
+        for i, atom in enumerate(rule.positive):
+            plan = self.planner.plan(rule, tuple(dict.fromkeys(atom.variables())), _others(rule, i))
+            yield from plan_lines(f"new {atom_text(atom)}", plan)
 
     def _plan(
         self, rule: Rule, kind: str, position: int, start: tuple[str, ...], atoms: list[tuple[Atom, str]]
@@ -540,6 +547,12 @@ class Counted:
         return {
             t: (rows, self._scratch[t][rows]) for t, found in self._found.items() if len(rows := self._out[t][:found])
         }
+
+
+def _others(rule: Rule, i: int) -> list[tuple[Atom, str]]:
+    """Return where the atoms besides positive atom i are matched, when that one is the first in X (query (156))."""
+    before, after = rule.positive[:i], rule.positive[i + 1 :]
+    return [(a, IN_P_NOT_X) for a in before] + [(a, IN_P) for a in after] + [(a, NOT_IN_N) for a in rule.negative]
 
 
 def _appending(found: list[tuple[Rule, Codes]], rule: Rule) -> Callable[[Codes, int], None]:
