@@ -15,6 +15,8 @@ _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], 
 
 # Where a verdict is wanted on one change, the examples are the same each time; elsewhere each run looks at new ones.
 settings.register_profile("default", _COMMON, derandomize=bool(os.environ.get("CI")))
+# For a second look at what has been looked at well: the kernels once more, in slower modes.
+settings.register_profile("quick", _COMMON, max_examples=15)
 # For a night: pytest --hypothesis-profile=soak
 settings.register_profile("soak", _COMMON, max_examples=20_000)
 settings.load_profile("default")

@@ -6,20 +6,49 @@ by renaming, so that several processes may start at once. `NUMBA_CACHE_DIR` choo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import types
+from numba.core import event, types
 from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Compile a function of arrays. It releases the GIL, and its machine code is kept on disk."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[return-value]
+    """Compile a function of arrays. It releases the GIL, and its machine code is kept on disk.
+
+    Where no folder at all can be written, it is compiled anew by each process.
+    """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return np.errstate(over="ignore")(function)  # hashes are meant to overflow
+    options = dict(nogil=True, error_model="numpy")
+    try:
+        return numba.njit(cache=True, **options)(function)  # type: ignore[return-value]
+    except RuntimeError:
+        return numba.njit(**options)(function)  # type: ignore[return-value]
+
+
+class _Announcer(event.Listener):  # type: ignore[misc]
+    """Says once, on a terminal, that kernels are being compiled. One that is read from the cache is not."""
+
+    said = False
+
+    def on_start(self, compilation: event.Event) -> None:
+        ours = compilation.data["dispatcher"].py_func.__module__.startswith("upheld.")
+        if ours and not self.said and sys.stderr is not None and sys.stderr.isatty():
+            self.said = True
+            print("compiling kernels for this machine; later runs find them in the cache ...", file=sys.stderr)
+
+    def on_end(self, compilation: event.Event) -> None:
+        """Nothing to say: the run goes on."""
+
+
+event.register("numba:compile", _Announcer())
 
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]

@@ -87,7 +87,7 @@ def make_rows(B, width, terms, constants, out):
         t = terms[k]
         for i in range(width):
             value = B[t, i] if t >= 0 else constants[-1 - t]
-            out[i, k] = value
+            out[i, k] = out.dtype.type(value)
             fit = fit and out[i, k] == value
     return fit
 

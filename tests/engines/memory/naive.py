@@ -1,0 +1,178 @@
+"""A plain twin of each kernel: Python lists and loops that say what it computes, with no thought of how fast.
+
+Rows are tuples of ints, flags are ints, and a truth table is a list of bools, as in `engines.memory.kernels`. A twin
+returns all that its kernel writes when it is called again until it has nothing left to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Row = tuple[int, ...]
+Pair = tuple[int, int]
+
+BITS_64 = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+# -- hashes -----------------------------------------------------------------------------------------------------------
+
+
+def shift_of(size: int) -> int:
+    """The top `log2(size)` bits of 64 are left."""
+    return 64 - (size.bit_length() - 1)
+
+
+def hash_values(values: Sequence[int]) -> int:
+    h = 0
+    for value in values:
+        h = ((h ^ (value & BITS_64)) * GOLDEN) & BITS_64
+        h ^= h >> 32
+    return h
+
+
+def place(h: int, shift: int) -> int:
+    return ((h * GOLDEN) & BITS_64) >> shift
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def make_rows(
+    B: Sequence[Sequence[int]], width: int, terms: Sequence[int], constants: Sequence[int], bits: int
+) -> tuple[list[Row], bool]:
+    """The rows that terms name, cut to so many bits, and whether nothing was lost by cutting."""
+    whole = [tuple(B[t][i] if t >= 0 else constants[-1 - t] for t in terms) for i in range(width)]
+    made = [tuple(cut(value, bits) for value in row) for row in whole]
+    return made, made == whole
+
+
+def cut(value: int, bits: int) -> int:
+    """The signed number that the low bits of a value stand for."""
+    low = value & (2**bits - 1)
+    return low - 2**bits if low >> (bits - 1) else low
+
+
+def find(wanted: Sequence[Row], rows: Sequence[Row]) -> list[int]:
+    return [rows.index(row) if row in rows else -1 for row in wanted]
+
+
+def find_or_add(
+    wanted: Sequence[Row], rows: Sequence[Row], flags: Sequence[int], reject: Sequence[bool], bit: int
+) -> tuple[list[Row], list[int], list[int]]:
+    """The rows and their flags afterwards, and the rows that are new to the set with that bit."""
+    rows, flags, out = list(rows), list(flags), []
+    for row in wanted:
+        if row not in rows:
+            rows.append(row)
+            flags.append(0)
+        at = rows.index(row)
+        if not flags[at] & bit and not reject[flags[at]]:
+            flags[at] |= bit
+            out.append(at)
+    return rows, flags, out
+
+
+def count_rows(wanted: Sequence[Row], rows: Sequence[Row], counts: dict[int, int]) -> tuple[list[Row], dict[int, int]]:
+    """The rows and their counts afterwards, the counts in the order in which they were begun."""
+    rows, counts = list(rows), dict(counts)
+    for row in wanted:
+        if row not in rows:
+            rows.append(row)
+        at = rows.index(row)
+        counts[at] = counts.get(at, 0) + 1
+    return rows, counts
+
+
+# -- column indexes ---------------------------------------------------------------------------------------------------
+
+
+def key(row: Row, columns: Sequence[int]) -> Row:
+    return tuple(row[c] for c in columns)
+
+
+def columns_equal(row: Row, equal: Sequence[Pair]) -> bool:
+    return all(row[a] == row[b] for a, b in equal)
+
+
+def chains(rows: Sequence[Row], columns: Sequence[int]) -> dict[Row, list[int]]:
+    """For each key its rows, the newest first."""
+    found: dict[Row, list[int]] = {}
+    for number, row in enumerate(rows):
+        found.setdefault(key(row, columns), []).insert(0, number)
+    return found
+
+
+def probe(
+    wanted: Sequence[Row],
+    rows: Sequence[Row],
+    columns: Sequence[int],
+    flags: Sequence[int],
+    truth: Sequence[bool],
+    equal: Sequence[Pair],
+) -> list[Pair]:
+    return [
+        (i, number)
+        for i, values in enumerate(wanted)
+        for number, row in enumerate(rows)
+        if key(row, columns) == values and truth[flags[number]] and columns_equal(row, equal)
+    ]
+
+
+def cross(width: int, candidates: Sequence[int], rows: Sequence[Row], equal: Sequence[Pair]) -> list[Pair]:
+    return [(i, j) for i in range(width) for j in candidates if columns_equal(rows[j], equal)]
+
+
+# -- batches and sets -------------------------------------------------------------------------------------------------
+
+
+def gather(
+    B: Sequence[Sequence[int]],
+    kept: Sequence[int],
+    parents: Sequence[int],
+    rows: Sequence[Row],
+    matches: Sequence[int],
+    columns: Sequence[int],
+) -> list[list[int]]:
+    return [[B[v][i] for i in parents] for v in kept] + [[rows[j][c] for j in matches] for c in columns]
+
+
+def select(candidates: Sequence[int], flags: Sequence[int], truth: Sequence[bool]) -> list[int]:
+    return [row for row in candidates if truth[flags[row]]]
+
+
+def scan(flags: Sequence[int], n: int, truth: Sequence[bool]) -> list[int]:
+    return [row for row in range(n) if truth[flags[row]]]
+
+
+def set_bits(flags: Sequence[int], candidates: Sequence[int], bits: int) -> list[int]:
+    return [f | bits if row in candidates else f for row, f in enumerate(flags)]
+
+
+def clear_bits(flags: Sequence[int], candidates: Sequence[int], keep: int) -> list[int]:
+    return [f & keep if row in candidates else f for row, f in enumerate(flags)]
+
+
+# -- matrices of bits -------------------------------------------------------------------------------------------------
+
+
+def pair_limits(rows: Sequence[Row], candidates: Sequence[int]) -> tuple[int, int, int]:
+    """The lowest value, at most 0, and how wide and high a matrix for all of the pairs is."""
+    chosen = [rows[row] for row in candidates]
+    lowest = min([0, *(value for row in chosen for value in row)])
+    return lowest, *(max([0, *(row[c] + 1 for row in chosen)]) for c in (0, 1))
+
+
+def within(pairs: Sequence[Row], width: int, height: int) -> set[Row]:
+    """The pairs that have a bit in a matrix."""
+    return {(x, y) for x, y in pairs if 0 <= x < width and 0 <= y < height}
+
+
+def unseen_pairs(pairs: Sequence[Row], seen: set[Row], width: int, height: int) -> list[Row]:
+    """The pairs not seen yet; those without a bit are never seen."""
+    seen, out = set(seen), []
+    for pair in pairs:
+        if pair not in seen:
+            out.append(pair)
+            seen |= within([pair], width, height)
+    return out

@@ -1,0 +1,391 @@
+"""Each kernel computes what its plain twin does, however often it stops for want of room and is called again.
+
+Output arrays are a few entries long, arrays that a kernel must not read are filled with nonsense, and every kind of
+row is there: none to four columns and sixteen, 32 and 64 bits wide, compared as one number or value by value.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engines.memory import naive
+from tests.engines.memory.naive import Row
+from upheld.engines.memory import kernels
+from upheld.engines.memory.table import FLAGS, key_view
+
+ARITIES = (0, 1, 2, 3, 4, 16)
+#: Few values, so that rows meet; the widest that fit, and small ones of either sign.
+NARROW = (0, 1, 2, -1, 2**31 - 1, -(2**31))
+WIDE = (*NARROW, 2**32, 2**32 + 1, 2**63 - 1, -(2**63))
+#: Sets that a row can be in here; kernels take truth tables of any size.
+SETS = 4
+NONSENSE = -77
+
+
+@dataclass
+class Rows:
+    """Distinct rows of one arity and width, with flags."""
+
+    arity: int
+    dtype: type
+    rows: list[Row]
+    flags: list[int]
+
+    @property
+    def bits(self) -> int:
+        return np.dtype(self.dtype).itemsize * 8
+
+    def array(self, capacity: int | None = None, rows: list[Row] | None = None) -> np.ndarray:
+        """The rows as an array, with room for more."""
+        mine = self.rows if rows is None else rows
+        out = np.full((len(mine) if capacity is None else capacity, self.arity), NONSENSE, self.dtype)
+        if mine:
+            out[: len(mine)] = np.array(mine, self.dtype).reshape(len(mine), self.arity)
+        return out
+
+    def flag_array(self, capacity: int | None = None) -> np.ndarray:
+        out = np.full(len(self.flags) if capacity is None else capacity, 0xFFFF, FLAGS)
+        out[: len(self.flags)] = self.flags
+        return out
+
+    def slots(self) -> np.ndarray:
+        """A tuple index of the rows, as full as can be."""
+        out = np.full(slots_for(len(self.rows)), -1, np.int32)
+        kernels.rehash(key_view(self.array()), len(self.rows), out)
+        return out
+
+
+def slots_for(count: int) -> int:
+    size = 4
+    while size * kernels.FILL_NUMERATOR // kernels.FILL_DENOMINATOR < count:
+        size *= 2
+    return size
+
+
+def values_of(dtype: type) -> st.SearchStrategy[int]:
+    return st.sampled_from(NARROW if dtype is np.int32 else WIDE)
+
+
+def some_rows(arity: int, dtype: type, most: int = 24, *, unique: bool = False) -> st.SearchStrategy[list[Row]]:
+    most = most // 3 if arity > 4 else most
+    return st.lists(st.tuples(*[values_of(dtype)] * arity), max_size=most, unique=unique)
+
+
+@st.composite
+def tables(draw: st.DrawFn, least_arity: int = 0) -> Rows:
+    arity = draw(st.sampled_from([a for a in ARITIES if a >= least_arity]))
+    dtype = draw(st.sampled_from([np.int32, np.int64]))
+    rows = draw(some_rows(arity, dtype, unique=True))
+    flags = draw(st.lists(st.integers(0, 2**SETS - 1), min_size=len(rows), max_size=len(rows)))
+    return Rows(arity, dtype, rows, flags)
+
+
+def truths() -> st.SearchStrategy[list[bool]]:
+    return st.lists(st.booleans(), min_size=2**SETS, max_size=2**SETS)
+
+
+def numbers(values: list[int] | tuple[int, ...], dtype: type = np.int64) -> np.ndarray:
+    return np.array(values, dtype)
+
+
+def pairs(values: list[tuple[int, int]]) -> np.ndarray:
+    return np.array(values, np.int64).reshape(-1, 2)
+
+
+def tuples(rows: np.ndarray) -> list[Row]:
+    return [tuple(row) for row in rows.tolist()]
+
+
+# -- hashes -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 30), st.lists(values_of(np.int64), min_size=1, max_size=4))
+def test_places(power, values):
+    """A hash depends on all values, whatever their width; its place is within the table."""
+    size = 1 << power
+    assert int(kernels.shift_of(size)) == naive.shift_of(size)
+    h = naive.hash_values(values)
+    assert int(kernels.hash_key(numbers(values).reshape(1, -1), 0)) == h
+    if size > 1:  # a table has more than one place
+        at = int(kernels.place(np.uint64(h), kernels.shift_of(size)))
+        assert at == naive.place(h, naive.shift_of(size))
+        assert 0 <= at < size
+    if all(value in NARROW for value in values):
+        narrow = numbers(values, np.int32).reshape(1, -1)
+        columns = np.arange(len(values))
+        assert int(kernels.hash_columns(narrow, 0, columns)) == h
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+@given(st.data(), st.sampled_from([np.int32, np.int64]), st.integers(0, 3), st.integers(0, 20))
+def test_make_rows(data, dtype, variables, width):
+    """Columns come from variables and constants, and values that do not fit are told of."""
+    column = st.lists(values_of(np.int64), min_size=width, max_size=width)
+    B = data.draw(st.lists(column, min_size=variables, max_size=variables))
+    constants = data.draw(st.lists(values_of(np.int64), max_size=3))
+    places = [*range(variables), *(-1 - k for k in range(len(constants)))]
+    terms = data.draw(st.lists(st.sampled_from(places), max_size=16)) if places else []
+    made, fit = naive.make_rows(B, width, terms, constants, np.dtype(dtype).itemsize * 8)
+    out = np.full((width, len(terms)), NONSENSE, dtype)
+    batch = numbers(B).reshape(variables, width)
+    assert bool(kernels.make_rows(batch, width, numbers(terms), numbers(constants), out)) == fit
+    assert tuples(out) == made
+
+
+@given(tables(), st.data())
+def test_find(table, data):
+    """Each wanted row is found where it is, and only there."""
+    wanted = data.draw(some_rows(table.arity, table.dtype)) + table.rows
+    out = np.full(len(wanted), NONSENSE, np.int32)
+    keys = key_view(table.array(rows=wanted))
+    kernels.find(keys, len(wanted), key_view(table.array()), table.slots(), out)
+    assert out.tolist() == naive.find(wanted, table.rows)
+
+
+@given(tables())
+def test_rehash(table):
+    """Every row is in the index once, and nothing else is."""
+    slots = table.slots()
+    assert sorted(slots[slots >= 0].tolist()) == list(range(len(table.rows)))
+
+
+@given(tables(), st.data(), truths(), st.integers(0, SETS - 1), st.integers(1, 5))
+def test_find_or_add(table, data, reject, set_number, more):
+    """New rows are entered once, and rows new to the set written once, a few at a time."""
+    wanted = data.draw(some_rows(table.arity, table.dtype, 40))
+    bit = 1 << set_number
+    rows, flags, written = naive.find_or_add(wanted, table.rows, table.flags, reject, bit)
+    n = len(table.rows)
+    array, flag_array, slots = table.array(n + more), table.flag_array(n + more), table.slots()
+    out = np.full(more, NONSENSE, np.int32)
+    i = found = 0
+    while i < len(wanted):
+        before = i
+        i, n, found = kernels.find_or_add(
+            key_view(table.array(rows=wanted)), i, len(wanted), key_view(array), n, slots, flag_array,
+            np.array(reject), FLAGS(bit), out, found,
+        )  # fmt: skip
+        assert i >= before
+        if i < len(wanted):
+            array, flag_array, out = (lengthened(a, kernels.GROUP + more) for a in (array, flag_array, out))
+            slots = np.full(slots_for(n + kernels.GROUP), -1, np.int32)
+            kernels.rehash(key_view(array), n, slots)
+    assert tuples(array[:n]) == rows
+    assert flag_array[:n].tolist() == flags
+    assert out[:found].tolist() == written
+    assert sorted(slots[slots >= 0].tolist()) == list(range(n))
+
+
+def lengthened(array: np.ndarray, count: int) -> np.ndarray:
+    return np.concatenate([array, np.full((count, *array.shape[1:]), 0xFF, array.dtype)])
+
+
+@given(tables(), st.data())
+def test_count_rows(table, data):
+    """Each wanted row adds one to its count, and rows counted for the first time are written, in two goes."""
+    wanted = data.draw(some_rows(table.arity, table.dtype, 20))
+    again = data.draw(some_rows(table.arity, table.dtype, 20))
+    rows, counts = naive.count_rows(wanted + again, table.rows, {})
+    n, found = len(table.rows), 0
+    array, flag_array = table.array(len(rows)), table.flag_array(len(rows))
+    slots = np.full(slots_for(len(rows)), -1, np.int32)
+    kernels.rehash(key_view(array), n, slots)
+    tally, out = np.zeros(len(rows), np.int64), np.full(len(counts), NONSENSE, np.int32)
+    for part in (wanted, again):
+        n, found = kernels.count_rows(
+            key_view(table.array(rows=part)), len(part), key_view(array), n, slots, flag_array, tally, out, found
+        )
+    assert tuples(array[:n]) == rows
+    assert out[:found].tolist() == list(counts)
+    assert tally[out[:found]].tolist() == list(counts.values())
+    assert flag_array.tolist() == table.flags + [0] * (n - len(table.rows))
+
+
+# -- column indexes ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Index:
+    slots: np.ndarray
+    following: np.ndarray
+    distinct: int
+
+
+def column_index(table: Rows, columns: list[int], step: int) -> Index:
+    """Enter rows some at a time into a table that is too small at first."""
+    array, key_columns = table.array(), numbers(columns)
+    slots, following = np.full(4, -1, np.int32), np.full(len(table.rows), NONSENSE, np.int32)
+    row = distinct = 0
+    while row < len(table.rows):
+        upto = min(row + step, len(table.rows))
+        row, distinct = kernels.index_rows(array, row, upto, key_columns, slots, distinct, following)
+        if row < upto:
+            larger = np.full(2 * len(slots), -1, np.int32)
+            kernels.rehash_columns(array, key_columns, slots, larger)
+            slots = larger
+    return Index(slots, following, distinct)
+
+
+@st.composite
+def indexed(draw: st.DrawFn) -> tuple[Rows, list[int], Index]:
+    table = draw(tables(least_arity=1))
+    columns = draw(st.lists(st.integers(0, table.arity - 1), min_size=1, max_size=3, unique=True).map(sorted))
+    return table, columns, column_index(table, columns, draw(st.integers(1, 50)))
+
+
+@given(indexed())
+def test_index_rows(case):
+    """Each key leads to its newest row, and from there to the older ones."""
+    table, columns, index = case
+    expected = naive.chains(table.rows, columns)
+    assert index.distinct == len(expected)
+    found = {}
+    for newest in index.slots[index.slots >= 0].tolist():
+        chain = [newest]
+        while (older := int(index.following[chain[-1]])) >= 0:
+            chain.append(older)
+        found[naive.key(table.rows[newest], columns)] = chain
+    assert found == expected
+
+
+@st.composite
+def equalities(draw: st.DrawFn, arity: int) -> list[tuple[int, int]]:
+    """Pairs of columns that a repeated variable makes equal; mostly none."""
+    column = st.integers(0, arity - 1)
+    return draw(st.one_of(st.just([]), st.lists(st.tuples(column, column), max_size=2))) if arity else []
+
+
+@given(indexed(), st.data(), truths(), st.integers(1, 7))
+def test_probe(case, data, truth, room):
+    """All pairs of a key and a row that has it, is in the set and repeats what must be repeated; each once."""
+    table, columns, index = case
+    equal = data.draw(equalities(table.arity))
+    here = [naive.key(row, columns) for row in table.rows]
+    strange = some_rows(len(columns), np.int64, 8)
+    wanted = data.draw(st.lists(st.sampled_from(here), max_size=30) if here else st.just([])) + data.draw(strange)
+    parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
+    found = []
+    i, row = 0, -1
+    while i < len(wanted):
+        i, row, count = kernels.probe(
+            numbers(wanted).reshape(-1, len(columns)), i, row, len(wanted), table.array(), numbers(columns),
+            index.slots, index.following, table.flag_array(), np.array(truth), pairs(equal), parents, matches,
+        )  # fmt: skip
+        assert count <= room
+        found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
+    assert sorted(found) == naive.probe(wanted, table.rows, columns, table.flags, truth, equal)
+
+
+@given(tables(), st.data(), st.integers(0, 9), st.integers(1, 7))
+def test_cross(table, data, width, room):
+    """All pairs of a binding and a candidate; each once."""
+    equal = data.draw(equalities(table.arity))
+    candidates = data.draw(subsets(len(table.rows)))
+    parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
+    found = []
+    i = j = 0
+    while i < width:
+        i, j, count = kernels.cross(
+            i, j, width, numbers(candidates, np.int32), table.array(), pairs(equal), parents, matches
+        )
+        found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
+    assert found == naive.cross(width, candidates, table.rows, equal)
+
+
+# -- batches and sets -------------------------------------------------------------------------------------------------
+
+
+def subsets(count: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, count - 1), unique=True).map(sorted) if count else st.just([])
+
+
+@given(tables(least_arity=1), st.data(), st.integers(0, 3), st.integers(1, 9))
+def test_gather(table, data, variables, width):
+    """The kept variables of the parents, then columns of the matched rows."""
+    value = values_of(np.int64)
+    B = data.draw(st.lists(st.lists(value, min_size=width, max_size=width), min_size=variables, max_size=variables))
+    kept = data.draw(subsets(variables))
+    columns = data.draw(st.lists(st.integers(0, table.arity - 1), max_size=4, unique=True))
+    pair = st.tuples(st.integers(0, width - 1), st.integers(0, max(0, len(table.rows) - 1)))
+    chosen = data.draw(st.lists(pair, max_size=20)) if table.rows else []
+    parents, matches = [i for i, _ in chosen], [j for _, j in chosen]
+    out = np.full((len(kept) + len(columns), len(chosen)), NONSENSE, np.int64)
+    kernels.gather(
+        numbers(B).reshape(variables, width), numbers(kept), numbers(parents, np.int32), table.array(),
+        numbers(matches, np.int32), numbers(columns), len(chosen), out,
+    )  # fmt: skip
+    assert out.tolist() == naive.gather(B, kept, parents, table.rows, matches, columns)
+
+
+@given(tables(), st.data(), truths())
+def test_select_and_scan(table, data, truth):
+    """The rows, of some or of all, that belong to a set, in order."""
+    flags, n = table.flag_array(len(table.rows) + 3), len(table.rows)
+    candidates = data.draw(subsets(n))
+    out = np.full(len(candidates), NONSENSE, np.int32)
+    found = kernels.select(numbers(candidates, np.int32), flags, np.array(truth), out)
+    assert out[:found].tolist() == naive.select(candidates, table.flags, truth)
+    out = np.full(n, NONSENSE, np.int32)
+    assert out[: kernels.scan(flags, n, np.array(truth), out)].tolist() == naive.scan(table.flags, n, truth)
+
+
+@given(tables(), st.data(), st.integers(0, SETS - 1))
+def test_set_and_clear_bits(table, data, set_number):
+    """A bit is set or cleared in some rows, and all else stays."""
+    candidates = data.draw(subsets(len(table.rows)))
+    bit = 1 << set_number
+    flags = table.flag_array()
+    kernels.set_bits(flags, numbers(candidates, np.int32), FLAGS(bit))
+    assert flags.tolist() == naive.set_bits(table.flags, candidates, bit)
+    flags = table.flag_array()
+    kernels.clear_bits(flags, numbers(candidates, np.int32), FLAGS(~bit & 0xFFFF))
+    assert flags.tolist() == naive.clear_bits(table.flags, candidates, ~bit & 0xFFFF)
+
+
+# -- matrices of bits -------------------------------------------------------------------------------------------------
+
+
+def small_pairs() -> st.SearchStrategy[list[Row]]:
+    value = st.sampled_from((0, 1, 2, 8, 9, -1, 2**31 - 1))
+    return st.lists(st.tuples(value, value), max_size=30)
+
+
+@given(small_pairs(), st.data(), st.integers(0, 10), st.integers(0, 10))
+def test_pairs_as_bits(rows, data, width, height):
+    """A matrix tells the pairs that were put in from the others; pairs beyond it pass."""
+    candidates = data.draw(subsets(len(rows)))
+    array, chosen = numbers(rows, np.int32).reshape(-1, 2), numbers(candidates, np.int32)
+    assert tuple(map(int, kernels.pair_limits(array, chosen))) == naive.pair_limits(rows, candidates)
+    words = np.zeros(width * height // 64 + 1, np.uint64)
+    kernels.set_pairs(array, chosen, words, width, height)
+    inside = naive.within([rows[row] for row in candidates], width, height)
+    cells = {x * height + y for x, y in inside}
+    assert {64 * w + b for w, word in enumerate(words.tolist()) for b in range(64) if word >> b & 1} == cells
+    asked = data.draw(small_pairs())
+    out = np.full((len(asked), 2), NONSENSE, np.int32)
+    found = kernels.unseen_pairs(numbers(asked, np.int32).reshape(-1, 2), len(asked), words, width, height, out)
+    assert tuples(out[:found]) == naive.unseen_pairs(asked, inside, width, height)
+
+
+# -- all of them ------------------------------------------------------------------------------------------------------
+
+
+def test_every_kernel_has_a_test():
+    """Each kernel is called by name in this file, or by a kernel that is."""
+    text = inspect.getsource(sys.modules[__name__])
+    helpers = {"mix", "same_key", "copy_key", "columns_equal"}
+    defined = {
+        name
+        for name, value in vars(kernels).items()
+        if getattr(value, "__module__", "") == kernels.__name__ and callable(value)
+    }
+    assert helpers <= defined
+    assert {name for name in defined - helpers if f"kernels.{name}(" not in text} == set()

@@ -1,0 +1,27 @@
+"""The kernels as plain Python, and compiled with checks of every index, are still their twins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.cases import ROOT
+
+KERNELS = ROOT / "tests" / "engines" / "memory" / "test_kernels.py"
+
+
+@pytest.mark.parametrize("mode", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
+def test_kernels_in_other_modes(mode, request):
+    """Plain Python shows what compilation hides, such as a value that does not fit; checks show a stray index."""
+    # Numba does not tell machine code with checks from machine code without, so this mode has a cache of its own.
+    cache = request.config.cache.mkdir(mode.lower())
+    environment = os.environ | {mode: "1", "NUMBA_CACHE_DIR": str(cache)}
+    options = ["-q", "-W", "error", "--hypothesis-profile=quick", "-p", "no:cacheprovider"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(KERNELS)],
+        env=environment, cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
