@@ -116,22 +116,21 @@ class Materialisation:
         fails leaves everything as it was.
         """
         E, before = self._explicit, self._facts
-        minus, plus = self._given(delete or {}), self._given(insert or {})
-        E_minus = (minus & E) - plus
-        E_plus = plus - E
         try:
+            minus, plus = self._given(delete or {}), self._given(insert or {})
             with self._engine.meter.run() as statistics:
-                explicit, facts = rematerialise(E, self._strata, E_minus, E_plus)
+                explicit, facts = rematerialise(E, self._strata, (minus & E) - plus, plus - E)
+            change = Change(
+                inserted=self._by_relation(facts - before),
+                deleted=self._by_relation(before - facts),
+                ignored=self._by_relation((minus - E) | (plus & E)),
+                statistics=statistics,
+            )
         except BaseException:
             self._engine.abandon(keep=(E, before))
             raise
         self._explicit, self._facts = explicit, facts
-        return Change(
-            inserted=self._by_relation(facts - before),
-            deleted=self._by_relation(before - facts),
-            ignored=self._by_relation((minus - E) | (plus & E)),
-            statistics=statistics,
-        )
+        return change
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -96,10 +97,10 @@ class MemoryEngine:
 
     def load_codes(self, table: Table, codes: Codes, count: int) -> Settled:
         """Return a set of the facts with these codes, an array of them for each column."""
-        bit = self.take_bit("loaded")
-        collected = Collected(self, bit)
-        collected.enter(table, codes, count, np.arange(table.arity), np.empty(0, np.int64), NOTHING, wide=True)
-        return Settled(self, bit, collected.rows())
+        with self._new_bit("loaded") as bit:
+            collected = Collected(self, bit)
+            collected.enter(table, codes, count, np.arange(table.arity), np.empty(0, np.int64), NOTHING, wide=True)
+            return Settled(self, bit, collected.rows())
 
     def truth_of(self, spelling: Spelling | None) -> Truth:
         """Return the truth table of an expression; None stands for the empty set."""
@@ -112,12 +113,24 @@ class MemoryEngine:
     def give_back(self, bit: int) -> None:
         self._free_bits.insert(0, bit)
 
+    @contextmanager
+    def _new_bit(self, name: str) -> Iterator[int]:
+        """Take a bit for a set while it is made; if that fails, clear the bit in all rows and give it back."""
+        bit = self.take_bit(name)
+        try:
+            yield bit
+        except BaseException:
+            for table in self.tables.values():
+                table.flags &= FLAGS(~(1 << bit) & 0xFFFF)
+            self.give_back(bit)
+            raise
+
     def settled(self, rows: dict[Table, Rows]) -> Settled:
         """Return a settled set of distinct rows."""
-        bit = self.take_bit("settled")
-        for table, mine in rows.items():
-            kernels.set_bits(table.flags, mine, FLAGS(1 << bit))
-        return Settled(self, bit, rows)
+        with self._new_bit("settled") as bit:
+            for table, mine in rows.items():
+                kernels.set_bits(table.flags, mine, FLAGS(1 << bit))
+            return Settled(self, bit, rows)
 
     def settle(self, facts: FactSet) -> Settled:
         settled = self.settle_for_change(facts)
@@ -152,10 +165,10 @@ class MemoryEngine:
 
     def collect(self, facts: Deferred) -> Settled:
         """Compute a deferred set."""
-        bit = self.take_bit("collected")
-        collected = Collected(self, bit)
-        collected.add(facts, None)
-        return Settled(self, bit, collected.rows())
+        with self._new_bit("collected") as bit:
+            collected = Collected(self, bit)
+            collected.add(facts, None)
+            return Settled(self, bit, collected.rows())
 
     # -- derivations ---------------------------------------------------------------------------------------------------
 
@@ -496,9 +509,13 @@ class Collected:
         wanted = key_view(made)
         i = 0
         while i < width:
-            i, table.n, found = kernels.find_or_add(
-                wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, self.bit, out, found
-            )
+            try:
+                i, table.n, found = kernels.find_or_add(
+                    wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, self.bit, out, found
+                )
+            except BaseException:
+                table.mend()
+                raise
             if i < width:
                 if found + kernels.GROUP > len(out):
                     out = self._out[table] = np.concatenate([out, np.empty(len(out) + kernels.GROUP, np.int32)])
@@ -536,9 +553,13 @@ class Counted:
                 out = self._out[table] = np.concatenate([out[:found], np.empty(len(out) + width, np.int32)])
             made = np.empty((width, table.arity), table.rows.dtype)
             kernels.make_rows(B, width, plan.terms, plan.constants, made)
-            table.n, found = kernels.count_rows(
-                key_view(made), width, table.keys, table.n, table.slots, table.flags, counts, out, found
-            )
+            try:
+                table.n, found = kernels.count_rows(
+                    key_view(made), width, table.keys, table.n, table.slots, table.flags, counts, out, found
+                )
+            except BaseException:
+                table.mend()
+                raise
             self._found[table] = found
 
         return take

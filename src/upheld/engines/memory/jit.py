@@ -26,11 +26,10 @@ def kernel(function: F) -> F:
     """
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return np.errstate(over="ignore")(function)  # hashes are meant to overflow
-    options = dict(nogil=True, error_model="numpy")
     try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[return-value]
+        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)  # type: ignore[return-value]
     except RuntimeError:
-        return numba.njit(**options)(function)  # type: ignore[return-value]
+        return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[return-value]
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]

@@ -135,8 +135,8 @@ class Named(MemorySet):
         self.engine.about_to_change(self)
         bits = FLAGS(1 << self.bit)
         for table, rows in added.listed():
+            self._log(table, rows)  # before the bits: a row that an interruption leaves in the set is in its log
             kernels.set_bits(table.flags, rows, bits)
-            self._log(table, rows)
             if table in self._dense:
                 self._dense[table].add(table, rows)
         return self
@@ -146,9 +146,9 @@ class Named(MemorySet):
         self.engine.about_to_change(self)
         keep = FLAGS(~(1 << self.bit) & 0xFFFF)
         for table, rows in removed.listed():
-            kernels.clear_bits(table.flags, rows, keep)
             if self._dense.pop(table, None):
                 self._asked.pop(table)
+            kernels.clear_bits(table.flags, rows, keep)
         return self
 
     def dense(self, table: Table) -> DenseBits | None:

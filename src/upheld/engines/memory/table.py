@@ -49,22 +49,23 @@ class Table:
         if need > len(self.rows):
             # Half as much again: at most a third of the memory lies idle, and copying stays linear in all.
             capacity = max(need, len(self.rows) + len(self.rows) // 2)
-            self.rows = _grown(self.rows, (capacity, self.arity))
-            self.keys = key_view(self.rows)
-            self.flags = _grown(self.flags, (capacity,))
+            rows, flags = _grown(self.rows, (capacity, self.arity)), _grown(self.flags, (capacity,))
+            # Here and below what belongs together changes at once: an interruption finds a table that is whole.
+            self.rows, self.keys, self.flags = rows, key_view(rows), flags
         if _slots_for(need) > len(self.slots):
-            self.slots = np.full(_slots_for(need), -1, np.int32)
-            kernels.rehash(self.keys, self.n, self.slots)
+            self.slots = _tuple_index(self.keys, self.n, _slots_for(need))
 
     def fit(self, low: int, high: int) -> None:
         """Make ids wide enough for values between two bounds."""
         if self.rows.dtype != np.int64 and (low < _INT32.min or high > _INT32.max):
-            self.rows = self.rows.astype(np.int64)
-            self.keys = key_view(self.rows)
-            self.slots.fill(-1)  # rows of another width hash differently
-            kernels.rehash(self.keys, self.n, self.slots)
-            for columns in self.indexes:
-                self.indexes[columns] = ColumnIndex(columns)
+            rows = self.rows.astype(np.int64)
+            keys = key_view(rows)
+            # Rows of another width may hash differently. Values do not, so column indexes stay.
+            self.rows, self.keys, self.slots = rows, keys, _tuple_index(keys, self.n, len(self.slots))
+
+    def mend(self) -> None:
+        """Forget rows that were entered without being counted, because the kernel was interrupted as it came back."""
+        self.slots = _tuple_index(self.keys, self.n, len(self.slots))
 
     def find(self, B: npt.NDArray[np.int64], width: int, terms: Any, constants: Any) -> Rows:
         """Return for each of a batch of bindings the row that terms name under it, or -1."""
@@ -81,9 +82,11 @@ class Table:
     def index(self, columns: tuple[int, ...]) -> ColumnIndex:
         """Return the index over some columns, with every row in it."""
         found = self.indexes.get(columns)
-        if found is None:
-            found = self.indexes[columns] = ColumnIndex(columns)
-        found.catch_up(self)
+        if found is None or found.upto != self.n:
+            # Left out while it changes: an interruption may leave it half changed.
+            found = self.indexes.pop(columns, None) or ColumnIndex(columns)
+            found.catch_up(self)
+            self.indexes[columns] = found
         return found
 
     def nbytes(self) -> int:
@@ -128,6 +131,12 @@ def key_view(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if rows.dtype == np.int32 and rows.shape[1] in (1, 2):
         return rows.view(np.uint32 if rows.shape[1] == 1 else np.uint64)[:, 0]
     return rows
+
+
+def _tuple_index(keys: npt.NDArray[Any], n: int, size: int) -> Rows:
+    slots = np.full(size, -1, np.int32)
+    kernels.rehash(keys, n, slots)
+    return slots
 
 
 def _grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:

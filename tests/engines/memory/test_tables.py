@@ -1,0 +1,250 @@
+"""Tables: rows keep their numbers and are found again, however the table grows and widens and is interrupted."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engines.memory import naive
+from upheld.engines.memory import kernels
+from upheld.engines.memory.engine import MemoryEngine
+from upheld.engines.memory.table import Table, key_view
+from upheld.language.compiling import compile_program
+from upheld.language.reading import read_text
+from upheld.materialisation import materialise
+
+WIDE = (2**31, -(2**31) - 1, 2**32, 2**63 - 1, -(2**63))
+NARROW = (0, 1, -1, 2**31 - 1, -(2**31))
+
+
+def engine_for(program: str) -> MemoryEngine:
+    return MemoryEngine(compile_program(read_text(program)).core)
+
+
+def rows_of(table: Table) -> list[tuple[int, ...]]:
+    return [tuple(row) for row in table.rows[: table.n].tolist()]
+
+
+def find(table: Table, wanted: list[tuple[int, ...]]) -> list[int]:
+    """Look rows up as a filter of a join does."""
+    B = np.array(wanted, np.int64).reshape(len(wanted), table.arity).T.copy()
+    return table.find(B, len(wanted), np.arange(table.arity), np.empty(0, np.int64)).tolist()
+
+
+def assert_whole(table: Table) -> None:
+    """All parts of a table agree."""
+    rows = rows_of(table)
+    assert len(set(rows)) == table.n
+    assert len(table.flags) == len(table.rows) == len(table.keys) >= table.n
+    assert np.shares_memory(table.keys, table.rows) or not table.arity
+    assert find(table, rows) == list(range(table.n))
+    for columns, index in table.indexes.items():
+        chains = {}
+        for newest in index.slots[index.slots >= 0].tolist():
+            chain = [newest]
+            while (older := int(index.following[chain[-1]])) >= 0:
+                chain.append(older)
+            chains[naive.key(rows[newest], columns)] = chain
+        assert chains == naive.chains(rows[: index.upto], columns)
+        assert index.distinct == len(chains)
+
+
+# -- growth -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arity", [0, 1, 2, 3, 16])
+def test_growth(arity):
+    """Rows keep their numbers over many growths; indexes that were asked for earlier know the rows that came later."""
+    engine = engine_for(f".decl r({', '.join(f'a{i}:number' for i in range(arity))})")
+    table = engine.tables["r"]
+    r = Random(arity)
+    numbers: dict[tuple[int, ...], int] = {}
+    for step in range(12):
+        given_rows = [tuple(r.choice(range(9)) for _ in range(arity)) for _ in range(1 << step)]
+        loaded = engine.load("r", given_rows)
+        assert set(loaded.rows("r")) == set(given_rows)
+        for number, row in enumerate(rows_of(table)):
+            assert numbers.setdefault(row, number) == number
+        if arity and step % 3 == 0:
+            table.index((arity - 1,))
+            table.index((0,))
+        assert_whole(table)
+    if arity:
+        table.index((0,))
+        assert table.indexes[0,].upto == table.n
+        assert_whole(table)
+
+
+def test_index_catches_up_in_parts():
+    """An index enters only the rows that are new to it."""
+    engine = engine_for(".decl r(a:number, b:number)")
+    table = engine.tables["r"]
+    entered = []
+    whole = kernels.index_rows
+
+    def counting(rows, start, n, *rest):
+        entered.append(n - start)
+        return whole(rows, start, n, *rest)
+
+    sets = [engine.load("r", [(i, i % 3) for i in range(10)])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "index_rows", counting)
+        table.index((1,))
+        table.index((1,))
+        sets.append(engine.load("r", [(10, 1), (11, 2), (0, 0)]))
+        table.index((1,))
+        table.index((1,))
+    assert entered == [10, 2]
+    assert_whole(table)
+
+
+@given(st.data(), st.sampled_from([0, 1, 2, 3, 16]), st.sampled_from([np.int32, np.int64]))
+def test_key_views(data, arity, dtype):
+    """Keys are equal exactly when rows are, whether packed into one number or not."""
+    value = st.sampled_from(NARROW)
+    rows = data.draw(st.lists(st.tuples(*[value] * arity), min_size=1, max_size=6))
+    array = np.array(rows, dtype).reshape(len(rows), arity)
+    keys = key_view(array)
+    packed = dtype is np.int32 and arity in (1, 2)
+    assert keys.ndim == (1 if packed else 2)
+    for i, a in enumerate(rows):
+        for j, b in enumerate(rows):
+            assert bool(kernels.same_key(keys, i, keys, j)) == (a == b)
+            if a == b:
+                assert kernels.hash_key(keys, i) == kernels.hash_key(keys, j)
+    if packed:  # what is written to the keys is in the rows
+        kernels.copy_key(keys, 0, keys, len(rows) - 1)
+        assert tuple(array[0].tolist()) == rows[-1]
+
+
+# -- widening ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arity", [1, 2, 3])
+def test_wide_values_arrive_late(arity):
+    """A table widens when the first value beyond 32 bits comes; rows keep their numbers and are in the same sets."""
+    engine = engine_for(f".decl r({', '.join(f'a{i}:number' for i in range(arity))})")
+    table = engine.tables["r"]
+    narrow = [tuple(NARROW[(i + c) % len(NARROW)] for c in range(arity)) for i in range(5)]
+    A = engine.named("A")
+    A |= engine.load("r", narrow)
+    table.index((0,))
+    assert table.rows.dtype == np.int32
+    before = rows_of(table)
+    wide = [tuple(w if c == arity - 1 else 0 for c in range(arity)) for w in WIDE]
+    loaded = engine.load("r", [*wide, narrow[0]])
+    assert table.rows.dtype == np.int64
+    assert rows_of(table)[: len(before)] == before
+    assert set(A.rows("r")) == set(narrow)
+    assert set(loaded.rows("r")) == {*wide, narrow[0]}
+    table.index((0,))
+    assert_whole(table)
+
+
+@pytest.mark.parametrize("arity", [1, 2, 3])
+def test_wide_values_in_narrow_tables(arity):
+    """A value beyond 32 bits is not mistaken for the row that has its low half."""
+    engine = engine_for(f".decl r({', '.join(f'a{i}:number' for i in range(arity))})")
+    table = engine.tables["r"]
+    kept = engine.load("r", [(5,) * arity, (-1,) * arity])
+    assert find(table, [(5,) * arity, (-1,) * arity]) == [0, 1]
+    for column in range(arity):
+        for wide in (2**32 + 5, -(2**32) + 5, 2**32 - 1, 5 - 2**63):
+            row = tuple(wide if c == column else 5 for c in range(arity))
+            assert find(table, [row, (5,) * arity]) == [-1, 0]
+    assert table.rows.dtype == np.int32
+    assert kept.count() == 2
+
+
+PROGRAMS = {
+    "computed heads": ("q(x * 65536) :- p(x), x < 200000.", {(65536 * x,) for x in (1, 3, 100000)}),
+    "computed in recursion": ("q(x) :- p(x). q(y) :- q(x), x < 5000000000, y = x * 1000.", None),
+    "constant heads": ("q(5000000000) :- p(_). q(x) :- p(x).", {(5000000000,), (1,), (3,), (100000,)}),
+    "from a wide table": (".decl w(x:number)\nw(5000000000). q(x) :- w(x). q(x) :- p(x).", None),
+    "wide lookup in narrow": (".decl w(x:number)\nw(4294967297). w(3). q(x) :- w(x), p(x).", {(3,)}),
+    "wide probe in narrow": (".decl w(x:number)\n.decl e(x:number, y:number)\nw(4294967297). w(1). e(1, 2). "
+                             "q(y) :- w(x), e(x, y).", {(2,)}),
+    "wide negated": (".decl w(x:number)\nw(4294967297). w(3). q(x) :- w(x), !p(x).", {(4294967297,)}),
+    "wide constant in a body": ("q(x) :- p(x), p(4294967297).", set()),
+    "unsigned beyond 63 bits": (".decl u(x:unsigned)\nu(18446744073709551615u). u(4294967295u). "
+                                "q(1) :- u(x), x > 4294967295u.", {(1,)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_wide_values_in_rules(name):
+    """Values beyond 32 bits, computed or met, give what the reference engine gives."""
+    rules, expected = PROGRAMS[name]
+    program = f".decl p(x:number)\n.decl q(x:number)\n{rules}"
+    facts = {"p": [(1,), (3,), (100000,)]}
+    found = materialise(program, facts, engine="memory").facts()
+    assert found == materialise(program, facts, engine="reference").facts()
+    if expected is not None:
+        assert {row for predicate, row in found if predicate == "q"} == expected
+
+
+def test_widening_in_the_middle_of_a_join():
+    """A rule whose heads widen the table it is reading goes on reading the same rows."""
+    program = """
+        .decl r(x:number, y:number)
+        r(x * 100000, y) :- r(x, y), r(y, x), x < 100000, x > 0.
+    """
+    facts = {"r": [(x, y) for x in range(300) for y in range(300)]}
+    m = materialise(program, facts, engine="memory")
+    first = {(x * 100000, y) for x in range(1, 300) for y in range(300)}
+    assert m["r"].to_set() == set(facts["r"]) | first
+    assert_whole(m._engine.tables["r"])
+
+
+# -- interruptions ----------------------------------------------------------------------------------------------------
+
+
+class Interrupted(BaseException):
+    """What Ctrl-C raises when a kernel comes back, before its results are stored."""
+
+
+@pytest.mark.parametrize("kernel", ["find_or_add", "rehash", "index_rows", "rehash_columns", "count_rows", "set_bits"])
+def test_interrupted_as_a_kernel_comes_back(kernel, monkeypatch):
+    """Python sees Ctrl-C after the call and before the assignment; what is kept must be whole all the same."""
+    core = compile_program(read_text(".decl r(a:number, b:number)\n.decl s(a:number)\ns(a) :- r(a, b), r(b, a).")).core
+    engine, rules = MemoryEngine(core), core.rules
+    A = engine.named("A")
+    A |= engine.load("r", [(i, i + 1) for i in range(30)])
+    engine.tables["r"].index((0,))
+    free = len(engine._free_bits)
+    whole = getattr(kernels, kernel)
+
+    def interrupted(*arguments):
+        whole(*arguments)
+        raise Interrupted
+
+    r = Random(1)
+    for attempt in range(3):
+        more = [(r.randrange(99), r.randrange(99)) for _ in range(50 << attempt)]
+        with monkeypatch.context() as patch:
+            patch.setattr(kernels, kernel, interrupted)
+            try:
+                B = engine.load("r", more)
+                A |= B
+                engine.tables["r"].index((0,))
+                engine.derive_bag(rules, A, A, None, None)
+            except Interrupted:
+                pass
+            B = None
+        for table in engine.tables.values():
+            assert_whole(table)
+        C = engine.load("r", more)
+        assert set(C.rows("r")) == set(more)
+        engine.tables["r"].index((0,))
+        assert_whole(engine.tables["r"])
+        C = None
+        A |= engine.load("r", more)
+        facts = set(A.rows("r"))
+        assert facts.issuperset([*more, *((i, i + 1) for i in range(30))])
+        heads = {(a,) for a, b in facts if (b, a) in facts}
+        assert {row for (_, row), _ in engine.derive_bag(rules, A, A, None, None).items()} == heads
+    assert len(engine._free_bits) == free
