@@ -5,12 +5,13 @@ JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.upheld-is-set-up
+OTHERS := benchmarks/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs lock
+.PHONY: help setup demo test lint format docs lock bench bench-full
 
 help:  ## list what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## make .venv with the `upheld` command and all that tests need
 	@echo "Upheld is set up: $(BIN)/upheld"
@@ -39,6 +40,19 @@ lock: $(STAMP)  ## choose anew the versions that development uses (requirements-
 	    --universal --python-version 3.11 --fork-strategy fewest --upgrade --no-annotate \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    --quiet --output-file requirements-dev.lock
+
+bench: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure small sizes beside other engines, in about two minutes
+	$(BIN)/python benchmarks/run.py small $(ARGS)
+
+bench-full: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure large sizes, which takes half an hour or so
+	$(BIN)/python benchmarks/run.py large $(ARGS)
+
+# The engines to compare with bring many packages, so they have an environment of their own.
+$(OTHERS)/.others-are-set-up: pyproject.toml | $(STAMP)
+	@echo "Installing the engines to compare with into $(OTHERS) ..."
+	@$(BIN)/python -m venv --clear $(OTHERS)
+	@$(BIN)/python -m pip --python $(OTHERS)/bin/python install --quiet --disable-pip-version-check --group bench
+	@touch $@
 
 # A .venv that cannot run pip, left by an interrupted set-up or a Python that has gone, is made anew; any other is kept.
 $(STAMP): pyproject.toml requirements-dev.lock

@@ -1,0 +1,1 @@
+"""Upheld beside other engines on the same rules and the same files. See README.md."""

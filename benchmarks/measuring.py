@@ -1,0 +1,69 @@
+"""What a measurement tells: seconds of the clock and of the processor, the peak of memory, and facts by relation.
+
+Standard library only: it also runs where Upheld is not installed.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Spent:
+    """Seconds of the clock and of the processor, all threads and the kernel's work for us included."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+
+@contextmanager
+def spending() -> Iterator[Spent]:
+    """Measure a block."""
+    spent = Spent()
+    wall, cpu = time.perf_counter(), time.process_time()
+    try:
+        yield spent
+    finally:
+        spent.wall, spent.cpu = time.perf_counter() - wall, time.process_time() - cpu
+
+
+@dataclass
+class Measurement:
+    """One run of one engine on one workload; `loading` is part of `total`."""
+
+    total: Spent
+    loading: Spent
+    facts: dict[str, int]
+    version: str
+    instances: int | None = None
+    #: Set by `tell`: the most bytes the process ever held.
+    peak: int = 0
+    more: dict[str, float] = field(default_factory=dict)
+
+    def tell(self) -> None:
+        """Print the measurement, for the script that started this process."""
+        self.peak = self.peak or peak_memory()
+        print(json.dumps(self, default=vars))
+
+
+def peak_memory() -> int:
+    """Return the most bytes that this process has held so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def folder_and_limit() -> tuple[Path, int]:
+    """Return the folder of the workload and the bytes of memory allowed, from the command line."""
+    return Path(sys.argv[1]), int(sys.argv[2])
+
+
+def limit_memory(limit: int) -> None:
+    """Let the process fail beyond so many bytes rather than take the machine down with it."""
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

@@ -1,0 +1,267 @@
+"""Measure, and write the tables: `python benchmarks/run.py small` or `large`; `--help` tells the rest.
+
+Every measurement is a process of its own. This one stays small and imports nothing but the standard library: on Linux
+a process is said to have held at least as much memory as the one that started it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+from report import write_report
+
+HERE = Path(__file__).resolve().parent
+CACHE = HERE / ".cache"
+RESULTS = HERE / "results"
+#: Where `make bench` puts the packages of the other engines.
+OTHERS = HERE / ".venv" / "bin" / "python"
+
+SIZES: dict[str, dict[str, Any]] = {
+    "small": {
+        "workloads": [
+            "closure-1m",
+            "components-1m",
+            "same-generation-250k",
+            "join-3m",
+            "triangles-50k",
+            "four-cycles-50k",
+            "cliques-10m",
+            "campus-200k",
+        ],
+        "insertion": ["closure-100k", "closure-1m"],
+        "bytes": [800, 1000, 1200],
+        "repeat": 3,
+        "enough": 5.0,
+        "limit": 60.0,
+    },
+    "large": {
+        "workloads": [
+            "closure-1m",
+            "closure-10m",
+            "components-10m",
+            "same-generation-1m",
+            "join-12m",
+            "triangles-200k",
+            "four-cycles-200k",
+            "cliques-270m",
+            "campus-900k",
+        ],
+        "insertion": ["closure-1m", "closure-10m"],
+        "bytes": [1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700, 1800, 2000, 2500, 3000, 4100],
+        "repeat": 3,
+        "enough": 60.0,
+        "limit": 600.0,
+    },
+}
+
+#: How processes say that they got no more memory; those that are killed say nothing.
+STARVED = ("MemoryError", "OutOfMemory", "Out of Memory", "memory allocation", "bad_alloc")
+
+ENGINES = ("upheld", "souffle", "duckdb", "egglog")
+
+TEN_FACTS = """
+.decl edge(x:number, y:number)
+.decl path(x:number, y:number)
+.output path
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure Upheld beside other engines, and write RESULTS.md.")
+    parser.add_argument("size", choices=SIZES)
+    parser.add_argument("--only", nargs="+", metavar="WORKLOAD", help="print these, and write no tables")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
+    parser.add_argument("--repeat", type=int, help="runs of each measurement, of which the quickest counts")
+    parser.add_argument("--others", type=Path, default=OTHERS, help="a Python that has duckdb and egglog")
+    options = parser.parse_args()
+    size = dict(SIZES[options.size])
+    size["repeat"] = options.repeat or size["repeat"]
+    bench = Bench(size, options.engines, options.others)
+    if options.only:
+        for name in options.only:
+            bench.workload(name)
+        return
+    began, load = time.perf_counter(), os.getloadavg()[0]
+    results = {
+        "machine": machine(),
+        "limit": size["limit"],
+        "workloads": {name: bench.workload(name) for name in size["workloads"]},
+        "insertion": {name: bench.insertion(name) for name in size["insertion"]},
+        "bytes": bench.bytes(size["bytes"]),
+        "start": bench.start(),
+    }
+    results["load"] = [load, os.getloadavg()[0]]
+    results["minutes"] = (time.perf_counter() - began) / 60
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{options.size}.json"
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    write_report(RESULTS, HERE / "RESULTS.md")
+    print(f"wrote benchmarks/RESULTS.md in {results['minutes']:.1f} minutes")
+
+
+class Bench:
+    """Runs measurements with the settings of a size."""
+
+    def __init__(self, size: dict[str, Any], engines: Sequence[str], others: Path):
+        self.size, self.engines = size, engines
+        self.pythons = {
+            "upheld": sys.executable,
+            "souffle": sys.executable,
+            "duckdb": str(others),
+            "egglog": str(others),
+        }
+        #: Three quarters of what the machine has.
+        self.memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 * 3
+
+    def workload(self, name: str) -> dict[str, Any]:
+        """Return the measurement of each engine on a workload, or why there is none."""
+        folder = self._folder(name)
+        found: dict[str, Any] = {}
+        for engine in self.engines:
+            found[engine] = self._lack(engine) or self._best(
+                [f"run_{engine}.py", str(folder), str(self.memory)], engine
+            )
+            tell(name, engine, found[engine])
+        return found
+
+    def insertion(self, name: str) -> dict[str, Any]:
+        return self._best(["run_insertion.py", str(self._folder(name)), str(self.memory)], "upheld")
+
+    def bytes(self, nodes: Sequence[int]) -> dict[str, Any]:
+        return self._once(["run_bytes.py", str(self.memory), *map(str, nodes)], "upheld")
+
+    def start(self) -> dict[str, Any]:
+        """Return the seconds of `upheld run` on a program of ten facts; the first run fills the caches."""
+        best = {"wall": float("inf"), "cpu": float("inf")}
+        with tempfile.TemporaryDirectory() as scratch:
+            program = Path(scratch) / "ten.dl"
+            facts = "".join(f"edge({i}, {i + 1}).\n" for i in range(10))
+            program.write_text(TEN_FACTS + facts, encoding="utf-8")
+            upheld = Path(sys.executable).with_name("upheld")
+            command = [str(upheld), "run", "-D", "-", "--engine", "memory", str(program)]
+            for _ in range(6):
+                began = time.perf_counter()
+                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment())
+                _, status, used = os.wait4(process.pid, 0)
+                assert status == 0, "`upheld run` failed on ten facts"
+                best["wall"] = min(best["wall"], time.perf_counter() - began)
+                best["cpu"] = min(best["cpu"], used.ru_utime + used.ru_stime)
+        return best
+
+    def _folder(self, name: str) -> Path:
+        made = subprocess.run(
+            [sys.executable, str(HERE / "workloads.py"), str(CACHE), name],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return Path(made.stdout.strip())
+
+    def _lack(self, engine: str) -> dict[str, str] | None:
+        """Return that an engine is not on this machine, if so."""
+        if engine == "souffle":
+            there = which("souffle") is not None
+        elif engine == "upheld":
+            there = True
+        else:
+            asked = [self.pythons[engine], "-c", f"import {engine}"]
+            there = which(asked[0]) is not None and subprocess.run(asked, capture_output=True).returncode == 0
+        return None if there else {"failed": "not on this machine"}
+
+    def _best(self, command: list[str], engine: str) -> dict[str, Any]:
+        """Return the run that took the least processor time, of as many as are asked for or have taken long enough."""
+        runs: list[dict[str, Any]] = []
+        began = time.perf_counter()
+        while len(runs) < self.size["repeat"] and (not runs or time.perf_counter() - began < self.size["enough"]):
+            run = self._once(command, engine)
+            if "failed" in run:
+                return run
+            runs.append(run)
+        best = min(runs, key=lambda run: run["total"]["cpu"])
+        return {**best, "runs": len(runs), "slowest": max(run["total"]["cpu"] for run in runs)}
+
+    def _once(self, command: list[str], engine: str) -> dict[str, Any]:
+        line = [self.pythons[engine], str(HERE / command[0]), *command[1:]]
+        limit = self.size["limit"]
+        try:
+            done = subprocess.run(line, capture_output=True, text=True, timeout=limit, env=environment())
+        except subprocess.TimeoutExpired:
+            return {"failed": f"not done after {limit:.0f} seconds"}
+        if done.returncode:
+            said = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
+            starved = done.returncode < 0 or any(word in done.stderr for word in STARVED)
+            if not starved:
+                print(done.stderr, file=sys.stderr)
+            return {"failed": f"needs more than {self.memory / 1e9:.0f} GB of memory" if starved else said[:100]}
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a measurement: one thread for every library that asks."""
+    one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS", "ARROW_NUM_THREADS")
+    return {**os.environ, **dict.fromkeys(one, "1")}
+
+
+def tell(name: str, engine: str, found: dict[str, Any]) -> None:
+    if "failed" in found:
+        print(f"{name:22} {engine:8} {found['failed']}", flush=True)
+        return
+    total, facts = found["total"], sum(found["facts"].values())
+    print(
+        f"{name:22} {engine:8} {total['cpu']:8.3f} CPU-s ({found['loading']['cpu']:.3f} loading), "
+        f"{total['wall']:.3f} s, {found['peak'] / 1e6:,.0f} MB, {facts:,} facts",
+        flush=True,
+    )
+
+
+def machine() -> dict[str, Any]:
+    """Describe the machine, without saying which one it is."""
+    versions = {"Python": platform.python_version()}
+    for package in ("numpy", "numba"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "none"
+    return {
+        "date": date.today().isoformat(),
+        "cores": os.cpu_count(),
+        "processor": processor(),
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": versions,
+    }
+
+
+def processor() -> str:
+    """Return the model of the processor, as far as the system tells it."""
+    for line in _said("lscpu") + _said("sysctl", "machdep.cpu.brand_string"):
+        label, _, value = line.partition(":")
+        if label.strip() in ("Model name", "machdep.cpu.brand_string") and value.strip() not in ("", "-"):
+            return value.strip()
+    return platform.processor() or "unknown processor"
+
+
+def _said(*command: str) -> list[str]:
+    if which(command[0]) is None:
+        return []
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+
+
+if __name__ == "__main__":
+    main()
