@@ -126,11 +126,10 @@ class Materialisation:
                 ignored=self._by_relation((minus - E) | (plus & E)),
                 statistics=statistics,
             )
-        except BaseException:
-            self._engine.abandon(keep=(E, before))
-            raise
-        self._explicit, self._facts = explicit, facts
-        return change
+            self._explicit, self._facts = explicit, facts
+            return change
+        finally:
+            self._engine.abandon(keep=(self._explicit, self._facts))
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,304 @@
+"""Sets as bits: what expressions mean, and that every bit taken is given back, clear in all rows."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from upheld.algebra.meter import Limits, Meter
+from upheld.algebra.words import derive, settle
+from upheld.engines.memory.engine import MemoryEngine
+from upheld.engines.memory.sets import BITS, NOTHING, TruthTables
+from upheld.errors import EvaluationError, FactsError, LimitReached
+from upheld.language.compiling import compile_program
+from upheld.language.reading import read_text
+from upheld.language.stratification import stratify
+from upheld.maintain.seminaive import seminaive
+from upheld.materialisation import materialise
+
+PATHS = """
+.decl edge(x:number, y:number)
+.decl path(x:number, y:number)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+"""
+
+
+def setting(program: str = PATHS, limits: Limits | None = None):
+    core = compile_program(read_text(program)).core
+    return MemoryEngine(core, Meter(limits)), core
+
+
+def free_bits(engine: MemoryEngine) -> int:
+    gc.collect()
+    return len(engine._free_bits)
+
+
+def assert_dead_sets_left_nothing(engine: MemoryEngine) -> None:
+    """A bit that is free is set in no row."""
+    gc.collect()
+    mask = sum(1 << bit for bit in engine._free_bits)
+    for table in engine.tables.values():
+        assert not np.any(table.flags[: table.n] & np.uint16(mask)), table.name
+
+
+# -- truth tables -----------------------------------------------------------------------------------------------------
+
+
+def spellings():
+    return st.recursive(
+        st.integers(0, BITS - 1), lambda part: st.tuples(st.sampled_from("|&-~"), part, part), max_leaves=6
+    )
+
+
+@given(spellings(), st.lists(st.integers(0, 2**BITS - 1), min_size=1, max_size=20))
+def test_truth_tables(spelling, flags):
+    """An expression holds for flags exactly when it holds for the bits in them; `~` is the complement of its left."""
+
+    def holds(part, f: int) -> bool:
+        if isinstance(part, int):
+            return bool(f >> part & 1)
+        operator, left, right = part
+        if operator == "~":
+            return not holds(left, f)
+        a, b = holds(left, f), holds(right, f)
+        return a or b if operator == "|" else a and b if operator == "&" else a and not b
+
+    truth = TruthTables()[spelling]
+    assert len(truth) == len(NOTHING) == 2**BITS
+    assert [bool(truth[f]) for f in flags] == [holds(spelling, f) for f in flags]
+
+
+# -- bits -------------------------------------------------------------------------------------------------------------
+
+
+def test_bits_after_many_rounds():
+    """A thousand rounds take no more bits than one, and leave no more truth tables behind than ten."""
+    tables = {}
+    for length in (10, 1000):
+        engine, core = setting(PATHS.replace("path(x, y) :- edge(x, y)", "path(x, y) :- edge(x, y), x = 0"))
+        before = free_bits(engine)
+        E = engine.named("E")
+        E |= engine.load("edge", [(i, i + 1) for i in range(length)])
+        I = seminaive(E, stratify(core))
+        assert I.count() == 2 * length
+        assert free_bits(engine) == before - 2
+        assert_dead_sets_left_nothing(engine)
+        tables[length] = len(engine.truths._tables)
+        del E, I
+        assert free_bits(engine) == before == BITS
+        assert_dead_sets_left_nothing(engine)
+    assert tables[1000] == tables[10]
+
+
+def test_bits_after_many_updates():
+    """Updates and queries, whatever they do, leave two sets behind: the explicit facts and the materialisation."""
+    m = materialise(PATHS, {"edge": [(0, 1), (1, 2)]}, engine="memory")
+    before = free_bits(m._engine)
+    assert before == BITS - 2
+    for i in range(2, 60):
+        m.update(insert={"edge": [(i, i + 1)]}, delete={"edge": [(i - 2, i - 1)]})
+        assert len(m.query("path(x, y), edge(y, z)")) == 1
+    assert m["edge"].to_set() == {(58, 59), (59, 60)}
+    assert free_bits(m._engine) == before
+    assert_dead_sets_left_nothing(m._engine)
+
+
+FAILING = (
+    PATHS
+    + """
+.decl divided(q:number)
+divided(z) :- path(x, y), z = 100 / x.
+.decl up(x:number)
+up(x + 1) :- up(x).
+"""
+)
+
+
+def test_bits_after_failures():
+    """Updates and queries that fail leave everything as it was, though their errors are kept."""
+    m = materialise(FAILING, {"edge": [(1, 2), (2, 3)]}, engine="memory", limits=Limits(facts=120))
+    facts, explicit = m.facts(), {name: m.explicit(name) for name in m.relations}
+    before = free_bits(m._engine)
+    errors = []
+    for failing, error in (
+        (lambda: m.update(insert={"edge": [(0, 1)]}), EvaluationError),
+        (lambda: m.update(insert={"up": [(0,)]}, delete={"edge": [(1, 2)]}), LimitReached),
+        (lambda: m.update(delete={"edge": [(1, 2)]}, insert={"nothing": [(1,)]}), FactsError),
+        (lambda: m.update(delete={"edge": [(1, 2)]}, insert={"edge": [("x",)]}), FactsError),
+        (lambda: m.query("edge(x, y), z = x / (y - 2)"), EvaluationError),
+    ):
+        for _ in range(12):
+            with pytest.raises(error) as caught:
+                failing()
+            errors.append(caught)
+        assert m.facts() == facts
+        assert {name: m.explicit(name) for name in m.relations} == explicit
+        assert free_bits(m._engine) == before
+        assert_dead_sets_left_nothing(m._engine)
+    change = m.update(insert={"edge": [(3, 4)]})
+    assert change.inserted["path"].to_set() == {(1, 4), (2, 4), (3, 4)}
+    assert free_bits(m._engine) == before
+
+
+def test_bits_run_out():
+    """More sets than there are bits is a mistake of ours, and said so."""
+    engine, _ = setting()
+    sets = [engine.named(f"S{i}") for i in range(BITS)]
+    with pytest.raises(AssertionError, match="no bit left for the set S16"):
+        engine.named("S16")
+    del sets
+    assert free_bits(engine) == BITS
+
+
+# -- derivations ------------------------------------------------------------------------------------------------------
+
+
+def test_a_derivation_is_settled_once():
+    """A derivation goes into one settled set without one of its own; using it again is refused, never wrong."""
+    engine, core = setting()
+    A = engine.named("A")
+    A |= engine.load("edge", [(1, 2), (2, 3)])
+    derived = derive(core.rules, A, A)
+    new = settle(derived - A)
+    assert set(new.rows("path")) == {(1, 2), (2, 3)}
+    for again in (lambda: settle(derived), lambda: settle(derived | A), lambda: bool(derived)):
+        with pytest.raises(AssertionError, match="a derivation is settled once; settle it by itself to use it twice"):
+            again()
+    A |= new  # nothing that was written before stands in the way
+    by_itself = settle(derive(core.rules, A, A))
+    assert settle(by_itself - A).count() == 1  # path(1, 3)
+    assert settle(by_itself & A).count() == 2
+
+
+def test_a_derivation_settled_by_itself_keeps_its_facts():
+    """Expressions over a derivation that has been settled mean the facts it had."""
+    engine, core = setting()
+    A = engine.named("A")
+    A |= engine.load("edge", [(1, 2)])
+    derived = derive(core.rules, A, A)
+    assert bool(derived)
+    A |= engine.load("edge", [(7, 8)])
+    assert set((derived | A).rows("path")) == {(1, 2)}
+    assert set(derived.rows("path")) == {(1, 2)}
+
+
+# -- meaning ----------------------------------------------------------------------------------------------------------
+
+SIZE = 6000  # above this, a set that holds most of a table keeps no list of its rows
+
+
+@pytest.mark.parametrize("size", [12, SIZE])
+@settings(max_examples=25)
+@given(r=st.randoms(use_true_random=False))
+def test_expressions_keep_their_meaning(size, r):
+    """Whatever is done to the named sets, an expression is what it was when it was written."""
+    engine, _ = setting(".decl r(x:number)\n.decl s(x:number)")
+    universe = [(p, (x,)) for p in "rs" for x in range(size)]
+    names = "ABC"
+    sets = {name: engine.named(name) for name in names}
+    plain = {name: frozenset() for name in names}
+    written = []
+
+    def some():
+        start, length = r.randrange(len(universe)), r.randrange(len(universe) // 2 + 1)
+        facts = frozenset(universe[start : start + length])
+        loaded = [engine.load(p, [row for q, row in facts if q == p]) for p in "rs"]
+        return loaded[0] | loaded[1], facts
+
+    def expression(depth: int = 2):
+        if depth == 0 or (depth == 1 and r.random() < 0.5):
+            name = r.choice(names)
+            return sets[name], plain[name]
+        (left, a), (right, b) = expression(depth - 1), expression(depth - 1)
+        operator = r.choice("|&-")
+        return (
+            (left | right, a | b) if operator == "|" else
+            (left & right, a & b) if operator == "&" else
+            (left - right, a - b)
+        )  # fmt: skip
+
+    def facts_of(facts):
+        return frozenset((p, row) for p in "rs" for row in facts.rows(p))
+
+    for _ in range(12):
+        name = r.choice(names)
+        match r.choice(["add", "remove", "write", "write", "settle", "add expression", "remove expression", "look"]):
+            case "add":
+                new, facts = some()
+                sets[name] |= new
+                plain[name] |= facts
+            case "remove":
+                old, facts = some()
+                sets[name] -= old
+                plain[name] -= facts
+            case "add expression":
+                new, facts = expression()
+                sets[name] |= new
+                plain[name] |= facts
+            case "remove expression":
+                old, facts = expression()
+                sets[name] -= old
+                plain[name] -= facts
+            case "write":
+                written = [*written[-4:], expression()]
+            case "settle" if written:
+                built, facts = written.pop(r.randrange(len(written)))
+                settled = settle(built)
+                assert settled.count() == len(facts)
+                assert facts_of(settled) == facts
+            case "look":
+                assert facts_of(sets[name]) == plain[name]
+                assert sets[name].count() == len(plain[name])
+        new = old = built = settled = None
+    for built, facts in written:
+        assert facts_of(built) == facts
+    for name in names:
+        assert facts_of(sets[name]) == plain[name]
+    built = None
+    written.clear()
+    sets.clear()
+    assert_dead_sets_left_nothing(engine)
+    assert free_bits(engine) == BITS
+
+
+def test_sets_that_shrink_are_derived_anew():
+    """What left a large set is found again, though its pairs are kept as a matrix of bits besides."""
+    program = """
+    .decl e(x:number, y:number)
+    .decl p(x:number, y:number)
+    p(x, y) :- e(x, y).
+    p(x, z) :- p(x, y), p(y, z).
+    """
+    engine, core = setting(program)
+    n = 200
+    E = engine.named("E")
+    E |= engine.load("e", [(i, (i + 1) % n) for i in range(n)] + [(i, (i + 70) % n) for i in range(n)])
+    I = seminaive(E, stratify(core))
+    assert I.dense(engine.tables["p"]) is not None
+    recursive = [rule for rule in core.rules if len(rule.positive) == 2]
+    r = np.random.default_rng(5)
+    for part in (0.01, 0.5):
+        kept = r.random((n, n)) >= part
+        gone = np.argwhere(~kept).tolist()
+        I -= engine.load("p", gone)
+        assert np.array_equal(matrix(I, n), kept)
+        delta = settle(derive(recursive, I, I, via=I) - I)
+        assert np.array_equal(matrix(delta, n), (kept.astype(int) @ kept.astype(int) > 0) & ~kept)
+        I |= delta
+        I |= engine.load("p", gone)
+        assert matrix(I, n).all()
+        assert not settle(derive(recursive, I, I, via=I) - I)
+        delta = None
+
+
+def matrix(facts, n: int) -> np.ndarray:
+    found = np.zeros((n, n), bool)
+    rows = np.array(list(facts.rows("p")), int).reshape(-1, 2)
+    found[rows[:, 0], rows[:, 1]] = True
+    assert found.sum() == len(rows)
+    return found
