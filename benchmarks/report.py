@@ -145,7 +145,7 @@ def _size(size: str, found: dict[str, Any]) -> list[str]:
         f"Load average of the machine before and after: {load}. Above 1, others were at work too: read differences of "
         f"a tenth or two as noise.",
         "",
-        "| workload | engine | CPU s | of it loading | wall s | peak MB | facts | instances per CPU-s | CPU, Upheld = 1 |",
+        "| workload | engine | CPU s | of it loading | wall s | peak MB | facts | instances / CPU-s | Upheld = 1 |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, rows in found["workloads"].items():
@@ -182,7 +182,7 @@ def _insertions(found: dict[str, Any]) -> list[str]:
     lines = [
         "### Inserting 100 edges into a closure, in a part of the graph of its own",
         "",
-        "| closure of | facts before | new facts | instances | CPU ms | slowest ms | wall ms | peak MB | recomputing, CPU ms |",
+        "| closure of | facts before | new facts | instances | CPU ms | slowest | wall ms | peak MB | recomputing |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, row in found["insertion"].items():

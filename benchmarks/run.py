@@ -203,11 +203,9 @@ class Bench:
         except subprocess.TimeoutExpired:
             return {"failed": f"not done after {limit:.0f} seconds"}
         if done.returncode:
-            said = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
-            starved = done.returncode < 0 or any(word in done.stderr for word in STARVED)
-            if not starved:
-                print(done.stderr, file=sys.stderr)
-            return {"failed": f"needs more than {self.memory / 1e9:.0f} GB of memory" if starved else said[:100]}
+            if done.returncode < 0 or any(word in done.stderr for word in STARVED):
+                return {"failed": f"needs more than {self.memory / 1e9:.0f} GB of memory"}
+            raise SystemExit(f"{command[0]} failed:\n{done.stderr}")
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return found
 

@@ -22,7 +22,7 @@ def columns(arity: int) -> list[str]:
     return [f"c{i}" for i in range(arity)]
 
 
-def select(rule: Rule, tables: Mapping[int, str], *, distinct: bool = False) -> str:
+def select(rule: Rule, tables: Mapping[int, str]) -> str:
     """Return a rule as a query; `tables` names what body atoms read, by position, where it is not their relation."""
     places: dict[str, str] = {}
     conditions, sources = [], []
@@ -34,7 +34,7 @@ def select(rule: Rule, tables: Mapping[int, str], *, distinct: bool = False) -> 
                 conditions.append(f"{places[term]} = {place}")
     heads = ", ".join(f"{places[term]} AS c{i}" for i, term in enumerate(rule.head.terms))
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"SELECT {'DISTINCT ' if distinct else ''}{heads} FROM {', '.join(sources)}{where}"
+    return f"SELECT {heads} FROM {', '.join(sources)}{where}"
 
 
 def is_injective(rule: Rule) -> bool:
@@ -84,8 +84,8 @@ class Evaluation:
 
     def _plain(self, name: str, rules: Sequence[Rule]) -> None:
         parts = self._start(name, rules)
-        if len(parts) == 1:
-            parts = [select(rules[0], {}, distinct=not is_injective(rules[0]))]
+        if len(parts) == 1 and not is_injective(rules[0]):
+            parts = [parts[0] + " GROUP BY ALL"]
         self.db.execute(f"CREATE TABLE {name} AS {' UNION '.join(parts)}")
 
     def _linear(self, name: str, rules: Sequence[Rule]) -> None:

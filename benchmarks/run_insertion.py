@@ -1,8 +1,8 @@
 """Insert the same 100 edges into closures of unlike sizes, in parts of the graph of their own.
 
-The graph of the workload is joined by PARTS small ones, 200 nodes and 100 edges each. Into each of these, 100 more edges
-are inserted, and each time only facts of that part follow. The insertion is written with the words of the algebra, as
-the maintenance algorithms will do it.
+The graph of the workload is joined by PARTS small ones, 200 nodes and 100 edges each. Into each of these, 100 more
+edges are inserted, and each time only facts of that part follow. The insertion is written with the words of the
+algebra, as the maintenance algorithms will do it.
 
     python benchmarks/run_insertion.py FOLDER BYTES
 """

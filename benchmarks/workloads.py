@@ -160,20 +160,20 @@ def campus(departments: int, r: np.random.Generator) -> Facts:
 # -- by name -----------------------------------------------------------------------------------------------------------
 
 CLOSURE, JOIN = rulesets.CLOSURE, rulesets.JOIN
-_tiny_graph = partial(power_law, 60, 200, 0.5)
-_tiny_three = partial(three, 200, 20, 20)
+_tiny_graph = partial(power_law, 500, 4_000, 0.5)
+_tiny_three = partial(three, 2_000, 200, 200)
 
 WORKLOADS = {
-    "closure-100k": Workload(CLOSURE, partial(giant, 400), partial(giant, 30)),
-    "closure-1m": Workload(CLOSURE, partial(giant, 1_300), partial(giant, 30)),
-    "closure-10m": Workload(CLOSURE, partial(giant, 4_100), partial(giant, 30)),
-    "components-1m": Workload(CLOSURE, partial(components, 480), partial(components, 1)),
-    "components-10m": Workload(CLOSURE, partial(components, 4_800), partial(components, 1)),
+    "closure-100k": Workload(CLOSURE, partial(giant, 400), partial(giant, 120)),
+    "closure-1m": Workload(CLOSURE, partial(giant, 1_300), partial(giant, 120)),
+    "closure-10m": Workload(CLOSURE, partial(giant, 4_100), partial(giant, 120)),
+    "components-1m": Workload(CLOSURE, partial(components, 480), partial(components, 5)),
+    "components-10m": Workload(CLOSURE, partial(components, 4_800), partial(components, 5)),
     "same-generation-250k": Workload(
-        rulesets.SAME_GENERATION, partial(generations, 10, 205), partial(generations, 4, 10)
+        rulesets.SAME_GENERATION, partial(generations, 10, 205), partial(generations, 5, 40)
     ),
     "same-generation-1m": Workload(
-        rulesets.SAME_GENERATION, partial(generations, 10, 410), partial(generations, 4, 10)
+        rulesets.SAME_GENERATION, partial(generations, 10, 410), partial(generations, 5, 40)
     ),
     "join-3m": Workload(JOIN, partial(three, 50_000, 6_455, 1_190), _tiny_three),
     "join-12m": Workload(JOIN, partial(three, 100_000, 9_130, 2_390), _tiny_three),
@@ -181,8 +181,8 @@ WORKLOADS = {
     "triangles-200k": Workload(rulesets.TRIANGLES, partial(power_law, 50_000, 200_000, 0.775), _tiny_graph),
     "four-cycles-50k": Workload(rulesets.FOUR_CYCLES, partial(power_law, 12_500, 50_000, 0.775), _tiny_graph),
     "four-cycles-200k": Workload(rulesets.FOUR_CYCLES, partial(power_law, 50_000, 200_000, 0.775), _tiny_graph),
-    "cliques-10m": Workload(rulesets.CLIQUES, partial(trees, 10, 100), partial(trees, 2, 8)),
-    "cliques-270m": Workload(rulesets.CLIQUES, partial(trees, 10, 300), partial(trees, 2, 8)),
+    "cliques-10m": Workload(rulesets.CLIQUES, partial(trees, 10, 100), partial(trees, 3, 40)),
+    "cliques-270m": Workload(rulesets.CLIQUES, partial(trees, 10, 300), partial(trees, 3, 40)),
     "campus-200k": Workload(rulesets.CAMPUS, partial(campus, 42), partial(campus, 1)),
     "campus-900k": Workload(rulesets.CAMPUS, partial(campus, 178), partial(campus, 1)),
 }
