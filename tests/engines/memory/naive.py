@@ -47,6 +47,21 @@ def make_rows(
     return made, made == whole
 
 
+def make_joined_rows(
+    B: Sequence[Sequence[int]],
+    parents: Sequence[int],
+    rows: Sequence[Row],
+    matches: Sequence[int],
+    terms: Sequence[int],
+    constants: Sequence[int],
+    matched: int,
+) -> list[Row]:
+    def value(t: int, parent: int, row: int) -> int:
+        return rows[row][t - matched] if t >= matched else B[t][parent] if t >= 0 else constants[-1 - t]
+
+    return [tuple(value(t, p, m) for t in terms) for p, m in zip(parents, matches)]
+
+
 def cut(value: int, bits: int) -> int:
     """The signed number that the low bits of a value stand for."""
     low = value & (2**bits - 1)

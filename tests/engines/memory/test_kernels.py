@@ -284,6 +284,39 @@ def test_probe(case, data, truth, room):
     assert sorted(found) == naive.probe(wanted, table.rows, columns, table.flags, truth, equal)
 
 
+@given(indexed(), st.data(), truths(), st.integers(1, 7), st.integers(1, 5))
+def test_blocks(case, data, truth, room, step):
+    """An index of blocks, entered bit by bit with little room at first, finds the same pairs as an index of chains."""
+    table, columns, _ = case
+    array, of = table.array(), numbers(columns)
+    slots, entries, pool = np.full(32, -1, np.int32), np.empty((1, 4), np.int64), np.empty(4, np.int32)
+    upto = distinct = used = 0
+    for n in [*range(0, len(table.rows), step), len(table.rows)]:
+        while upto < n:
+            upto, distinct, used = kernels.block_rows(array, upto, n, of, slots, entries, distinct, pool, used)
+            if upto < n:
+                entries, pool = lengthened(entries, 1), lengthened(pool, 8)
+    assert distinct == len(naive.chains(table.rows, columns))
+    for size in (64, 128):
+        slots = np.full(size, -1, np.int32)
+        kernels.rehash_blocks(entries, distinct, slots)
+    equal = data.draw(equalities(table.arity))
+    here = [naive.key(row, columns) for row in table.rows]
+    wanted = data.draw(st.lists(st.sampled_from(here), max_size=30) if here else st.just([]))
+    wanted += data.draw(some_rows(len(columns), np.int64, 8))
+    parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
+    found = []
+    i = done = 0
+    while i < len(wanted):
+        i, done, count = kernels.probe_blocks(
+            numbers(wanted).reshape(-1, len(columns)), i, done, len(wanted), array, of, slots, entries, pool,
+            table.flag_array(), np.array(truth), pairs(equal), parents, matches,
+        )  # fmt: skip
+        assert count <= room
+        found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
+    assert sorted(found) == naive.probe(wanted, table.rows, columns, table.flags, truth, equal)
+
+
 @given(tables(), st.data(), st.integers(0, 9), st.integers(1, 7))
 def test_cross(table, data, width, room):
     """All pairs of a binding and a candidate; each once."""
@@ -323,6 +356,26 @@ def test_gather(table, data, variables, width):
         numbers(matches, np.int32), numbers(columns), len(chosen), out,
     )  # fmt: skip
     assert out.tolist() == naive.gather(B, kept, parents, table.rows, matches, columns)
+
+
+@given(tables(least_arity=1), st.data(), st.integers(1, 3), st.integers(1, 9))
+def test_make_joined_rows(table, data, variables, width):
+    """Rows made from variables of the parents, columns of the matched rows, and constants."""
+    B = data.draw(
+        st.lists(st.lists(values_of(np.int64), min_size=width, max_size=width), min_size=variables, max_size=variables)
+    )
+    matches = data.draw(st.lists(st.integers(0, len(table.rows) - 1), max_size=9) if table.rows else st.just([]))
+    parents = data.draw(st.lists(st.integers(0, width - 1), min_size=len(matches), max_size=len(matches)))
+    constants = data.draw(st.lists(values_of(np.int64), min_size=1, max_size=2))
+    columns = [kernels.MATCHED + c for c in range(table.arity)]
+    chosen = st.sampled_from([*range(variables), *columns, *(-1 - k for k in range(len(constants)))])
+    terms = data.draw(st.lists(chosen, max_size=4))
+    out = np.full((len(matches), len(terms)), NONSENSE, np.int64)
+    kernels.make_joined_rows(
+        numbers(B), numbers(parents, np.int32), table.array(), numbers(matches, np.int32), len(matches),
+        numbers(terms), numbers(constants), out,
+    )  # fmt: skip
+    assert tuples(out) == naive.make_joined_rows(B, parents, table.rows, matches, terms, constants, kernels.MATCHED)
 
 
 @given(tables(), st.data(), truths())
@@ -371,7 +424,7 @@ def test_pairs_as_bits(rows, data, width, height):
     assert {64 * w + b for w, word in enumerate(words.tolist()) for b in range(64) if word >> b & 1} == cells
     asked = data.draw(small_pairs())
     out = np.full((len(asked), 2), NONSENSE, np.int32)
-    found = kernels.unseen_pairs(numbers(asked, np.int32).reshape(-1, 2), len(asked), words, width, height, out)
+    found = kernels.unseen_pairs(numbers(asked, np.int32).reshape(-1, 2), words, width, height, out)
     assert tuples(out[:found]) == naive.unseen_pairs(asked, inside, width, height)
 
 

@@ -7,6 +7,8 @@ already is told from a new one in two or three nanoseconds instead of forty.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -34,11 +36,10 @@ class DenseBits:
         """Return bits of the same pairs that can be changed apart."""
         return DenseBits(self.width, self.height, self.words.copy())
 
-    def unseen(self, pairs: npt.NDArray[np.int32], count: int) -> tuple[npt.NDArray[np.int32], int]:
+    def unseen(self, pairs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the pairs that are not in the matrix, and put them in; pairs beyond it are all returned."""
-        out = np.empty((count, 2), np.int32)
-        found = kernels.unseen_pairs(pairs, count, self.words, self.width, self.height, out)
-        return out[:found], found
+        out = np.empty_like(pairs)
+        return out[: kernels.unseen_pairs(pairs, self.words, self.width, self.height, out)]
 
 
 def dense_bits(table: Table, rows: Rows) -> DenseBits | None:

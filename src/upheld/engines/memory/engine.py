@@ -13,16 +13,14 @@ from upheld.algebra.words import FactSet
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import MemoryBag, MemoryInstances
 from upheld.engines.memory.codes import Codec, Codes
+from upheld.engines.memory.collecting import Collected, Counted, selected
 from upheld.engines.memory.deltaindex import DeltaIndex
-from upheld.engines.memory.densebits import BITS_PER_DELTA_ROW, FEWEST_ROWS, DenseBits
-from upheld.engines.memory.joins import CHUNK, Join
+from upheld.engines.memory.joins import CHUNK, FunctionSink, Join, Sink
 from upheld.engines.memory.plans import (
     IN_P,
     IN_P_NOT_X,
     NOT_IN_N,
     NOT_IN_N_OR_Y,
-    AtomStep,
-    BuiltinStep,
     Plan,
     Planner,
 )
@@ -40,14 +38,14 @@ from upheld.engines.memory.sets import (
     Truth,
     TruthTables,
 )
-from upheld.engines.memory.table import FLAGS, Rows, Table, key_view
+from upheld.engines.memory.table import FLAGS, Rows, Table
 from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Atom, Core, Predicate, Rule
 from upheld.language.corewriter import atom_text
 from upheld.language.stratification import Stratum
 
-#: Makes what takes the bindings of a plan, given the number of rows it begins with, or None for all there are.
-MakeSink = Callable[[Plan, int | None], Callable[[Codes, int], None]]
+#: Makes what takes the bindings of a plan, given the table it begins with and the number of rows.
+MakeSink = Callable[[Plan, Table | None, int], Sink]
 
 #: A variable that carries the number of the row a binding began with; no dialect lets a user write it.
 ROW = "$row"
@@ -97,9 +95,11 @@ class MemoryEngine:
 
     def load_codes(self, table: Table, codes: Codes, count: int) -> Settled:
         """Return a set of the facts with these codes, an array of them for each column."""
+        if codes.size:
+            table.fit(int(codes.min()), int(codes.max()))
         with self._new_bit("loaded") as bit:
             collected = Collected(self, bit)
-            collected.enter(table, codes, count, np.arange(table.arity), np.empty(0, np.int64), NOTHING, wide=True)
+            collected.enter(table, np.ascontiguousarray(codes.T, table.rows.dtype), NOTHING)
             return Settled(self, bit, collected.rows())
 
     def truth_of(self, spelling: Spelling | None) -> Truth:
@@ -167,8 +167,34 @@ class MemoryEngine:
         """Compute a deferred set."""
         with self._new_bit("collected") as bit:
             collected = Collected(self, bit)
-            collected.add(facts, None)
+            self._collect(facts, None, collected)
             return Settled(self, bit, collected.rows())
+
+    def _collect(self, facts: MemorySet, reject: Spelling | None, collected: Collected) -> None:
+        """Find the rows of a set, except those that `reject` holds for."""
+        if isinstance(facts, Deferred) and facts.now is None:
+            match facts:
+                case Derivation():
+                    facts.evaluate(collected, reject)
+                    facts.drop()
+                    return
+                case Combined(operator="|", left=left, right=right):
+                    assert left is not None and right is not None, "an expression without operands"
+                    self._collect(left, reject, collected)
+                    self._collect(right, reject, collected)
+                    return
+                case Combined(operator=operator, left=left, right=right):
+                    assert left is not None and right is not None, "an expression without operands"
+                    outside = right.spelling() if operator == "-" else ("~", right.spelling(), right.spelling())
+                    self._collect(left, outside if reject is None else ("|", reject, outside), collected)
+                    return
+                case OfStratum(facts=whole, stratum=stratum):
+                    assert whole is not None, "a part of nothing"
+                    for table, rows in _in_stratum(whole, stratum, self.codec):
+                        collected.take(table, rows, self.truth_of(reject))
+                    return
+        for table, rows in facts.listed():
+            collected.take(table, rows, self.truth_of(reject))
 
     # -- derivations ---------------------------------------------------------------------------------------------------
 
@@ -187,7 +213,7 @@ class MemoryEngine:
         self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
     ) -> MemoryBag:
         counted = Counted(self)
-        self.run_rules(rules, Where(self, P, N, via, via_not), lambda plan, _: counted.sink(plan))
+        self.run_rules(rules, Where(self, P, N, via, via_not), lambda plan, start, _: counted.sink(plan, start))
         return MemoryBag(self, counted.counts())
 
     def bag(self, facts: FactSet) -> MemoryBag:
@@ -209,19 +235,19 @@ class MemoryEngine:
             for rule in rules:
                 atoms = [(a, IN_P) for a in rule.positive] + [(a, NOT_IN_N) for a in rule.negative]
                 plan = self._plan(rule, "all", 0, (), atoms)
-                self._join(plan, where, sink(plan, None)).run(np.empty((0, 1), np.int64), 1)
+                self._join(plan, where, sink(plan, None, 0)).run(np.empty((0, 1), np.int64), 1)
             return
         if where.via is not None:
             index = self._delta_index(rules, negated=False)
             for table, rows in where.via.listed():
-                mine = _selected(table, rows, where["P"])
+                mine = selected(table, rows, where["P"])
                 for occurrence, concerned in index.concerned(table, mine):
                     rule, i = occurrence.rule, occurrence.position
                     self._from_rows(rule, "via", i, occurrence.atom, table, concerned, _others(rule, i), where, sink)
         if where.via_not is not None:
             index = self._delta_index(rules, negated=True)
             for table, rows in where.via_not.listed():
-                mine = _selected(table, rows, ~where["N"])
+                mine = selected(table, rows, ~where["N"])
                 for occurrence, concerned in index.concerned(table, mine):
                     rule, i = occurrence.rule, occurrence.position
                     atoms = [(a, IN_P_NOT_X) for a in rule.positive]
@@ -245,7 +271,7 @@ class MemoryEngine:
             return
         variables = tuple(dict.fromkeys(atom.variables()))
         plan = self._plan(rule, kind, position, variables, atoms)
-        join = self._join(plan, where, sink(plan, len(rows)))
+        join = self._join(plan, where, sink(plan, table, len(rows)))
         for B, width in _batches(table, rows, atom, variables):
             join.run(B, width)
 
@@ -272,7 +298,7 @@ class MemoryEngine:
             self.meter.instances(rule, width)
             sink(B[order], width)
 
-        join = self._join(plan, where, take)
+        join = self._join(plan, where, FunctionSink(take))
         for B, width in _batches(table, rows, head, variables):
             join.run(B, width)
 
@@ -281,7 +307,7 @@ class MemoryEngine:
     ) -> None:
         """Collect those of the heads that some rule derives. A head that one rule derives is not asked of the next."""
         for table, rows in heads.listed():
-            open_rows = _selected(table, rows, ~(self.truth_of(reject) | collected.truth))
+            open_rows = selected(table, rows, ~(self.truth_of(reject) | collected.truth))
             for rule in rules:
                 if rule.head.predicate != table.name or not len(open_rows):
                     continue
@@ -292,7 +318,7 @@ class MemoryEngine:
                         collected.take(table, np.unique(B[0]).astype(np.int32), NOTHING)
 
                     self._backwards(rule, table, chunk, where, (ROW,), found)
-                open_rows = _selected(table, open_rows, ~collected.truth)
+                open_rows = selected(table, open_rows, ~collected.truth)
 
     def find(self, atom: Atom, variables: Sequence[str], B: Codes) -> Rows:
         """Return the rows that an atom is under each of a batch of bindings; they must be there."""
@@ -321,7 +347,7 @@ class MemoryEngine:
             plan = plans[kind, position] = self.planner.plan(rule, start, atoms)
         return plan
 
-    def _join(self, plan: Plan, where: Where, sink: Callable[[Codes, int], None]) -> Join:
+    def _join(self, plan: Plan, where: Where, sink: Sink) -> Join:
         return Join(plan, where, self.planner, self.variable_types(plan.rule), sink, self.meter.look, where.rows)
 
     def _delta_index(self, rules: Sequence[Rule], *, negated: bool) -> DeltaIndex:
@@ -377,7 +403,7 @@ class Derivation(Deferred):
         rules, P, N, via, via_not, heads = self.arguments
         where = Where(self.engine, P, N, via, via_not)
         if heads is None:
-            self.engine.run_rules(rules, where, lambda plan, work: collected.sink(plan, reject, work))
+            self.engine.run_rules(rules, where, lambda plan, start, work: collected.sink(plan, reject, start, work))
         else:
             assert isinstance(heads, MemorySet), "a set of another engine"
             self.engine.derivable(rules, heads, where, collected, reject)
@@ -409,165 +435,7 @@ class Where(dict[str, Truth]):
 
     def rows(self, table: Table, where: str) -> Rows:
         """Return the rows of a table that are in P, or in P but not X."""
-        return _selected(table, np.arange(table.n, dtype=np.int32), self[where])
-
-
-class Collected:
-    """Rows found so far, each once: those with the bit have been found."""
-
-    def __init__(self, engine: MemoryEngine, bit: int):
-        self.engine = engine
-        self.bit = FLAGS(1 << bit)
-        self.truth = engine.truths[bit]
-        self._out: dict[Table, Rows] = {}
-        self._found: dict[Table, int] = {}
-        self._seen: dict[Table, DenseBits] = {}
-
-    def rows(self) -> dict[Table, Rows]:
-        return {t: self._out[t][:found] for t, found in self._found.items() if found}
-
-    def add(self, facts: MemorySet, reject: Spelling | None) -> None:
-        """Find the rows of a set, except those that `reject` holds for."""
-        if isinstance(facts, Deferred) and facts.now is None:
-            match facts:
-                case Derivation():
-                    facts.evaluate(self, reject)
-                    facts.drop()
-                    return
-                case Combined(operator="|", left=left, right=right):
-                    assert left is not None and right is not None, "an expression without operands"
-                    self.add(left, reject)
-                    self.add(right, reject)
-                    return
-                case Combined(operator=operator, left=left, right=right):
-                    assert left is not None and right is not None, "an expression without operands"
-                    outside = right.spelling() if operator == "-" else ("~", right.spelling(), right.spelling())
-                    self.add(left, outside if reject is None else ("|", reject, outside))
-                    return
-                case OfStratum(facts=whole, stratum=stratum):
-                    assert whole is not None, "a part of nothing"
-                    for table, rows in _in_stratum(whole, stratum, self.engine.codec):
-                        self.take(table, rows, self.engine.truth_of(reject))
-                    return
-        for table, rows in facts.listed():
-            self.take(table, rows, self.engine.truth_of(reject))
-
-    def take(self, table: Table, rows: Rows, reject: Truth) -> None:
-        """Find some rows of a table, except those that `reject` holds for or that were found before."""
-        fresh = _selected(table, rows, ~(reject | self.truth))
-        kernels.set_bits(table.flags, fresh, self.bit)
-        found = self._found.get(table, 0)
-        if not found:
-            self._out[table] = fresh
-        else:
-            self._out[table] = np.concatenate([self._out[table][:found], fresh])
-        self._found[table] = found + len(fresh)
-
-    def sink(self, plan: Plan, reject: Spelling | None, work: int | None) -> Callable[[Codes, int], None]:
-        """Return what finds the head rows of a plan that begins with so many rows, or with all there are."""
-        meter, rule, table = self.engine.meter, plan.rule, plan.head
-        wide = _may_be_wide(plan)
-        truth, seen = self.engine.truth_of(reject), self._seen_pairs(table, reject, work)
-
-        def take(B: Codes, width: int) -> None:
-            meter.instances(rule, width)
-            self.enter(table, B, width, plan.terms, plan.constants, truth, wide, seen)
-
-        return take
-
-    def _seen_pairs(self, table: Table, reject: Spelling | None, work: int | None) -> DenseBits | None:
-        """Return the pairs that need not be looked up, as bits to mark more of them in, if that is worth while."""
-        known = self._seen.get(table)
-        if known is None and isinstance(reject, int) and work is not None and work >= FEWEST_ROWS:
-            named = self.engine.named_sets.get(reject)
-            dense = named.dense(table) if named is not None else None
-            if dense is not None and work * BITS_PER_DELTA_ROW >= dense.width * dense.height:
-                known = self._seen[table] = dense.copy()
-        return known
-
-    def enter(
-        self,
-        table: Table,
-        B: Codes,
-        width: int,
-        terms: Codes,
-        constants: Codes,
-        reject: Truth,
-        wide: bool,
-        seen: DenseBits | None = None,
-    ) -> None:
-        """Find the rows that terms name under a batch of bindings; those not in the table yet are entered."""
-        if wide and width:
-            table.fit(*_extremes(B, terms, constants))
-        out, found = self._out.get(table), self._found.get(table, 0)
-        if out is None:
-            out = self._out[table] = np.empty(min(width, CHUNK) + kernels.GROUP, np.int32)
-        made = np.empty((width, table.arity), table.rows.dtype)
-        kernels.make_rows(B, width, terms, constants, made)
-        if seen is not None and made.dtype == np.int32:
-            made, width = seen.unseen(made, width)
-        wanted = key_view(made)
-        i = 0
-        while i < width:
-            try:
-                i, table.n, found = kernels.find_or_add(
-                    wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, self.bit, out, found
-                )
-            except BaseException:
-                table.mend()
-                raise
-            if i < width:
-                if found + kernels.GROUP > len(out):
-                    out = self._out[table] = np.concatenate([out, np.empty(len(out) + kernels.GROUP, np.int32)])
-                table.make_room(min(width - i, CHUNK))
-        self._found[table] = found
-
-
-class Counted:
-    """Heads with the number of their instances."""
-
-    def __init__(self, engine: MemoryEngine):
-        self.engine = engine
-        self._scratch: dict[Table, Codes] = {}
-        self._out: dict[Table, Rows] = {}
-        self._found: dict[Table, int] = {}
-
-    def sink(self, plan: Plan) -> Callable[[Codes, int], None]:
-        meter, rule, table = self.engine.meter, plan.rule, plan.head
-        wide = _may_be_wide(plan)
-
-        def take(B: Codes, width: int) -> None:
-            meter.instances(rule, width)
-            if wide:
-                table.fit(*_extremes(B, plan.terms, plan.constants))
-            found = self._found.get(table, 0)
-            table.make_room(width)
-            counts = self._scratch.get(table)
-            if counts is None or len(counts) < len(table.rows):
-                grown = np.zeros(len(table.rows), np.int64)  # untouched pages of it cost nothing
-                if counts is not None:
-                    grown[: len(counts)] = counts
-                counts = self._scratch[table] = grown
-            out = self._out.get(table, np.empty(0, np.int32))
-            if len(out) < found + width:
-                out = self._out[table] = np.concatenate([out[:found], np.empty(len(out) + width, np.int32)])
-            made = np.empty((width, table.arity), table.rows.dtype)
-            kernels.make_rows(B, width, plan.terms, plan.constants, made)
-            try:
-                table.n, found = kernels.count_rows(
-                    key_view(made), width, table.keys, table.n, table.slots, table.flags, counts, out, found
-                )
-            except BaseException:
-                table.mend()
-                raise
-            self._found[table] = found
-
-        return take
-
-    def counts(self) -> dict[Table, tuple[Rows, Codes]]:
-        return {
-            t: (rows, self._scratch[t][rows]) for t, found in self._found.items() if len(rows := self._out[t][:found])
-        }
+        return selected(table, np.arange(table.n, dtype=np.int32), self[where])
 
 
 def _others(rule: Rule, i: int) -> list[tuple[Atom, str]]:
@@ -587,11 +455,6 @@ def _own(facts: FactSet) -> MemorySet:
 
 def _listed(facts: FactSet) -> Iterator[tuple[Table, Rows]]:
     return _own(facts).listed()
-
-
-def _selected(table: Table, rows: Rows, truth: Truth) -> Rows:
-    out = np.empty(len(rows), np.int32)
-    return out[: kernels.select(rows, table.flags, truth, out)]
 
 
 def _batches(table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...]) -> Iterator[tuple[Codes, int]]:
@@ -634,20 +497,3 @@ def _in_stratum(whole: MemorySet, stratum: Stratum, codec: Codec) -> Iterator[tu
                     first[value] = column
             level[fits] = index
         yield table, rows[level == stratum.index]
-
-
-def _may_be_wide(plan: Plan) -> bool:
-    """Return whether a head value may be wider than the ids of the head's table."""
-    if plan.head.rows.dtype == np.int64:
-        return False
-    if any(isinstance(s, BuiltinStep) and s.binds for s in plan.steps) or len(plan.constants):
-        return True
-    tables = [s.table for s in plan.steps if isinstance(s, AtomStep)]
-    return any(t.rows.dtype == np.int64 for t in tables) or bool(plan.start)
-
-
-def _extremes(B: Codes, terms: Codes, constants: Codes) -> tuple[int, int]:
-    values = [int(c) for c in constants]
-    for t in terms[terms >= 0]:
-        values += [int(B[t].min()), int(B[t].max())]
-    return min(values, default=0), max(values, default=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import numpy as np
 
@@ -23,8 +24,28 @@ CHUNK = 1 << 16
 NUMBER = "$number"
 
 Truths = Mapping[str, Truth]
-#: Takes a batch of bindings of a plan's last variables.
-Sink = Callable[[Codes, int], None]
+
+
+class Sink(Protocol):
+    """Takes what comes out of a join: bindings of the plan's last variables."""
+
+    def take(self, B: Codes, width: int) -> None: ...
+
+    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
+        """Take bindings that were not made yet: pairs of a binding in B and a row that the last step matched."""
+        ...
+
+
+class FunctionSink:
+    """Hands bindings to a function."""
+
+    def __init__(self, take: Callable[[Codes, int], None]):
+        self.take = take
+
+    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
+        self.take(extended(B, step, parents, matches, count), count)
+
+
 #: Lists the rows of a table that are in a set, for atoms that share no variable with what comes before.
 Lister = Callable[[Table, str], Rows]
 
@@ -53,7 +74,7 @@ class Join:
         if width == 0:
             return
         if at == len(self.plan.steps):
-            self.sink(B, width)
+            self.sink.take(B, width)
             return
         self.tick()
         step = self.plan.steps[at]
@@ -84,13 +105,10 @@ class Join:
         parents, matches = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32)
         wanted = np.empty((width, len(step.known)), np.int64)
         kernels.make_rows(B, width, step.terms, step.constants, wanted)
-        i, row = 0, -1
+        i, on = 0, None
         while i < width:
             # The table may have grown, and its arrays moved, since the last time round.
-            i, row, found = kernels.probe(
-                wanted, i, row, width, table.rows, step.known_columns, index.slots, index.following, table.flags,
-                truth, step.equal, parents, matches,
-            )  # fmt: skip
+            i, on, found = index.probe(table, wanted, i, on, truth, step.equal, parents, matches)
             self._extend(at, step, B, parents, matches, found)
 
     def _cross(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
@@ -103,10 +121,11 @@ class Join:
             self._extend(at, step, B, parents, matches, found)
 
     def _extend(self, at: int, step: AtomStep, B: Codes, parents: Rows, matches: Rows, found: int) -> None:
-        if found:
-            extended = np.empty((len(step.variables), found), np.int64)
-            kernels.gather(B, step.kept, parents, step.table.rows, matches, step.added, found, extended)
-            self._step(at + 1, extended, found)
+        if found and at + 1 == len(self.plan.steps):
+            self.tick()
+            self.sink.take_joined(B, step, parents, matches, found)
+        elif found:
+            self._step(at + 1, extended(B, step, parents, matches, found), found)
 
     def _builtin(self, at: int, step: BuiltinStep, B: Codes, width: int) -> None:
         builtin = step.builtin
@@ -155,4 +174,13 @@ class Join:
             raise undefined(rule, reasons[i], values)
 
         doubtful = np.vstack([B[:, bindings], np.array(bindings, np.int64)])
-        Join(plan, self.truths, planner, self.types, refuse, self.tick, self.listing).run(doubtful, len(bindings))
+        Join(plan, self.truths, planner, self.types, FunctionSink(refuse), self.tick, self.listing).run(
+            doubtful, len(bindings)
+        )
+
+
+def extended(B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> Codes:
+    """Return the batch that a step makes of pairs of a binding and a row."""
+    made = np.empty((len(step.variables), count), np.int64)
+    kernels.gather(B, step.kept, parents, step.table.rows, matches, step.added, count, made)
+    return made

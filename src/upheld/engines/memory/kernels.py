@@ -79,6 +79,26 @@ def copy_key(keys, row, others, i):
             keys[row, c] = others[i, c]
 
 
+#: Terms from here on are columns of the matched row, where a kernel has one.
+MATCHED = 1 << 20
+
+
+@kernel
+def make_joined_rows(B, parents, rows, matches, count, terms, constants, out):
+    """Write the rows that terms name under bindings of a parent in B joined with a matched row."""
+    for k in range(len(terms)):
+        t = terms[k]
+        if t >= MATCHED:
+            for i in range(count):
+                out[i, k] = rows[matches[i], t - MATCHED]
+        elif t >= 0:
+            for i in range(count):
+                out[i, k] = B[t, parents[i]]
+        else:
+            for i in range(count):
+                out[i, k] = constants[-1 - t]
+
+
 @kernel
 def make_rows(B, width, terms, constants, out):
     """Write the rows that terms name under each binding; return whether all values fit the width of `out`."""
@@ -287,6 +307,7 @@ def probe(wanted, i, row, width, rows, columns, slots, following, flags, truth, 
                 if newest >= 0:
                     prefetch(rows, newest)
                     prefetch(following, newest)
+                    prefetch(flags, newest)
         else:
             stop = i + 1
         while i < stop:
@@ -310,7 +331,96 @@ def probe(wanted, i, row, width, rows, columns, slots, following, flags, truth, 
                     found += 1
                 row = following[row]
             i += 1
-    return i, -1, found
+    return i, np.int64(-1), found
+
+
+@kernel
+def block_rows(rows, start, n, columns, slots, entries, distinct, pool, used):
+    """Enter rows from `start` on into an index of blocks; return where it stopped, the keys, and the pool in use.
+
+    `slots` holds numbers of keys. `entries` holds for each key where its block of row numbers begins in the pool, how
+    many there are, for how many there is room, and its hash. A full block moves to the end, where it has double room.
+    """
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    room = min(len(entries), len(slots) * FILL_NUMERATOR // FILL_DENOMINATOR)
+    row = start
+    while row < n and distinct < room:
+        h = hash_columns(rows, row, columns)
+        at = place(h, shift)
+        key = slots[at]
+        while key >= 0:
+            if np.uint64(entries[key, 3]) == h:
+                other, same = pool[entries[key, 0]], True
+                for c in columns:
+                    same = same and rows[row, c] == rows[other, c]
+                if same:
+                    break
+            at = (at + 1) & mask
+            key = slots[at]
+        length = entries[key, 1] if key >= 0 else 0
+        if key < 0 or length == entries[key, 2]:
+            space = max(4, 2 * length)
+            if used + space > len(pool):
+                break
+            if key < 0:
+                key = distinct
+                distinct += 1
+                slots[at] = key
+                entries[key, 3] = np.int64(h)
+            for k in range(length):
+                pool[used + k] = pool[entries[key, 0] + k]
+            entries[key, 0] = used
+            entries[key, 2] = space
+            used += space
+        pool[entries[key, 0] + length] = row
+        entries[key, 1] = length + 1
+        row += 1
+    return row, distinct, used
+
+
+@kernel
+def rehash_blocks(entries, distinct, slots):
+    """Enter the keys of an index of blocks into an empty table."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    for key in range(distinct):
+        at = place(np.uint64(entries[key, 3]), shift)
+        while slots[at] >= 0:
+            at = (at + 1) & mask
+        slots[at] = key
+
+
+@kernel
+def probe_blocks(wanted, i, done, width, rows, columns, slots, entries, pool, flags, truth, equal, parents, matches):
+    """As `probe`, for an index of blocks: `done` rows of the block of key i have been looked at."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    found, limit, simple = 0, len(parents), len(equal) == 0
+    while i < width:
+        h = hash_key(wanted, i)
+        at = place(h, shift)
+        key = slots[at]
+        while key >= 0:
+            if np.uint64(entries[key, 3]) == h:
+                other, same = pool[entries[key, 0]], True
+                for k in range(len(columns)):
+                    same = same and rows[other, columns[k]] == wanted[i, k]
+                if same:
+                    break
+            at = (at + 1) & mask
+            key = slots[at]
+        if key >= 0:
+            first, length = entries[key, 0], entries[key, 1]
+            stop = min(length, done + limit - found)
+            for k in range(first + done, first + stop):
+                row = pool[k]
+                if truth[flags[row]] and (simple or columns_equal(rows, row, equal)):
+                    parents[found] = i
+                    matches[found] = row
+                    found += 1
+            if stop < length:
+                return i, stop, found
+        done = 0
+        i += 1
+    return i, 0, found
 
 
 @kernel
@@ -408,10 +518,10 @@ def set_pairs(rows, candidates, words, width, height):
 
 
 @kernel
-def unseen_pairs(pairs, count, words, width, height, out):
+def unseen_pairs(pairs, words, width, height, out):
     """Write the pairs whose bits are not set, and set them; pairs beyond the matrix are all written."""
     found = 0
-    for i in range(count):
+    for i in range(len(pairs)):
         x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
         if 0 <= x < width and 0 <= y < height:
             cell = x * height + y

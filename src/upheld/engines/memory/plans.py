@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.matching import is_ready
 from upheld.engines.memory.codes import Codec, Codes
+from upheld.engines.memory.kernels import MATCHED
 from upheld.engines.memory.table import Table
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Rule
@@ -82,6 +84,24 @@ class Plan:
     constants: Codes
     #: Sizes of the tables when the plan was made.
     sizes: tuple[int, ...]
+
+    @cached_property
+    def joined_terms(self) -> Places:
+        """How the head is made from the batch before the last step and the rows that this step matches."""
+        step = self.steps[-1]
+        assert isinstance(step, AtomStep) and not step.filters, "a plan that does not end with a join"
+        kept = len(step.kept)
+        made = [
+            t if t < 0 else step.kept[t] if t < kept else MATCHED + step.added[t - kept] for t in self.terms.tolist()
+        ]
+        return np.array(made, np.int64)
+
+    def has_wide_values(self, start: Table | None) -> bool:
+        """Return whether a head value may be wider than 32 bits, from bindings that begin with rows of a table."""
+        if any(isinstance(s, BuiltinStep) and s.binds for s in self.steps) or len(self.constants):
+            return True
+        tables = [s.table for s in self.steps if isinstance(s, AtomStep)] + ([start] if start else [])
+        return any(t.rows.dtype == np.int64 for t in tables)
 
     def is_stale(self) -> bool:
         """Return whether a table has grown or shrunk so much that another order may be better."""

@@ -41,7 +41,7 @@ class Table:
         self.n = 0
         self.slots: Rows = np.full(_slots_for(_SMALLEST), -1, np.int32)
         self.keys = key_view(self.rows)
-        self.indexes: dict[tuple[int, ...], ColumnIndex] = {}
+        self.indexes: dict[tuple[int, ...], ChainIndex | BlockIndex] = {}
 
     def make_room(self, count: int) -> None:
         """Make room for so many more rows."""
@@ -79,13 +79,16 @@ class Table:
                 out[wanted[:, column] != values] = -1
         return out
 
-    def index(self, columns: tuple[int, ...]) -> ColumnIndex:
+    def index(self, columns: tuple[int, ...]) -> ChainIndex | BlockIndex:
         """Return the index over some columns, with every row in it."""
         found = self.indexes.get(columns)
         if found is None or found.upto != self.n:
             # Left out while it changes: an interruption may leave it half changed.
-            found = self.indexes.pop(columns, None) or ColumnIndex(columns)
+            found = self.indexes.pop(columns, None) or ChainIndex(columns)
             found.catch_up(self)
+            if isinstance(found, ChainIndex) and found.has_long_chains():
+                found = BlockIndex(columns)
+                found.catch_up(self)
             self.indexes[columns] = found
         return found
 
@@ -94,7 +97,12 @@ class Table:
         return self.rows.nbytes + self.flags.nbytes + self.slots.nbytes
 
 
-class ColumnIndex:
+#: From so many rows for each key on, blocks of row numbers are better than chains: no row waits for the one before.
+_LONG_CHAIN = 8
+_MANY_ROWS = 4096
+
+
+class ChainIndex:
     """The rows of a table by their values in some columns: for each key its newest row, for each row the next older.
 
     It is brought up to date when it is used: `upto` rows are in it.
@@ -122,8 +130,78 @@ class ColumnIndex:
             self.slots = np.full(2 * len(old), -1, np.int32)
             kernels.rehash_columns(table.rows, self.columns, old, self.slots)
 
+    def has_long_chains(self) -> bool:
+        return self.upto >= _MANY_ROWS and self.upto >= _LONG_CHAIN * self.distinct
+
+    def probe(
+        self,
+        table: Table,
+        wanted: npt.NDArray[np.int64],
+        i: int,
+        at: int | None,
+        truth: npt.NDArray[np.bool_],
+        equal: npt.NDArray[np.int64],
+        parents: Rows,
+        matches: Rows,
+    ) -> tuple[int, int, int]:
+        """Write pairs of a wanted key and a row of a set, from key i on; return where to go on, and their number."""
+        return kernels.probe(  # type: ignore[no-any-return]
+            wanted, i, -1 if at is None else at, len(wanted), table.rows, self.columns, self.slots, self.following,
+            table.flags, truth, equal, parents, matches,
+        )  # fmt: skip
+
     def nbytes(self) -> int:
         return self.slots.nbytes + self.following.nbytes
+
+
+class BlockIndex:
+    """The rows of a table by their values in some columns: for each key a block of row numbers."""
+
+    def __init__(self, columns: tuple[int, ...]):
+        self.columns = np.array(columns, np.int64)
+        self.slots: Rows = np.full(_slots_for(_SMALLEST), -1, np.int32)
+        self.entries: npt.NDArray[np.int64] = np.empty((_SMALLEST, 4), np.int64)
+        self.pool: Rows = np.empty(_MANY_ROWS, np.int32)
+        self.distinct = 0
+        self.upto = 0
+        self._used = 0
+
+    def catch_up(self, table: Table) -> None:
+        while self.upto < table.n:
+            self.upto, self.distinct, self._used = kernels.block_rows(
+                table.rows, self.upto, table.n, self.columns, self.slots, self.entries, self.distinct, self.pool,
+                self._used,
+            )  # fmt: skip
+            if self.upto == table.n:
+                return
+            if self.distinct == len(self.entries):
+                self.entries = _grown(self.entries, (len(self.entries) + len(self.entries) // 2 + _SMALLEST, 4))
+            elif _slots_for(self.distinct + 1) > len(self.slots):
+                self.slots = np.full(2 * len(self.slots), -1, np.int32)
+                kernels.rehash_blocks(self.entries, self.distinct, self.slots)
+            else:
+                longest = int(self.entries[: self.distinct, 1].max(initial=4))
+                self.pool = _grown(self.pool, (len(self.pool) + len(self.pool) // 2 + 2 * longest,))
+
+    def probe(
+        self,
+        table: Table,
+        wanted: npt.NDArray[np.int64],
+        i: int,
+        at: int | None,
+        truth: npt.NDArray[np.bool_],
+        equal: npt.NDArray[np.int64],
+        parents: Rows,
+        matches: Rows,
+    ) -> tuple[int, int, int]:
+        """Write pairs of a wanted key and a row of a set, from key i on; return where to go on, and their number."""
+        return kernels.probe_blocks(  # type: ignore[no-any-return]
+            wanted, i, at or 0, len(wanted), table.rows, self.columns, self.slots, self.entries, self.pool,
+            table.flags, truth, equal, parents, matches,
+        )  # fmt: skip
+
+    def nbytes(self) -> int:
+        return self.slots.nbytes + self.entries.nbytes + self.pool.nbytes
 
 
 def key_view(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -1,0 +1,192 @@
+"""Where derived facts go: into the tables, as rows found for the first time, or counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory import kernels
+from upheld.engines.memory.codes import Codes
+from upheld.engines.memory.densebits import BITS_PER_DELTA_ROW, FEWEST_ROWS, DenseBits, dense_bits
+from upheld.engines.memory.joins import CHUNK
+from upheld.engines.memory.plans import AtomStep, Plan
+from upheld.engines.memory.sets import Spelling, Truth
+from upheld.engines.memory.table import FLAGS, Rows, Table, key_view
+
+if TYPE_CHECKING:
+    from upheld.engines.memory.engine import MemoryEngine
+
+MadeRows = npt.NDArray[np.signedinteger]
+
+
+class Collected:
+    """Rows found so far, each once: those with the bit have been found."""
+
+    def __init__(self, engine: MemoryEngine, bit: int):
+        self.engine = engine
+        self.bit = FLAGS(1 << bit)
+        self.truth = engine.truths[bit]
+        self._out: dict[Table, Rows] = {}
+        self._found: dict[Table, int] = {}
+        self._seen: dict[Table, DenseBits] = {}
+        #: The number of rows found at which to ask next whether bits for pairs are worth while.
+        self._ask_at: dict[Table, int] = {}
+
+    def rows(self) -> dict[Table, Rows]:
+        return {t: self._out[t][:found] for t, found in self._found.items() if found}
+
+    def take(self, table: Table, rows: Rows, reject: Truth) -> None:
+        """Find some rows of a table, except those that `reject` holds for or that were found before."""
+        fresh = selected(table, rows, ~(reject | self.truth))
+        kernels.set_bits(table.flags, fresh, self.bit)
+        found = self._found.get(table, 0)
+        self._out[table] = fresh if not found else np.concatenate([self._out[table][:found], fresh])
+        self._found[table] = found + len(fresh)
+
+    def sink(self, plan: Plan, reject: Spelling | None, start: Table | None, work: int) -> HeadSink:
+        """Return what finds the head rows of a plan that begins with so many rows of a table."""
+        self._begin_with_known_pairs(plan.head, reject, work)
+        return HeadSink(self, plan, self.engine.truth_of(reject), plan.has_wide_values(start))
+
+    def _begin_with_known_pairs(self, table: Table, reject: Spelling | None, work: int) -> None:
+        """Take the bits of a set whose rows need not be looked up, if there is enough work to be worth a copy."""
+        if table in self._seen or not isinstance(reject, int) or work < FEWEST_ROWS:
+            return
+        named = self.engine.named_sets.get(reject)
+        dense = named.dense(table) if named is not None else None
+        if dense is not None and work * BITS_PER_DELTA_ROW >= dense.width * dense.height:
+            self._seen[table] = dense.copy()
+
+    def enter(self, table: Table, made: MadeRows, reject: Truth) -> None:
+        """Find rows by their values; those not in the table yet are entered."""
+        seen = self._seen.get(table)
+        if seen is not None and made.dtype == np.int32:
+            made = seen.unseen(made)
+        wanted, width = key_view(made), len(made)
+        out, found = self._out.get(table), self._found.get(table, 0)
+        if out is None:
+            out = self._out[table] = np.empty(min(width, CHUNK) + kernels.GROUP, np.int32)
+        i = 0
+        while i < width:
+            try:
+                i, table.n, found = kernels.find_or_add(
+                    wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, self.bit, out, found
+                )
+            except BaseException:
+                table.mend()
+                raise
+            if i < width:
+                if found + kernels.GROUP > len(out):
+                    out = self._out[table] = np.concatenate([out, np.empty(len(out) + kernels.GROUP, np.int32)])
+                table.make_room(min(width - i, CHUNK))
+        self._found[table] = found
+        if seen is None and found > self._ask_at.get(table, FEWEST_ROWS):
+            self._ask_at[table] = 2 * found
+            dense = dense_bits(table, out[:found])
+            if dense is not None:
+                self._seen[table] = dense
+
+
+class HeadSink:
+    """Finds the head rows of a plan."""
+
+    def __init__(self, collected: Collected, plan: Plan, reject: Truth, wide: bool):
+        self.collected, self.plan, self.reject, self.wide = collected, plan, reject, wide
+
+    def take(self, B: Codes, width: int) -> None:
+        self.collected.engine.meter.instances(self.plan.rule, width)
+        self.collected.enter(self.plan.head, made_rows(self.plan, B, width, self.wide), self.reject)
+
+    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
+        self.collected.engine.meter.instances(self.plan.rule, count)
+        rows = made_joined_rows(self.plan, B, step, parents, matches, count, self.wide)
+        self.collected.enter(self.plan.head, rows, self.reject)
+
+
+class Counted:
+    """Heads with the number of their instances."""
+
+    def __init__(self, engine: MemoryEngine):
+        self.engine = engine
+        self._scratch: dict[Table, Codes] = {}
+        self._out: dict[Table, Rows] = {}
+        self._found: dict[Table, int] = {}
+
+    def sink(self, plan: Plan, start: Table | None) -> CountSink:
+        return CountSink(self, plan, plan.has_wide_values(start))
+
+    def enter(self, table: Table, made: MadeRows) -> None:
+        """Count rows by their values; those not in the table yet are entered."""
+        width, found = len(made), self._found.get(table, 0)
+        table.make_room(width)
+        counts = self._scratch.get(table)
+        if counts is None or len(counts) < len(table.rows):
+            grown = np.zeros(len(table.rows), np.int64)  # untouched pages of it cost nothing
+            if counts is not None:
+                grown[: len(counts)] = counts
+            counts = self._scratch[table] = grown
+        out = self._out.get(table, np.empty(0, np.int32))
+        if len(out) < found + width:
+            out = self._out[table] = np.concatenate([out[:found], np.empty(len(out) + width, np.int32)])
+        try:
+            table.n, self._found[table] = kernels.count_rows(
+                key_view(made), width, table.keys, table.n, table.slots, table.flags, counts, out, found
+            )
+        except BaseException:
+            table.mend()
+            raise
+
+    def counts(self) -> dict[Table, tuple[Rows, Codes]]:
+        return {
+            t: (rows, self._scratch[t][rows]) for t, found in self._found.items() if len(rows := self._out[t][:found])
+        }
+
+
+class CountSink:
+    """Counts the heads of a plan."""
+
+    def __init__(self, counted: Counted, plan: Plan, wide: bool):
+        self.counted, self.plan, self.wide = counted, plan, wide
+
+    def take(self, B: Codes, width: int) -> None:
+        self.counted.engine.meter.instances(self.plan.rule, width)
+        self.counted.enter(self.plan.head, made_rows(self.plan, B, width, self.wide))
+
+    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
+        self.counted.engine.meter.instances(self.plan.rule, count)
+        rows = made_joined_rows(self.plan, B, step, parents, matches, count, self.wide)
+        self.counted.enter(self.plan.head, rows)
+
+
+def made_rows(plan: Plan, B: Codes, width: int, wide: bool) -> MadeRows:
+    """Return the head rows of bindings; the table is widened first if a value asks for it."""
+    table = plan.head
+    if wide:
+        values = [int(c) for c in plan.constants]
+        for t in plan.terms[plan.terms >= 0]:
+            values += [int(B[t].min()), int(B[t].max())]
+        table.fit(min(values, default=0), max(values, default=0))
+    made = np.empty((width, table.arity), table.rows.dtype)
+    kernels.make_rows(B, width, plan.terms, plan.constants, made)
+    return made
+
+
+def made_joined_rows(
+    plan: Plan, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int, wide: bool
+) -> MadeRows:
+    """Return the head rows of bindings joined with matched rows, with no batch in between."""
+    table = plan.head
+    made = np.empty((count, table.arity), np.int64 if wide else table.rows.dtype)
+    kernels.make_joined_rows(B, parents, step.table.rows, matches, count, plan.joined_terms, plan.constants, made)
+    if wide and made.size:
+        table.fit(int(made.min()), int(made.max()))
+        made = made.astype(table.rows.dtype)
+    return made
+
+
+def selected(table: Table, rows: Rows, truth: Truth) -> Rows:
+    """Return those of the rows that belong to a set."""
+    out = np.empty(len(rows), np.int32)
+    return out[: kernels.select(rows, table.flags, truth, out)]
