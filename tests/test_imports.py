@@ -20,7 +20,7 @@ from tests.cases import ROOT
 BASIS = {"source", "errors"}
 LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
-DATA = {"factfiles", "relation", "ingest"}
+DATA = {"columns", "factfiles", "relation", "ingest"}
 MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "materialisation"}
 SURFACE = MATERIALISATION | {"checking", "running"}
 
@@ -33,10 +33,11 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "language":        (BASIS,                               set()),
     "algebra":         (LANGUAGE,                            set()),
     "maintain":        (ALGEBRA,                             set()),
-    "engines":         (ALGEBRA,                             {"numpy", "numba", "llvmlite", "pyspark"} | TABULAR),
-    "relation":        (LANGUAGE,                            TABULAR),
-    "factfiles":       (LANGUAGE | {"relation"},             set()),
-    "ingest":          (LANGUAGE | {"relation", "factfiles"}, TABULAR),
+    "columns":         (LANGUAGE,                            {"numpy"}),
+    "relation":        (LANGUAGE | {"columns"},              {"numpy"} | TABULAR),
+    "factfiles":       (LANGUAGE | {"columns", "relation"},  set()),
+    "ingest":          (LANGUAGE | DATA,                     {"numpy"} | TABULAR),
+    "engines":         (ALGEBRA | DATA - {"ingest"},         {"numpy", "numba", "llvmlite", "pyspark"} | TABULAR),
     "materialisation": (MATERIALISATION,                     set()),
     "checking":        (MATERIALISATION,                     set()),
     "running":         (MATERIALISATION,                     set()),

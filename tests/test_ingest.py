@@ -19,13 +19,19 @@ from pyarrow import parquet
 
 from upheld.errors import FactsError, MissingDependency
 from upheld.factfiles.badrows import BAD_ROWS_SHOWN
-from upheld.ingest import rows_of
+from upheld.ingest import facts_of
 from upheld.language.values import INT64_MAX, INT64_MIN, NAN, UINT64_MAX, normalise_float
 from upheld.relation import Relation
 
 ROWS = [(1, "a"), (2, "b")]
 TYPES = ("number", "symbol")
 XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+def rows_of(relation_name, data, types=None, columns=None):
+    """Return facts as rows, in whatever form they are taken."""
+    facts, found = facts_of(relation_name, data, types, columns)
+    return list(facts), found
 
 
 def problems_of(data, types=None, columns=None):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from upheld.algebra.meter import Limits, Statistics
 from upheld.algebra.words import FactSet, derive
-from upheld.engines import open_engine
+from upheld.columns import Row
+from upheld.engines import facts_reader, open_engine
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
-from upheld.ingest import rows_of
+from upheld.factfiles import Reader
+from upheld.ingest import facts_of
 from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact, Predicate
@@ -19,7 +21,7 @@ from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import Stratification, stratify
 from upheld.maintain.rematerialise import rematerialise
 from upheld.maintain.seminaive import seminaive
-from upheld.relation import Relation, Row
+from upheld.relation import Relation
 
 #: Facts as callers give them: for each relation rows, a data frame, an Arrow table, or the path of a file.
 FactsGiven = Mapping[str, object]
@@ -51,13 +53,14 @@ class Materialisation:
     def __init__(self, core: Core, strata: Stratification, engine: str, limits: Limits | None):
         self._core, self._strata = core, strata
         self._engine = open_engine(engine, core, limits)
+        self._read = facts_reader(engine)
         self._explicit: FactSet = self._engine.named("E")
         self._facts: FactSet = self._engine.named("I")
         self.statistics = Statistics()
 
-    def _materialise(self, rows: Mapping[str, list[Row]]) -> None:
-        for predicate, given in rows.items():
-            self._explicit |= self._engine.load(predicate, given)
+    def _materialise(self, facts: Iterable[tuple[str, Iterable[Row]]]) -> None:
+        for predicate, rows in facts:
+            self._explicit |= self._engine.load(predicate, rows)
         with self._engine.meter.run() as self.statistics:
             self._facts = seminaive(self._explicit, self._strata)
 
@@ -104,7 +107,7 @@ class Materialisation:
                 engine.forget(predicate)
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{p.name}: {len(list(self._facts.rows(p.name)))}" for p in self._visible())
+        sizes = ", ".join(f"{p.name}: {len(self._relation(p, self._facts))}" for p in self._visible())
         return f"<Materialisation {sizes}>"
 
     # -- changing ------------------------------------------------------------------------------------------------------
@@ -143,15 +146,14 @@ class Materialisation:
         return found
 
     def _relation(self, predicate: Predicate, facts: FactSet) -> Relation:
-        rows = facts.rows(predicate.name)
-        return Relation(predicate.name, predicate.columns, predicate.types, frozenset(rows))
+        return Relation(predicate.name, predicate.columns, predicate.types, facts.rows(predicate.name))
 
     def _by_relation(self, facts: FactSet) -> dict[str, Relation]:
         return {p.name: self._relation(p, facts) for p in self._visible()}
 
     def _given(self, facts: FactsGiven) -> FactSet:
         loaded = self._engine.named("given")
-        for predicate, rows in _fitted(self._core, facts).items():
+        for predicate, rows in _fitted(self._core, facts, self._read).items():
             loaded |= self._engine.load(predicate, rows)
         return loaded
 
@@ -177,14 +179,27 @@ def materialise(
     parsed = parse(program)
     given = facts or {}
     declared = {d.name for d in parsed.declarations}
-    inferred = {name: rows_of(name, data) for name, data in given.items() if name not in declared}
+    read = facts_reader(engine)
+    inferred = {name: facts_of(name, data, read=read) for name, data in given.items() if name not in declared}
     core = compile_program(parsed, {name: types for name, (_, types) in inferred.items() if types}).core
     ready: dict[str, object] = {name: inferred[name][0] if name in inferred else data for name, data in given.items()}
-    rows = _fitted(core, ready)
+    return materialise_core(core, _fitted(core, ready, read).items(), engine=engine, limits=limits, granular=granular)
+
+
+def materialise_core(
+    core: Core,
+    facts: Iterable[tuple[str, Iterable[Row]]],
+    *,
+    engine: str,
+    limits: Limits | None = None,
+    granular: bool = True,
+) -> Materialisation:
+    """Derive all that follows from the rules and facts of a program, and from more facts that fit their relations."""
+    own: dict[str, list[Row]] = {}
     for predicate, row in core.facts:
-        rows.setdefault(predicate, []).append(row)
+        own.setdefault(predicate, []).append(row)
     materialisation = Materialisation(core, stratify(core, granular=granular), engine, limits)
-    materialisation._materialise(rows)
+    materialisation._materialise([*facts, *own.items()])
     return materialisation
 
 
@@ -197,17 +212,17 @@ def parse(program: str | Path | Program) -> Program:
     return read_text(program)
 
 
-def _fitted(core: Core, facts: FactsGiven) -> dict[str, list[Row]]:
+def _fitted(core: Core, facts: FactsGiven, read: Reader) -> dict[str, Iterable[Row]]:
     """Return the rows given for each relation, checked against its columns."""
     problems: list[Problem] = []
-    fitted: dict[str, list[Row]] = {}
+    fitted: dict[str, Iterable[Row]] = {}
     for name, data in facts.items():
         predicate = core.predicates.get(name)
         if predicate is None or predicate.hidden:
             problems.append(_unknown_relation(name, [p.name for p in core.predicates.values() if not p.hidden]))
             continue
         try:
-            fitted[name] = rows_of(name, data, predicate.types, predicate.columns)[0]
+            fitted[name] = facts_of(name, data, predicate.types, predicate.columns, read)[0]
         except FactsError as e:
             problems.extend(e.problems)
     if problems:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, MutableSet, Sequence, Set
+from collections.abc import Iterable, Iterator, MutableSet, Sequence, Set
 from functools import cached_property
 from itertools import islice
 from reprlib import Repr
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from upheld.columns import Column, Columns, Row, Texts
 from upheld.errors import MissingDependency, Problem
 from upheld.language.ast import Value
 from upheld.language.values import normalise_float, sorted_rows
 
 if TYPE_CHECKING:
+    import numpy
     import pandas
     import pyarrow
-
-Row = tuple[Value, ...]
 
 #: Rows that `repr` shows.
 ROWS_SHOWN = 5
@@ -32,7 +32,8 @@ _repr.maxtuple = 10
 class Relation:
     """The facts of one predicate, as distinct rows that never change. Iteration goes in ascending order.
 
-    An immutable set of rows is kept as it is, so an engine may pass one that makes rows only when asked for them.
+    Distinct rows by column are kept so, and made into rows only when these are asked for. An immutable set of rows is
+    kept as it is.
 
     >>> edge = Relation("edge", ("x", "y"), ("number", "symbol"), [(2, "b"), (1, "a")])
     >>> edge
@@ -41,20 +42,33 @@ class Relation:
     (True, 2)
     """
 
-    def __init__(self, name: str, columns: Sequence[str], types: Sequence[str], rows: Collection[Row]) -> None:
+    def __init__(self, name: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Row]) -> None:
         assert len(columns) == len(types), "a relation with unlike numbers of column names and types"
         self.name = name
         self.columns = tuple(columns)
         self.types = tuple(types)
-        immutable = isinstance(rows, Set) and not isinstance(rows, MutableSet)
-        self._rows: Set[Row] = rows if immutable else frozenset(rows)  # type: ignore[assignment]
+        immutable = isinstance(rows, Columns) or (isinstance(rows, Set) and not isinstance(rows, MutableSet))
+        self._kept: Set[Row] | Columns = rows if immutable else frozenset(rows)  # type: ignore[assignment]
 
     @cached_property
-    def _ordered(self) -> list[Row]:
-        return sorted_rows(self._rows, self.types)
+    def by_column(self) -> Columns | None:
+        """The rows by column, in ascending order, if that is how they are kept."""
+        if not isinstance(self._kept, Columns):
+            return None
+        from upheld.columns.ordering import ascending
+
+        return ascending(self._kept)
+
+    @cached_property
+    def _rows(self) -> Set[Row]:
+        return frozenset(self._kept) if isinstance(self._kept, Columns) else self._kept
+
+    @cached_property
+    def _ordered(self) -> Columns | list[Row]:
+        return sorted_rows(self._rows, self.types) if self.by_column is None else self.by_column
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._kept)
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self._ordered)
@@ -62,6 +76,10 @@ class Relation:
     def __contains__(self, row: object) -> bool:
         if not isinstance(row, tuple | list):
             return False
+        if self.by_column is not None:
+            from upheld.columns.ordering import holds
+
+            return holds(self.by_column, row)
         return tuple(normalise_float(v) if isinstance(v, float) else v for v in row) in self._rows
 
     def __eq__(self, other: object) -> bool:
@@ -81,11 +99,22 @@ class Relation:
 
     def to_set(self) -> set[Row]:
         """Return the rows as a set; `{()}` if there are no columns and the relation holds."""
-        return set(self._rows)
+        return set(self._kept)
 
     def to_rows(self) -> list[Row]:
         """Return the rows as a list, in ascending order."""
         return list(self._ordered)
+
+    def to_numpy(self) -> dict[str, numpy.ndarray]:
+        """Return an array for each column: int64, uint64 or float64 for numbers, and objects, all `str`, for others."""
+        try:
+            import numpy
+        except ImportError:
+            raise missing_package("numpy", "all") from None
+        if self.by_column is not None:
+            return dict(zip(self.columns, self.by_column.arrays()))
+        dtypes = [{"string": "object"}.get(_COLUMNAR[type], _COLUMNAR[type]) for type in self.types]
+        return {c: numpy.array(v, d) for c, d, v in zip(self.columns, dtypes, self._values())}
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows as a DataFrame: `number` is int64, `unsigned` uint64, `float` float64, the others string."""
@@ -94,7 +123,13 @@ class Relation:
         except ImportError:
             raise missing_package("pandas", "pandas") from None
         columns = {
-            name: pandas.Series(values, dtype=_COLUMNAR[type])
+            name: pandas.Series(
+                # Texts are checked and made strings once each, not once a row.
+                pandas.array(values.dictionary, dtype="string").take(values.codes)
+                if isinstance(values, Texts)
+                else values,
+                dtype=_COLUMNAR[type],
+            )
             for name, type, values in zip(self.columns, self.types, self._values())
         }
         return pandas.DataFrame(columns, index=pandas.RangeIndex(len(self)), columns=list(self.columns))
@@ -108,14 +143,30 @@ class Relation:
         if not self.columns:  # only a struct array can say how many rows of nothing there are
             return pyarrow.Table.from_struct_array(pyarrow.array([{}] * len(self), pyarrow.struct([])))
         columns = [
-            pyarrow.array(values, getattr(pyarrow, _COLUMNAR[type])())
+            _arrow_texts(values)
+            if isinstance(values, Texts)
+            else pyarrow.array(values, getattr(pyarrow, _COLUMNAR[type])())
             for type, values in zip(self.types, self._values())
         ]
         return pyarrow.table(columns, names=list(self.columns))
 
-    def _values(self) -> list[list[Value]]:
+    def _values(self) -> Sequence[Column | list[Value]]:
         """Return the values of each column, in the order of the rows."""
+        if self.by_column is not None:
+            return self.by_column.columns
         return [[row[i] for row in self._ordered] for i in range(len(self.columns))]
+
+
+def _arrow_texts(column: Texts) -> pyarrow.ChunkedArray:
+    """Return a column of texts as Arrow has them, in chunks that keep each below 2 GB."""
+    import pyarrow
+
+    texts: Any = column.dictionary
+    most_bytes = 4 * max(map(len, texts), default=0) + 1
+    step = max(1, (2**31 - 1) // most_bytes)
+    strings = pyarrow.array(texts, pyarrow.string())
+    chunks = [strings.take(pyarrow.array(column.codes[i : i + step])) for i in range(0, len(column), step)]
+    return pyarrow.chunked_array(chunks, pyarrow.string())
 
 
 def missing_package(package: str, extra: str) -> MissingDependency:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from upheld.algebra.meter import Limits
+from upheld.columns import Row
+from upheld.engines import facts_reader
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote
-from upheld.factfiles import Format, Output, read_facts, stdout_text, write_all
+from upheld.factfiles import Format, Output, Reader, read_bytes, stdout_text, write_all
 from upheld.language.ast import Directive, Program
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core
-from upheld.materialisation import Materialisation, materialise, parse
-from upheld.relation import Row
+from upheld.materialisation import Materialisation, materialise_core, parse
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,12 @@ def run(
 
     Outputs are written only when all has been derived: an error leaves the output folder as it was.
     """
-    parsed = parse(program)
-    compiled = compile_program(parsed)
+    compiled = compile_program(parse(program))
     core = compiled.core
     formats = _formats(core)
     _check_folder(output)
-    given = _read_inputs(core, formats, Path(facts))
-    m = materialise(parsed, given, engine=engine, limits=limits)
+    given = _read_inputs(core, formats, Path(facts), facts_reader(engine))
+    m = materialise_core(core, given, engine=engine, limits=limits)
     printed: list[str] = []
     files: list[Output] = []
     for directive in core.directives:
@@ -97,8 +97,10 @@ def _formats(core: Core) -> dict[Directive, Format]:
     return formats
 
 
-def _read_inputs(core: Core, formats: Mapping[Directive, Format], folder: Path) -> dict[str, list[Row]]:
-    given: dict[str, list[Row]] = {}
+def _read_inputs(
+    core: Core, formats: Mapping[Directive, Format], folder: Path, read: Reader
+) -> list[tuple[str, Iterable[Row]]]:
+    given: list[tuple[str, Iterable[Row]]] = []
     problems: list[Problem] = []
     failed: type[UpheldError] = UpheldError
     for directive in core.directives:
@@ -106,8 +108,8 @@ def _read_inputs(core: Core, formats: Mapping[Directive, Format], folder: Path) 
             continue
         format = formats[directive]
         try:
-            rows = read_facts(folder / format.filename, core.predicates[directive.relation].types, format)
-            given.setdefault(directive.relation, []).extend(rows)
+            path, types = folder / format.filename, core.predicates[directive.relation].types
+            given.append((directive.relation, read(read_bytes(path), path, types, format)))
         except UpheldError as e:
             failed = type(e)
             problems.extend(e.problems)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import ModuleType
+
 from upheld.algebra.meter import Limits, Meter
 from upheld.algebra.reference import ReferenceEngine
 from upheld.algebra.words import Engine
 from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
+from upheld.factfiles.reading import Reader, rows_in
 from upheld.language.core import Core
 
 ENGINES = ("memory", "reference")
@@ -16,17 +20,8 @@ def open_engine(name: str, core: Core, limits: Limits | None = None) -> Engine:
     if name == "reference":
         return ReferenceEngine(Meter(limits))
     if name == "memory":
-        try:
-            from upheld.engines.memory.engine import MemoryEngine
-        except ModuleNotFoundError as e:
-            raise MissingDependency(
-                Problem(
-                    "missing-dependency",
-                    f"the memory engine needs the package {quote(e.name)}",
-                    hint="pip install numpy numba, or choose engine=`reference`, which needs nothing",
-                )
-            ) from None
-        return MemoryEngine(core, Meter(limits))
+        engine: Engine = _memory("engine").MemoryEngine(core, Meter(limits))
+        return engine
     raise UsageError(
         Problem(
             "unknown-engine",
@@ -35,3 +30,23 @@ def open_engine(name: str, core: Core, limits: Limits | None = None) -> Engine:
             hint=nearest(name, ENGINES),
         )
     )
+
+
+def facts_reader(name: str) -> Reader:
+    """Return what reads facts files for an engine. All give the same rows and raise the same errors."""
+    reader: Reader = _memory("filereader").columns_in if name == "memory" else rows_in
+    return reader
+
+
+def _memory(module: str) -> ModuleType:
+    """Return a module of the memory engine."""
+    try:
+        return import_module(f"upheld.engines.memory.{module}")
+    except ModuleNotFoundError as e:
+        raise MissingDependency(
+            Problem(
+                "missing-dependency",
+                f"the memory engine needs the package {quote(e.name)}",
+                hint="pip install numpy numba, or choose engine=`reference`, which needs nothing",
+            )
+        ) from None

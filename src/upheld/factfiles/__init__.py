@@ -1,7 +1,18 @@
 """Facts files as Soufflé reads and writes them."""
 
 from upheld.factfiles.formats import Format
-from upheld.factfiles.reading import read_facts
+from upheld.factfiles.reading import Reader, read_bytes, read_facts, rows_in
 from upheld.factfiles.writing import Output, facts_text, stdout_text, write_all, write_facts
 
-__all__ = ["Format", "Output", "facts_text", "read_facts", "stdout_text", "write_all", "write_facts"]
+__all__ = [
+    "Format",
+    "Output",
+    "Reader",
+    "facts_text",
+    "read_bytes",
+    "read_facts",
+    "rows_in",
+    "stdout_text",
+    "write_all",
+    "write_facts",
+]

@@ -7,17 +7,19 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from upheld.columns import Columns, Row
 from upheld.errors import FactsError, Problem, nearest, quote
 from upheld.factfiles.badrows import EXPECTED, BadRows, column_name, count
 from upheld.factfiles.formats import Format
 from upheld.language.ast import Value
 from upheld.language.values import INTEGER_RANGES, normalise_float
 
-Row = tuple[Value, ...]
+#: What makes rows of the bytes of a facts file, as `rows_in` does.
+Reader = Callable[[bytes, Path, Sequence[str], Format], list[Row] | Columns]
 
 #: The line number of each record, and the fields of each record.
 Block = tuple[Sequence[int], list[list[str]]]
@@ -36,9 +38,14 @@ def read_facts(path: Path, types: Sequence[str], format: Format) -> list[Row]:
     have no columns. A gzipped file is unpacked whether or not `format` says `compress`. Raises `FactsError` with all
     bad rows, up to twenty.
     """
+    return rows_in(read_bytes(path), path, types, format)
+
+
+def rows_in(data: bytes, path: Path, types: Sequence[str], format: Format) -> list[Row]:
+    """Return the rows of a facts file that has been read from `path`, which is named in errors."""
     rows: list[Row] = []
     bad = BadRows(str(path))
-    for lines, records in blocks(path, format, bad):
+    for lines, records in blocks(data, path, format, bad):
         good = _rows(records, types)
         if good is not None:
             rows += good
@@ -53,9 +60,9 @@ def read_facts(path: Path, types: Sequence[str], format: Format) -> list[Row]:
     return rows
 
 
-def blocks(path: Path, format: Format, bad: BadRows) -> Iterator[Block]:
+def blocks(data: bytes, path: Path, format: Format, bad: BadRows) -> Iterator[Block]:
     """Yield the records of a file, without its header line. Wrong quoting is added to `bad` and ends the file."""
-    text = _read_text(path)
+    text = _decoded(data, path)
     if format.rfc4180 and '"' in text:
         found = _quoted_blocks(text, format.delimiter, path, bad)
     else:
@@ -70,16 +77,19 @@ def blocks(path: Path, format: Format, bad: BadRows) -> Iterator[Block]:
 # -- files to text ----------------------------------------------------------------------------------------------------
 
 
-def _read_text(path: Path) -> str:
+def read_bytes(path: Path) -> bytes:
+    """Return what is in a file, unpacked if it is gzipped."""
     try:
         data = path.read_bytes()
-        if data.startswith(_GZIP_MAGIC):
-            data = gzip.decompress(data)
+        return gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         message, hint = f"the file starts as gzip and cannot be unpacked: {error}", "make or fetch the file again"
         raise FactsError(Problem("unreadable-file", message, place=str(path), hint=hint)) from None
     except (OSError, ValueError) as error:
         raise FactsError(unreadable(path, error)) from None
+
+
+def _decoded(data: bytes, path: Path) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -114,10 +114,11 @@ def _column(values: list[Any], type_name: str) -> list[Value] | None:
         return values if fits else None
     if type_name == "float":
         return list(map(normalise_float, values)) if kinds <= {float} else None
-    return values if kinds <= {str} and _is_unicode("".join(values)) else None
+    return values if kinds <= {str} and is_unicode("".join(values)) else None
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Return whether no half of a character stands alone in a text."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -161,7 +162,7 @@ def _value(value: object, type_name: str) -> Value:
                 raise _outside(value, type_name)
             return literal(value)
         case str() if type_name in ("symbol", "term"):
-            if _is_unicode(value):
+            if is_unicode(value):
                 return value
             raise _Unfit("lone-surrogate", f"holds {quote(value)}, in which half a character stands alone", "remove it")
     if type_name in ("symbol", "term"):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from upheld.columns import Column, Columns, Texts, plain
+from upheld.columns import Column, Columns, Dictionary, Texts, plain
+from upheld.engines.memory.texts import TextPool
 from upheld.language.ast import Value
 
 Codes = npt.NDArray[np.int64]
@@ -21,9 +21,9 @@ class Codec:
     """Translates columns of values to codes and back. A symbol keeps its code for as long as the codec lives."""
 
     def __init__(self) -> None:
-        self._ids: dict[str, int] = {}
-        #: The text of each code, in an array with room for more. What is in it never changes.
-        self._texts: npt.NDArray[np.object_] = np.empty(16, np.object_)
+        self._pool = TextPool()
+        #: The codes of texts that came as Python objects: quicker than asking the pool.
+        self._codes: dict[Value, int] = {}
 
     # -- to codes ------------------------------------------------------------------------------------------------------
 
@@ -31,11 +31,13 @@ class Codec:
         """Return the codes of values of one type."""
         if type in _NUMERIC:
             return np.array(values, _NUMERIC[type]).view(np.int64)
-        self._learn(values)
-        return np.fromiter(map(self._ids.__getitem__, values), np.int64, len(values))  # type: ignore[arg-type]
+        fresh = [text for text in dict.fromkeys(values) if text not in self._codes]
+        if fresh:
+            self._codes.update(zip(fresh, self._pool.intern_strings(fresh).tolist()))  # type: ignore[arg-type]
+        return np.fromiter(map(self._codes.__getitem__, values), np.int64, len(values))
 
     def encode_one(self, value: Value, type: str) -> int:
-        found = self._ids.get(value) if isinstance(value, str) else None
+        found = self._codes.get(value) if isinstance(value, str) else None
         return int(self.encode([value], type)[0]) if found is None else found
 
     def encode_rows(self, rows: Iterable[tuple[Value, ...]], types: Sequence[str]) -> Codes:
@@ -49,28 +51,21 @@ class Codec:
     def encode_columns(self, columns: Columns) -> Codes:
         """Return the codes of rows by column, an array of the output for each. Python sees each text once."""
         result = np.empty((len(columns.types), columns.count), np.int64)
-        shared: dict[int, Codes] = {}  # the columns of a file have their texts in common
+        shared: dict[int, Codes] = {}  # the columns of a file have their dictionary in common
         for out, column in zip(result, columns.columns, strict=True):
             if isinstance(column, Texts):
-                if id(column.texts) not in shared:
-                    shared[id(column.texts)] = self.encode(column.texts.tolist(), "symbol")
-                np.take(shared[id(column.texts)], column.codes, out=out, mode="clip")  # no code is out of bounds
+                if id(column.dictionary) not in shared:
+                    shared[id(column.dictionary)] = self._encoded(column.dictionary)
+                np.take(shared[id(column.dictionary)], column.codes, out=out, mode="clip")  # no code is out of bounds
             else:
                 out[:] = column.view(np.int64)
         return result
 
-    def _learn(self, texts: Sequence[Value]) -> None:
-        """Give codes to the texts that have none, in the order in which they first occur."""
-        ids, known = self._ids, len(self._ids)
-        fresh: list[Any] = [text for text in dict.fromkeys(texts) if text not in ids]
-        assert set(map(type, fresh)) <= {str}, "a symbol that is not text"
-        count = known + len(fresh)
-        if count > len(self._texts):
-            grown = np.empty(max(count, 2 * len(self._texts)), np.object_)
-            grown[:known] = self._texts[:known]
-            self._texts = grown
-        self._texts[known:count] = fresh
-        ids.update(zip(fresh, range(known, count)))
+    def _encoded(self, dictionary: Dictionary) -> Codes:
+        """Return the codes of all texts of a dictionary."""
+        if isinstance(dictionary, TextPool):
+            return self._pool.intern_pool(dictionary)
+        return self.encode(dictionary.take(np.arange(len(dictionary))).tolist(), "symbol")
 
     # -- and back ------------------------------------------------------------------------------------------------------
 
@@ -78,7 +73,7 @@ class Codec:
         """Return the values that codes of one type stand for, as a column."""
         if type in _NUMERIC:
             return np.ascontiguousarray(codes, np.int64).view(_NUMERIC[type])
-        return Texts(codes, self._texts[: len(self._ids)])
+        return Texts(codes, self._pool)
 
     def columns(self, codes: npt.NDArray[np.signedinteger], types: Sequence[str]) -> Columns:
         """Return the rows of an array with a row of codes for each, by column."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from upheld.algebra.meter import Meter
 from upheld.algebra.words import FactSet
+from upheld.columns import Columns
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import MemoryBag, MemoryInstances
 from upheld.engines.memory.codes import Codec, Codes
@@ -89,9 +90,10 @@ class MemoryEngine:
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> Settled:
         table = self.tables[predicate]
+        if isinstance(rows, Columns):
+            return self.load_codes(table, self.codec.encode_columns(rows), rows.count)
         listed = list(rows)
-        codes = self.codec.encode_rows(listed, table.types)
-        return self.load_codes(table, codes, len(listed))
+        return self.load_codes(table, self.codec.encode_rows(listed, table.types), len(listed))
 
     def load_codes(self, table: Table, codes: Codes, count: int) -> Settled:
         """Return a set of the facts with these codes, an array of them for each column."""

@@ -11,17 +11,17 @@ settled yet are evaluated, and expressions that mention the set are listed.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.words import FactSet
+from upheld.columns import Columns
 from upheld.engines.memory import kernels
 from upheld.engines.memory.densebits import DenseBits, dense_bits
 from upheld.engines.memory.table import FLAGS, Rows, Table
-from upheld.language.ast import Value
 from upheld.language.stratification import Stratum
 
 if TYPE_CHECKING:
@@ -84,12 +84,13 @@ class MemorySet:
     def in_stratum(self, stratum: Stratum) -> MemorySet:
         return OfStratum(self.engine, self, stratum)
 
-    def rows(self, predicate: str) -> Iterable[tuple[Value, ...]]:
+    def rows(self, predicate: str) -> Columns:
         table = self.engine.tables.get(predicate)
         if table is None:
-            return []
+            return Columns((), (), 0)
         found = [rows for t, rows in self.listed() if t is table]
-        return [row for rows in found for row in self.engine.codec.decode_rows(table.rows[rows], table.types)]
+        rows = np.concatenate(found) if found else np.empty(0, np.int32)
+        return self.engine.codec.columns(table.rows[rows], table.types)
 
     def count(self) -> int:
         return sum(len(rows) for _, rows in self.listed())

@@ -1,0 +1,103 @@
+"""Rows by column: how facts come and go where there are too many of them for Python to hold one by one.
+
+This file loads without NumPy, so that anybody may ask whether rows come as columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Protocol
+
+from upheld.language.ast import Value
+from upheld.language.values import NAN
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Row = tuple[Value, ...]
+
+#: Rows made at a time: few enough that a large relation never exists as Python objects all at once.
+_CHUNK = 1 << 16
+
+
+class Dictionary(Protocol):
+    """Texts by their codes. An array of objects is one."""
+
+    def __len__(self) -> int: ...
+    def take(self, codes: Any, /) -> npt.NDArray[Any]:
+        """Return the texts of codes, as an array of objects."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A column of texts, by their codes in a dictionary."""
+
+    codes: npt.NDArray[Any]
+    dictionary: Dictionary
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Any) -> Texts:
+        return Texts(self.codes[rows], self.dictionary)
+
+    def values(self) -> npt.NDArray[Any]:
+        """Return the texts of the rows, as an array of objects."""
+        return self.dictionary.take(self.codes)
+
+    def used(self) -> npt.NDArray[Any]:
+        """Return the codes that occur in the column, ascending."""
+        import numpy as np
+
+        occurs = np.zeros(len(self.dictionary), np.bool_)
+        occurs[self.codes] = True
+        return np.flatnonzero(occurs)
+
+
+#: `number` is an array of int64, `unsigned` of uint64, `float` of float64, all else is texts.
+Column = Any  # npt.NDArray | Texts, of which NumPy's stubs make nothing that mypy can follow
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Rows by column, in some order. Iterating makes rows of plain values.
+
+    Floats have no -0.0, and NaN is `numpy.nan` bit by bit; texts have no lone surrogates. `count` is the number of
+    rows, which rows of no columns have too.
+    """
+
+    types: tuple[str, ...]
+    columns: tuple[Column, ...]
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, rows: Any) -> Columns:
+        """Return the rows that a slice or an array of numbers or truth values chooses."""
+        assert self.columns, "rows of no columns cannot be told apart"
+        chosen = tuple(column[rows] for column in self.columns)
+        return Columns(self.types, chosen, len(chosen[0]))
+
+    def __iter__(self) -> Iterator[Row]:
+        if not self.columns:
+            yield from repeat((), self.count)
+        for start in range(0, self.count if self.columns else 0, _CHUNK):
+            chunk = self[start : start + _CHUNK]
+            yield from zip(*map(plain, chunk.columns))
+
+    def arrays(self) -> list[npt.NDArray[Any]]:
+        """Return an array for each column; texts are arrays of objects."""
+        return [column.values() if isinstance(column, Texts) else column for column in self.columns]
+
+
+def plain(column: Column) -> list[Any]:
+    """Return the values of a column as Python has them."""
+    if isinstance(column, Texts):
+        return column.values().tolist()  # type: ignore[no-any-return]
+    values: list[Any] = column.tolist()
+    # Sets of rows know one NaN only, by its identity.
+    return [x if x == x else NAN for x in values] if column.dtype.kind == "f" else values

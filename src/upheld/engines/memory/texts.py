@@ -1,0 +1,227 @@
+"""The dictionary of texts: each distinct one once, as UTF-8, and as a Python object only when that is asked for.
+
+data      UTF-8 of all texts, one after the other; text `i` lies from `offsets[i]` to `offsets[i + 1]`
+slots     a hash table of texts: tag and 1 + code of one, or 0; its size is a power of two
+bounds    where texts lie in other bytes: after the place in `before`, and before that in `after`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory.jit import kernel, prefetch
+
+Bytes = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int64]
+
+GROUP = 16
+NEWLINE = ord("\n")
+SEED = np.uint64(0xCBF29CE484222325)
+PRIME = np.uint64(0x100000001B3)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+HALF = np.uint64(32)
+LOW_HALF = np.uint64(2**32 - 1)
+
+
+class TextPool:
+    """Distinct texts, each with a code: its number in the order in which they came. A code never changes."""
+
+    def __init__(self) -> None:
+        self._data: Bytes = np.empty(1 << 10, np.uint8)
+        self._offsets: Places = np.zeros(1 << 6, np.int64)
+        self._slots = np.zeros(1 << 7, np.uint64)
+        self._count = 0
+        #: Texts that have been made into Python objects, and which these are.
+        self._made: npt.NDArray[np.object_] = np.empty(0, np.object_)
+        self._is_made: npt.NDArray[np.bool_] = np.empty(0, np.bool_)
+        self._has_newlines = False
+
+    def __len__(self) -> int:
+        return self._count
+
+    # -- texts to codes ------------------------------------------------------------------------------------------------
+
+    def intern(self, data: Bytes, before: Places, after: Places) -> Codes:
+        """Return the codes of texts that lie within bounds in some bytes; none of them holds a newline."""
+        self._make_room(len(before), int((after - before).sum()) - len(before))
+        codes = np.empty(len(before), np.int64)
+        self._count = intern(data, before, after, self._slots, self._data, self._offsets, self._count, codes)
+        return codes
+
+    def intern_pool(self, other: TextPool) -> Codes:
+        """Return the codes of all texts of another dictionary."""
+        self._has_newlines |= other._has_newlines
+        offsets = other._offsets[: len(other) + 1]
+        return self.intern(_read_only(other._data), offsets[:-1] - 1, offsets[1:])
+
+    def intern_strings(self, texts: Sequence[str]) -> Codes:
+        """Return the codes of texts."""
+        joined = "".join(texts)
+        data = joined.encode()
+        lengths = map(len, texts if len(data) == len(joined) else [text.encode() for text in texts])
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(np.fromiter(lengths, np.int64, len(texts)), out=offsets[1:])
+        self._has_newlines |= "\n" in joined
+        return self.intern(np.frombuffer(data, np.uint8), offsets[:-1] - 1, offsets[1:])
+
+    def _make_room(self, texts: int, length: int) -> None:
+        """Make room for so many more texts, and so many bytes of them."""
+        used = int(self._offsets[self._count])
+        if used + length > len(self._data):
+            self._data = _grown(self._data, used, used + length)
+        if self._count + texts >= len(self._offsets):
+            self._offsets = _grown(self._offsets, self._count + 1, self._count + texts + 1)
+        if 2 * (self._count + texts) > len(self._slots):
+            slots = np.zeros(1 << (2 * (self._count + texts) - 1).bit_length(), np.uint64)
+            spread(self._slots, slots)
+            self._slots = slots
+
+    # -- codes to texts ------------------------------------------------------------------------------------------------
+
+    def take(self, codes: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.object_]:
+        """Return the texts of codes, as an array of objects."""
+        if len(self._made) < self._count:
+            self._made = _grown(self._made, len(self._made), self._count)
+            known = self._is_made
+            self._is_made = np.zeros(len(self._made), np.bool_)
+            self._is_made[: len(known)] = known
+        fresh = codes[~self._is_made[codes]]
+        if len(fresh):
+            fresh = np.unique(fresh)
+            self._made[fresh] = self._strings(fresh)
+            self._is_made[fresh] = True
+        return self._made[codes]
+
+    def _strings(self, codes: npt.NDArray[np.integer[Any]]) -> list[str]:
+        starts, ends = self._offsets[codes], self._offsets[codes + 1]
+        if self._has_newlines:
+            return [self._data[start:end].tobytes().decode() for start, end in zip(starts.tolist(), ends.tolist())]
+        # Decoding all at once and cutting at newlines takes a fifth of the time.
+        joined = np.empty(int((ends - starts).sum()) + len(codes), np.uint8)
+        join(self._data, starts, ends, joined)
+        return joined[:-1].tobytes().decode().split("\n")
+
+    def check(self) -> None:
+        """Raise `UnicodeDecodeError` if a text is not UTF-8."""
+        starts, ends = self._offsets[: self._count], self._offsets[1 : self._count + 1]
+        data = self._data[: self._offsets[self._count]].tobytes()
+        if data.isascii():
+            return
+        # Texts are UTF-8 if all together are, and none starts with a byte that continues a character.
+        data.decode()
+        first = self._data[starts[starts < ends]]
+        if ((first & 0xC0) == 0x80).any():
+            raise UnicodeDecodeError("utf-8", data, 0, 1, "a character in two halves")
+
+
+def _read_only(array: Bytes) -> Bytes:
+    """Return the array as those that stand for Python's bytes are, so that kernels are compiled for one kind alone."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _grown(array: npt.NDArray[Any], used: int, need: int) -> npt.NDArray[Any]:
+    grown = np.empty(max(need, 2 * len(array)), array.dtype)
+    grown[:used] = array[:used]
+    return grown
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def tag_of(data, start, end):
+    """Return 32 bits of a hash of a text."""
+    h = SEED
+    for k in range(start, end):
+        h = (h ^ np.uint64(data[k])) * PRIME
+    return ((h ^ (h >> HALF)) * GOLDEN) >> HALF
+
+
+@kernel
+def home(tag, slots):
+    """Return the slot from which on a tag is looked for, which its upper bits tell."""
+    return np.int64((tag * np.uint64(len(slots))) >> HALF)
+
+
+@kernel
+def same(data, start, end, others, other, other_end):
+    if end - start != other_end - other:
+        return False
+    for k in range(end - start):  # noqa: SIM110  (a loop compiles to less than a generator)
+        if data[start + k] != others[other + k]:
+            return False
+    return True
+
+
+@kernel
+def intern(data, before, after, slots, pool, offsets, count, out):
+    """Write the code of each text, a new one if it is not in the pool; return how many there are then.
+
+    There must be room for all. In groups, so that the cache misses of a group overlap: slots, then offsets, then texts.
+    """
+    tags = np.empty(GROUP, np.uint64)
+    last = len(slots) - 1
+    for i in range(0, len(before), GROUP):
+        width = min(GROUP, len(before) - i)
+        for j in range(width):
+            tags[j] = tag_of(data, before[i + j] + 1, after[i + j])
+            prefetch(slots, home(tags[j], slots))
+        for j in range(width):
+            entry = slots[home(tags[j], slots)]
+            if entry:
+                prefetch(offsets, np.int64(entry & LOW_HALF) - 1)
+        for j in range(width):
+            entry = slots[home(tags[j], slots)]
+            if entry:
+                prefetch(pool, offsets[np.int64(entry & LOW_HALF) - 1])
+        for j in range(width):
+            tag, start, end = tags[j], before[i + j] + 1, after[i + j]
+            at = home(tag, slots)
+            while True:
+                entry = slots[at]
+                if not entry:
+                    slots[at] = (tag << HALF) | np.uint64(count + 1)
+                    free = offsets[count]
+                    for k in range(end - start):
+                        pool[free + k] = data[start + k]
+                    offsets[count + 1] = free + end - start
+                    out[i + j] = count
+                    count += 1
+                    break
+                code = np.int64(entry & LOW_HALF) - 1
+                if entry >> HALF == tag and same(data, start, end, pool, offsets[code], offsets[code + 1]):
+                    out[i + j] = code
+                    break
+                at = (at + 1) & last
+    return count
+
+
+@kernel
+def spread(old, new):
+    """Move the entries of slots to more slots."""
+    last = len(new) - 1
+    for entry in old:
+        if entry:
+            at = home(entry >> HALF, new)
+            while new[at]:
+                at = (at + 1) & last
+            new[at] = entry
+
+
+@kernel
+def join(data, starts, ends, out):
+    """Write texts one after the other, each with a newline."""
+    at = 0
+    for i in range(len(starts)):
+        for k in range(starts[i], ends[i]):
+            out[at] = data[k]
+            at += 1
+        out[at] = NEWLINE
+        at += 1

@@ -1,0 +1,214 @@
+"""Arrays, data frames and Arrow tables by column, without a look at each row.
+
+What is plain and fits is taken here. For all else `ingest.tables` and `ingest.fitting` look at values one by one: at
+the rows found wanting here, which they explain, or at the whole table, where only its values tell what it holds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from upheld.columns import Column, Columns, Texts
+from upheld.ingest.fitting import is_unicode
+from upheld.ingest.tables import type_of_dtype, type_of_integers
+from upheld.language.values import INT64_MAX
+from upheld.relation import Relation
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """The numbers of rows with a value that is missing or does not fit, in no order."""
+
+    rows: Any
+
+
+#: A column as it was passed; None if only a look at each of its values tells what it holds.
+Given = Column | Unfit | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """The columns of an array, a data frame or a table. Those of arrays have no names.
+
+    `types` has an entry for each column, None where the values must tell the type.
+    """
+
+    names: tuple[str, ...] | None
+    types: tuple[str | None, ...]
+    columns: tuple[Given, ...]
+    count: int
+
+    def __getitem__(self, order: Sequence[int]) -> Source:
+        """Return the columns in another order, and without names."""
+        return Source(None, tuple(self.types[i] for i in order), tuple(self.columns[i] for i in order), self.count)
+
+
+def source_of(data: object) -> Source | None:
+    """Return the columns of data that has columns."""
+    pandas, pyarrow, numpy = (sys.modules.get(module) for module in ("pandas", "pyarrow", "numpy"))
+    if numpy is None:  # Arrow can do without it
+        return None
+    if isinstance(data, Columns):
+        return Source(None, data.types, data.columns, data.count)
+    if isinstance(data, Relation) and data.by_column is not None:
+        return Source(data.columns, data.types, data.by_column.columns, len(data))
+    if pandas and isinstance(data, pandas.DataFrame):
+        types = tuple(type_of_dtype(str(dtype)) for dtype in data.dtypes)
+        columns = tuple(_from_series(data.iloc[:, i]) for i in range(data.shape[1]))
+        return Source(tuple(map(str, data.columns)), types, columns, len(data))
+    if pyarrow and isinstance(data, pyarrow.Table):
+        types = tuple(type_of_dtype(str(field.type)) for field in data.schema)
+        return Source(tuple(data.column_names), types, tuple(map(_from_chunks, data.columns)), data.num_rows)
+    if isinstance(data, numpy.ndarray) and data.ndim in (1, 2) and data.size:
+        if data.dtype.names:
+            parts = [data[name] for name in data.dtype.names]
+        else:
+            parts = [data] if data.ndim == 1 else list(data.T)
+        return Source(None, (None,) * len(parts), tuple(map(_from_array, parts)), len(data))
+    return None
+
+
+def some_rows(data: Any, rows: Any) -> Any:
+    """Return some rows of data that has columns, as data of the same kind."""
+    if isinstance(data, Relation):
+        assert data.by_column is not None, "some columns of a relation that has none"
+        return Relation(data.name, data.columns, data.types, data.by_column[rows])
+    if hasattr(data, "iloc"):
+        return data.iloc[rows]
+    return data.take(rows) if hasattr(data, "schema") else data[rows]
+
+
+def types_of(source: Source) -> tuple[str, ...] | None:
+    """Return the types of the columns; None if some column must be looked at value by value."""
+    if any(column is None or isinstance(column, Unfit) for column in source.columns):
+        return None
+    return tuple(type or _type_of(column) for type, column in zip(source.types, source.columns))
+
+
+def _type_of(column: Column) -> str:
+    if isinstance(column, Texts):
+        return "symbol"
+    return "float" if column.dtype.kind == "f" else type_of_integers([int(column.max())])
+
+
+def fit(source: Source, types: Sequence[str]) -> Columns | Unfit | None:
+    """Return the columns as those of the types, or the rows that do not fit; None if each must be looked at."""
+    import numpy as np
+
+    if len(source.columns) != len(types):
+        return Unfit(np.arange(source.count))
+    fitted = [c if c is None or isinstance(c, Unfit) else _fit(c, type) for c, type in zip(source.columns, types)]
+    if not fitted or any(column is None for column in fitted):
+        return None
+    unfit = [column.rows for column in fitted if isinstance(column, Unfit)]
+    if unfit:
+        return Unfit(np.unique(np.concatenate(unfit)))
+    return Columns(tuple(types), tuple(fitted), source.count)
+
+
+def _fit(column: Column, type: str) -> Given:
+    import numpy as np
+
+    match "texts" if isinstance(column, Texts) else column.dtype.kind, type:
+        case ("texts", "symbol" | "term"):
+            return column
+        case ("i", "number") | ("u", "unsigned"):
+            return column.astype(f"{column.dtype.kind}8", copy=False)
+        case ("i", "unsigned"):
+            bad = np.flatnonzero(column < 0)
+            return Unfit(bad) if len(bad) else column.astype(np.uint64)
+        case ("u", "number"):
+            bad = np.flatnonzero(column > np.uint64(INT64_MAX))
+            return Unfit(bad) if len(bad) else column.astype(np.int64)
+        case ("i" | "u" | "f", "float"):
+            floats = column.astype(np.float64) + 0.0  # no -0.0
+            floats[np.isnan(floats)] = np.nan  # and one NaN
+            return floats
+        case ("i" | "u" | "f", "term"):
+            return None  # numbers become literals, each for itself
+    return Unfit(np.arange(len(column)))
+
+
+# -- each kind of column ----------------------------------------------------------------------------------------------
+
+
+def _from_array(array: Any) -> Given:
+    if array.ndim != 1:
+        return None
+    if array.dtype.kind in "iuf":
+        return array if array.dtype.itemsize <= 8 else None
+    return _encoded(array.tolist()) if array.dtype.kind in "UOT" else None
+
+
+def _from_series(series: Any) -> Given:
+    import numpy as np
+    import pandas
+
+    type = type_of_dtype(str(series.dtype))
+    if type is not None:
+        if isinstance(series.dtype, np.dtype):
+            return _from_array(series.to_numpy())
+        missing = series.isna().to_numpy()
+        wide = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}[type]
+        return Unfit(np.flatnonzero(missing)) if missing.any() else series.to_numpy(wide)
+    if isinstance(series.dtype, pandas.CategoricalDtype):
+        codes, texts = series.cat.codes.to_numpy(), series.cat.categories.tolist()
+    elif series.dtype == np.object_ or "string" in str(series.dtype):
+        try:
+            codes, distinct = pandas.factorize(series)
+        except TypeError:  # some object cannot be hashed, so it is no text
+            return None
+        texts = distinct.tolist()
+    else:
+        return None
+    if not _are_texts(texts):
+        return None
+    return Unfit(np.flatnonzero(codes < 0)) if (codes < 0).any() else _texts(codes, texts)
+
+
+def _from_chunks(column: Any) -> Given:
+    import numpy as np
+    import pyarrow
+    from pyarrow import types
+
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    is_text = types.is_string(kind) or types.is_large_string(kind)
+    if not is_text and not types.is_integer(column.type) and not types.is_floating(column.type):
+        return None
+    if column.null_count:
+        return Unfit(np.flatnonzero(column.is_null().to_numpy()))
+    if not is_text:
+        return column.to_numpy()
+    encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
+    whole = pyarrow.chunked_array(encoded.chunks, encoded.type).unify_dictionaries().combine_chunks()
+    texts = whole.dictionary.to_pylist()
+    return _texts(whole.indices.to_numpy(), texts) if _are_texts(texts) else None
+
+
+def _encoded(values: list[Any]) -> Texts | None:
+    """Return values by their codes among the distinct ones, if all of them are texts."""
+    import numpy as np
+
+    try:
+        distinct = list(dict.fromkeys(values))
+    except TypeError:  # some value cannot be hashed, so it is no text
+        return None
+    if not _are_texts(distinct):
+        return None
+    code_of = dict(zip(distinct, range(len(distinct))))
+    return _texts(np.fromiter(map(code_of.__getitem__, values), np.int64, len(values)), distinct)
+
+
+def _texts(codes: Any, texts: list[str]) -> Texts:
+    import numpy as np
+
+    dictionary = np.empty(len(texts), np.object_)
+    dictionary[:] = texts
+    return Texts(codes, dictionary)
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return set(map(type, values)) <= {str} and is_unicode("".join(values))

@@ -1,0 +1,101 @@
+"""Files that facts are passed in: text in rows and columns, and Parquet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from upheld.columns import Columns, Row
+from upheld.errors import FactsError, Problem, quote
+from upheld.factfiles.badrows import BadRows, count
+from upheld.factfiles.formats import Format
+from upheld.factfiles.reading import Reader, blocks, read_bytes, unreadable
+from upheld.ingest.tables import FILES, order_of, type_of_integers, wrong_arity
+from upheld.relation import missing_package
+
+
+def kind_of(relation: str, path: Path) -> str:
+    """Return which of `FILES` this is."""
+    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if kind in FILES:
+        return kind
+    message = f"the facts of {quote(relation)} are the text {quote(path)}, which is not the path of a facts file"
+    note = "such a path ends in " + ", ".join(f"`{suffix}` ({what})" for suffix, what in FILES.items())
+    hint = "pass rows as a list of tuples, or rename the file"
+    raise FactsError(Problem("unsupported-facts", message, place=f'facts["{relation}"]', note=note, hint=hint))
+
+
+def read_parquet(path: Path) -> Any:
+    """Return the Arrow table in a file."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise missing_package("pyarrow", "arrow") from None
+    try:
+        return parquet.read_table(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise FactsError(unreadable(path, error)) from None
+
+
+def read_text(
+    relation: str, path: Path, types: tuple[str, ...] | None, columns: tuple[str, ...], read: Reader
+) -> tuple[list[Row] | Columns, tuple[str, ...]]:
+    """Return the facts in a text file, and their types: those of the relation, or else those that the texts tell."""
+    data = read_bytes(path)
+    csv = kind_of(relation, path) == ".csv"
+    format = Format(relation, columns, delimiter="," if csv else "\t", rfc4180=csv)
+    order = list(range(len(types or ())))
+    if csv or types is None:
+        bad = BadRows(str(path))
+        first = next((records[0] for _, records in blocks(data, path, format, bad) if records), None)
+        bad.check()
+        order = list(range(len(first or ())))
+        if csv:
+            header = _header(path, first, relation, types, columns)
+            format = replace(format, columns=tuple(header), headers=True)
+            order = order_of(relation, tuple(header), f"{path}:1", types, columns)
+    if types is None:
+        texts = read(data, path, ["symbol"] * len(order), format)
+        types = tuple(_type_of_texts(_texts(texts, i)) for i in order)
+    facts = read(data, path, [types[order.index(i)] for i in range(len(types))], format)
+    if order == sorted(order):
+        return facts, types
+    if isinstance(facts, Columns):
+        return Columns(types, tuple(facts.columns[i] for i in order), facts.count), types
+    return [tuple(row[i] for i in order) for row in facts], types
+
+
+def _texts(facts: list[Row] | Columns, index: int) -> list[str]:
+    """Return the distinct texts in a column."""
+    if isinstance(facts, Columns):
+        column = facts.columns[index]
+        return column.dictionary.take(column.used()).tolist()  # type: ignore[no-any-return]
+    return list(dict.fromkeys(str(row[index]) for row in facts))
+
+
+def _header(
+    path: Path, first: list[str] | None, relation: str, types: tuple[str, ...] | None, columns: tuple[str, ...]
+) -> list[str]:
+    """Return the column names of a `.csv` file. They are those of the relation, in any order, if these are known."""
+    header = [name.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}") for name in first or []]  # spreadsheets put one first
+    if first is None or (columns and sorted(header) != sorted(columns)):
+        message = "the file is empty" if first is None else f"the first line is {quote(','.join(header))}"
+        names = f", here {quote(','.join(columns))}" if columns else ""
+        note = f"the first line of a `.csv` file names the columns of the relation{names}"
+        hint = "add such a line, or pass a data frame, which is matched by position if its names are others"
+        raise FactsError(Problem("missing-header", message, place=f"{path}:1", note=note, hint=hint))
+    if types is not None and len(types) != len(header):
+        raise FactsError(wrong_arity(relation, count(len(header), "column"), len(types), f"{path}:1"))
+    return header
+
+
+def _type_of_texts(texts: Collection[str]) -> str:
+    """Return the narrowest type of texts that look as programs write numbers: `007` and `nan` are symbols."""
+    if texts and all(re.fullmatch(r"-?(0|[1-9][0-9]{0,19})", text) for text in texts):
+        return type_of_integers(map(int, texts))
+    decimal = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+    return "float" if texts and all(re.fullmatch(decimal, text) for text in texts) else "symbol"
