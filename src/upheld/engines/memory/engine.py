@@ -479,12 +479,13 @@ def _batches(table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...]) -
 def _in_stratum(whole: MemorySet, stratum: Stratum, codec: Codec) -> Iterator[tuple[Table, Rows]]:
     """Yield the rows of a set that belong to a stratum."""
     strata = stratum.stratification
-    for table, rows in whole.listed():
+    for table in whole.tables():
         sole = strata.sole_stratum(table.name)
         if sole is not None:
             if sole == stratum.index:
-                yield table, rows
+                yield table, whole.of(table)
             continue
+        rows = whole.of(table)
         level = np.ones(len(rows), np.int64)
         for (_, terms), index in strata.patterns(table.name):
             fits = np.ones(len(rows), np.bool_)

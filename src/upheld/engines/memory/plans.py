@@ -1,8 +1,7 @@
 """Join plans: in which order the body of a rule is matched, and what each step reads, keeps and adds.
 
-The delta atom comes first. Then, again and again: what only filters (built-ins, fully bound atoms, negated atoms) as
-soon as its variables are bound, else the atom that is expected to match the fewest rows per binding. A step carries on
-only the variables that something after it needs.
+The delta atom comes first; `ordering` says how to go on. A step carries on only the variables that something after it
+needs.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from upheld.algebra.matching import is_ready
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.kernels import MATCHED
+from upheld.engines.memory.ordering import best_order
 from upheld.engines.memory.table import Table
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Rule
@@ -129,14 +129,8 @@ class Planner:
         unless some are given.
         """
         last = tuple(needed) if needed is not None else tuple(dict.fromkeys(rule.head.variables()))
-        todo: list[tuple[Atom, str] | Builtin] = [*atoms, *(rule.builtins if builtins is None else builtins)]
-        order: list[tuple[Atom, str] | Builtin] = []
-        bound = set(start)
-        while todo:
-            chosen = self._next(todo, bound)
-            todo.remove(chosen)
-            order.append(chosen)
-            bound.update(_variables(chosen))
+        chosen = rule.builtins if builtins is None else builtins
+        order = self._order(set(start), atoms, chosen)
         steps: list[Step] = []
         held = tuple(start)
         for position, item in enumerate(order):
@@ -148,29 +142,37 @@ class Planner:
         sizes = tuple(s.table.n for s in steps if isinstance(s, AtomStep))
         return Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants, sizes)
 
-    def _next(self, todo: Sequence[tuple[Atom, str] | Builtin], bound: set[str]) -> tuple[Atom, str] | Builtin:
-        atoms = []
-        for item in todo:
-            if isinstance(item, Builtin):
-                if is_ready(item, bound):
-                    return item
-            elif all(v in bound for v in item[0].variables()):
-                return item
-            elif not item[1].startswith("!"):
-                atoms.append(item)
-        assert atoms, "an unsafe rule: nothing binds the variables that are left"
-        return min(atoms, key=lambda item: self._fan_out(item[0], bound))
+    def _order(
+        self, bound: set[str], atoms: Sequence[tuple[Atom, str]], builtins: Sequence[Builtin]
+    ) -> list[tuple[Atom, str] | Builtin]:
+        """Return everything in the order to do it in: what only filters as soon as it can be done."""
+        positive = [item for item in atoms if not item[1].startswith("!")]
+        filters: list[tuple[Atom, str] | Builtin] = [*builtins, *(item for item in atoms if item[1].startswith("!"))]
+        joined = [positive[i] for i in best_order([a for a, _ in positive], builtins, bound, self._fan_out)]
+        order: list[tuple[Atom, str] | Builtin] = []
+        while True:
+            while ready := next((f for f in filters if _is_ready(f, bound)), None):
+                filters.remove(ready)
+                order.append(ready)
+                bound = bound | _variables(ready)
+            if not joined:
+                assert not filters, "an unsafe rule: nothing binds the variables that are left"
+                return order
+            order.append(joined.pop(0))
+            bound = bound | _variables(order[-1])
 
     def _fan_out(self, atom: Atom, bound: set[str]) -> float:
-        """Estimate the rows that match one binding: from an index if there is one, else by the number of columns."""
+        """Estimate the rows that match one binding of some variables."""
         table = self.tables[atom.predicate]
         known = _known(atom, bound)
-        if len(known) == table.arity:
-            return 0.0
-        index = table.indexes.get(known)
-        if index is not None and index.distinct:
-            return table.n / index.distinct
-        return float(table.n ** (1 - len(known) / table.arity)) if table.n else 0.0
+        if not known or not table.n:
+            return float(table.n)
+        if len(known) < table.arity:
+            return table.n / table.distinct(known)
+        domain = 1.0  # all is known: how much of what is possible is there
+        for column in known:
+            domain *= table.distinct((column,))
+        return min(1.0, table.n / domain)
 
     def _step(self, item: tuple[Atom, str] | Builtin, held: tuple[str, ...], later: set[str]) -> Step:
         if isinstance(item, Builtin):
@@ -222,6 +224,10 @@ class Planner:
 
 def _known(atom: Atom, bound: set[str]) -> tuple[int, ...]:
     return tuple(c for c, t in enumerate(atom.terms) if isinstance(t, Constant) or t.name in bound)
+
+
+def _is_ready(item: tuple[Atom, str] | Builtin, bound: set[str]) -> bool:
+    return is_ready(item, bound) if isinstance(item, Builtin) else bound.issuperset(item[0].variables())
 
 
 def _variables(item: tuple[Atom, str] | Builtin) -> set[str]:

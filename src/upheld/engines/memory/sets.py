@@ -33,6 +33,7 @@ Spelling = int | tuple[str, "Spelling", "Spelling"]
 
 BITS = 16
 _ALL_FLAGS = np.arange(1 << BITS, dtype=np.uint32)
+_NO_ROWS: Rows = np.empty(0, np.int32)
 NOTHING: Truth = np.zeros(1 << BITS, np.bool_)
 
 
@@ -104,9 +105,18 @@ class MemorySet:
         """Return how membership is told from flags; a set that has no bit yet gets one."""
         raise NotImplementedError
 
+    def tables(self) -> list[Table]:
+        """Return the tables that may have rows in the set."""
+        raise NotImplementedError
+
+    def of(self, table: Table) -> Rows:
+        """Return the rows of a table that are in the set, each once."""
+        raise NotImplementedError
+
     def listed(self) -> Iterator[tuple[Table, Rows]]:
         """Yield the rows of the set, each once, table by table."""
-        yield from self.engine.settle(self).listed()
+        for table in self.tables():
+            yield table, self.of(table)
 
     def leaves(self) -> Iterator[MemorySet]:
         """Yield the sets that the expression is made from."""
@@ -159,7 +169,7 @@ class Named(MemorySet):
         """
         if self.logs.get(table, ()) is None and table.n > 2 * self._asked.get(table, 0):
             self._asked[table] = table.n
-            made = dense_bits(table, next(rows for t, rows in self.listed() if t is table))
+            made = dense_bits(table, self.of(table))
             if made is not None:
                 self._dense[table] = made
         return self._dense.get(table)
@@ -176,22 +186,23 @@ class Named(MemorySet):
     def spelling(self) -> Spelling:
         return self.bit
 
-    def listed(self) -> Iterator[tuple[Table, Rows]]:
-        truth = self.engine.truths[self.bit]
-        for table, log in self.logs.items():
-            if log is None:
-                out = np.empty(table.n, np.int32)
-                yield table, out[: kernels.scan(table.flags, table.n, truth, out)]
-            elif log:
-                # A row may have left the set and come back, so it may stand in the log twice.
-                rows = log[0] if len(log) == 1 else np.unique(np.concatenate(log))
-                out = np.empty(len(rows), np.int32)
-                rows = out[: kernels.select(rows, table.flags, truth, out)]
-                self.logs[table] = [rows]
-                yield table, rows
+    def tables(self) -> list[Table]:
+        return list(self.logs)
 
-    def __bool__(self) -> bool:
-        return any(len(rows) for _, rows in self.listed())
+    def of(self, table: Table) -> Rows:
+        truth = self.engine.truths[self.bit]
+        log = self.logs.get(table, [])
+        if log is None:
+            out = np.empty(table.n, np.int32)
+            return out[: kernels.scan(table.flags, table.n, truth, out)]
+        if not log:
+            return _NO_ROWS
+        # A row may have left the set and come back, so it may stand in the log twice.
+        rows = log[0] if len(log) == 1 else np.unique(np.concatenate(log))
+        out = np.empty(len(rows), np.int32)
+        rows = out[: kernels.select(rows, table.flags, truth, out)]
+        self.logs[table] = [rows]
+        return rows
 
 
 class Settled(MemorySet):
@@ -206,11 +217,11 @@ class Settled(MemorySet):
     def spelling(self) -> Spelling:
         return self.bit
 
-    def listed(self) -> Iterator[tuple[Table, Rows]]:
-        yield from self._rows.items()
+    def tables(self) -> list[Table]:
+        return list(self._rows)
 
-    def of(self, table: Table) -> Rows | None:
-        return self._rows.get(table)
+    def of(self, table: Table) -> Rows:
+        return self._rows.get(table, _NO_ROWS)
 
     def count(self) -> int:
         return sum(map(len, self._rows.values()))
@@ -242,8 +253,11 @@ class Deferred(MemorySet):
     def spelling(self) -> Spelling:
         return self.force().spelling()
 
-    def listed(self) -> Iterator[tuple[Table, Rows]]:
-        yield from self.force().listed()
+    def tables(self) -> list[Table]:
+        return self.force().tables()
+
+    def of(self, table: Table) -> Rows:
+        return self.force().of(table)
 
     def __bool__(self) -> bool:
         return bool(self.force())

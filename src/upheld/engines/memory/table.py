@@ -42,6 +42,8 @@ class Table:
         self.slots: Rows = np.full(_slots_for(_SMALLEST), -1, np.int32)
         self.keys = key_view(self.rows)
         self.indexes: dict[tuple[int, ...], ChainIndex | BlockIndex] = {}
+        #: Estimates of distinct values by columns, with the number of rows when they were made.
+        self._distinct: dict[tuple[int, ...], tuple[int, float]] = {}
 
     def make_room(self, count: int) -> None:
         """Make room for so many more rows."""
@@ -91,6 +93,17 @@ class Table:
                 found.catch_up(self)
             self.indexes[columns] = found
         return found
+
+    def distinct(self, columns: tuple[int, ...]) -> float:
+        """Estimate the number of distinct values in some columns, from an index or a sample of the rows."""
+        index = self.indexes.get(columns)
+        if index is not None and index.distinct:
+            return float(index.distinct)
+        sampled, estimate = self._distinct.get(columns, (0, 1.0))
+        if not sampled or self.n > 2 * sampled:
+            estimate = _estimate_distinct(self.rows[: self.n : -(-self.n // _SAMPLE)][:, columns], self.n)
+            self._distinct[columns] = (self.n, estimate)
+        return estimate
 
     def nbytes(self) -> int:
         """Return the bytes of the rows, flags and tuple index."""
@@ -215,6 +228,23 @@ def _tuple_index(keys: npt.NDArray[Any], n: int, size: int) -> Rows:
     slots = np.full(size, -1, np.int32)
     kernels.rehash(keys, n, slots)
     return slots
+
+
+#: Rows looked at to estimate the number of distinct values.
+_SAMPLE = 1024
+
+
+def _estimate_distinct(sample: npt.NDArray[Any], n: int) -> float:
+    """Estimate the distinct rows among n from a sample of them.
+
+    The guaranteed-error estimator of Charikar, Chaudhuri, Motwani and Narasayya (2000): values seen once stand for
+    sqrt(n / sample) values each, the others for themselves.
+    """
+    if not len(sample):
+        return 1.0
+    _, counts = np.unique(sample, axis=0, return_counts=True)
+    once = int(np.count_nonzero(counts == 1))
+    return max(1.0, float(np.sqrt(n / len(sample)) * once + len(counts) - once))
 
 
 def _grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
