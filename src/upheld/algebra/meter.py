@@ -85,6 +85,9 @@ class Meter:
         #: Instances by rule since the last round ended, to name the rule that keeps a run going.
         self._busy: Counter[Rule] = Counter()
         self._latest: Counter[Rule] = Counter()
+        #: The rule that was being applied at the last looks, and since when.
+        self._at: Rule | None = None
+        self._at_since = 0.0
 
     @contextmanager
     def run(self) -> Iterator[Statistics]:
@@ -93,6 +96,7 @@ class Meter:
         self._started = time.monotonic()
         self._busy.clear()
         self._latest.clear()
+        self._at = None
         statistics = self.statistics
         try:
             yield statistics
@@ -103,9 +107,18 @@ class Meter:
         """Note that instances of a rule were considered."""
         self.statistics.instances[_phase.get()] += count
         self._busy[rule] += count
+        self.tried(rule, count)
+
+    def tried(self, rule: Rule, count: int) -> None:
+        """Note that facts were tried for a body atom of a rule: a join that finds nothing is stopped as well."""
         self._since_look += count
         if self._since_look >= self._LOOK_EVERY:
-            self.look()
+            self.look(rule)
+
+    def found(self, facts: int) -> None:
+        """Note that a set that is being derived has so many facts so far: a round may be too large to be ended."""
+        if self.limits.facts is not None and facts > self.limits.facts:
+            self._stop("facts", f"{self.limits.facts} facts")
 
     def round(self, facts: int) -> None:
         """Note that a round ended and found so many new facts."""
@@ -121,21 +134,27 @@ class Meter:
         if statistics.rounds % 64 == 0 or self.watcher is not None:
             self.look()
 
-    def look(self) -> None:
-        """Stop the run if it has used up its time or memory. For engines to call within long work."""
+    def look(self, rule: Rule | None = None) -> None:
+        """Stop the run if it has used up its time or memory. For engines to call within long work on a rule."""
         self._since_look = 0
         limits, now = self.limits, time.monotonic()
+        if rule is not self._at:
+            self._at, self._at_since = rule, now
         if self.watcher is not None and now - self._told > self._TELL_EVERY:
             self._told = now
             self.statistics.seconds = now - self._started
             self.watcher(self.statistics, self._busiest())
         if limits.seconds is not None and now - self._started > limits.seconds:
-            self._stop("seconds", f"{limits.seconds:g} seconds")
+            self._stop("seconds", f"{limits.seconds:g} seconds", self._lasting(now))
         if limits.memory is not None and memory_in_use() > limits.memory:
-            self._stop("memory", f"{limits.memory} bytes of memory")
+            self._stop("memory", f"{limits.memory} bytes of memory", self._lasting(now))
 
-    def _stop(self, limit: str, amount: str) -> None:
-        rule = self._busiest()
+    def _lasting(self, now: float) -> Rule | None:
+        """Return the rule that has taken most of the run so far at one go, if there is one."""
+        return self._at if 2 * (now - self._at_since) > now - self._started else None
+
+    def _stop(self, limit: str, amount: str, rule: Rule | None = None) -> None:
+        rule = rule or self._busiest() or self._at
         where = f" while applying {quote(rule)}" if rule else ""
         raise LimitReached(
             Problem(

@@ -196,7 +196,13 @@ class ReferenceEngine:
         heads: FactSet | None,
     ) -> Facts:
         if heads is None:
-            return Facts(self, (i.head for i in self._instances(rules, P, N, via, via_not)))
+            found = Facts(self)
+            for number, i in enumerate(self._instances(rules, P, N, via, via_not)):
+                predicate, row = i.head
+                found.by_predicate[predicate].add(row)
+                if number % 1024 == 0:
+                    self.meter.found(found.count())
+            return found
         assert via is None and via_not is None, "heads are asked for of all instances"
         return Facts(self, self._derivable(rules, _facts(heads), _facts(P), _facts(N)))
 
@@ -262,12 +268,26 @@ class ReferenceEngine:
         self, rule: Rule, first: Step | None, steps: Sequence[Step], binding: Binding
     ) -> Iterator[RuleInstance]:
         variables = rule.variables()
-        for found in match(rule, first, steps, binding):
+        first = self._trying(rule, first) if first else None
+        for found in match(rule, first, [self._trying(rule, step) for step in steps], binding):
             self.meter.instances(rule)
             instance = RuleInstance(rule, tuple(found[v] for v in variables))
             if self.recording is not None:
                 self.recording.append(instance)
             yield instance
+
+    def _trying(self, rule: Rule, step: Step) -> Step:
+        """Return a step that tells the meter of the rows it tries."""
+        if step.lookup is None:
+            return step
+        found = step.lookup
+
+        def lookup(predicate: str, positions: tuple[int, ...], key: Row) -> Iterable[Row]:
+            rows = tuple(found(predicate, positions, key))
+            self.meter.tried(rule, len(rows))
+            return rows
+
+        return Step(step.atom, step.holds, lookup)
 
 
 def _body(rule: Rule, P: Facts, N: Facts) -> list[Step]:

@@ -134,8 +134,8 @@ def probe(
     ]
 
 
-def cross(width: int, candidates: Sequence[int], rows: Sequence[Row], equal: Sequence[Pair]) -> list[Pair]:
-    return [(i, j) for i in range(width) for j in candidates if columns_equal(rows[j], equal)]
+def cross(width: int, candidates: Sequence[int]) -> list[Pair]:
+    return [(i, j) for i in range(width) for j in candidates]
 
 
 # -- batches and sets -------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ not plain arithmetic or comparison is evaluated once for each distinct combinati
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -48,17 +49,24 @@ def generates(expression: Expression) -> bool:
     return isinstance(expression, Apply) and expression.functor.generates
 
 
-def generate(expression: Apply, type: str, batch: Batch) -> tuple[Codes, Codes]:
-    """Return the values that a generator yields, and for each the binding it belongs to."""
-    arguments = [evaluate(a, type, batch)[0] for a in expression.arguments]
-    parents: list[int] = []
-    values: list[Value] = []
+def generate(expression: Apply, type: str, batch: Batch, most: int) -> Iterator[tuple[Codes, Codes]]:
+    """Yield the bindings that values of a generator belong to, and the values, so many at a time at most."""
+    arguments = [evaluate(a, type, batch) for a in expression.arguments]
+    known = np.ones(batch.width, np.bool_)
+    for _, ok in arguments:
+        known &= ok
+    produced = _produced(expression, type, [codes for codes, _ in arguments], known, batch)
+    while some := list(islice(produced, most)):
+        yield np.array([i for i, _ in some], np.int64), batch.codec.encode([value for _, value in some], type)
+
+
+def _produced(
+    expression: Apply, type: str, arguments: Sequence[Codes], known: Mask, batch: Batch
+) -> Iterator[tuple[int, Value]]:
     for i, given in enumerate(_decoded(arguments, [type] * len(arguments), batch)):
-        produced: Iterator[Value] = expression.functor.evaluate(*given)  # type: ignore[assignment]
-        for value in produced:
-            parents.append(i)
-            values.append(value)
-    return np.array(parents, np.int64), batch.codec.encode(values, type)
+        if known[i]:
+            values: Iterator[Value] = expression.functor.evaluate(*given)  # type: ignore[assignment]
+            yield from ((i, value) for value in values)
 
 
 def evaluate(expression: Expression, type: str, batch: Batch) -> tuple[Codes, Mask | bool]:

@@ -59,8 +59,8 @@ class Collected:
         if dense is not None and work * BITS_PER_DELTA_ROW >= dense.width * dense.height:
             self._seen[table] = dense.copy()
 
-    def enter(self, table: Table, made: MadeRows, reject: Truth) -> None:
-        """Find rows by their values; those not in the table yet are entered."""
+    def enter(self, table: Table, made: MadeRows, reject: Truth) -> int:
+        """Find rows by their values, and return how many have been found; those not in the table yet are entered."""
         seen = self._seen.get(table)
         if seen is not None and made.dtype == np.int32:
             made = seen.unseen(made)
@@ -87,6 +87,7 @@ class Collected:
             dense = dense_bits(table, out[:found])
             if dense is not None:
                 self._seen[table] = dense
+        return found
 
 
 class HeadSink:
@@ -96,13 +97,15 @@ class HeadSink:
         self.collected, self.plan, self.reject, self.wide = collected, plan, reject, wide
 
     def take(self, B: Codes, width: int) -> None:
-        self.collected.engine.meter.instances(self.plan.rule, width)
-        self.collected.enter(self.plan.head, made_rows(self.plan, B, width, self.wide), self.reject)
+        self._enter(made_rows(self.plan, B, width, self.wide))
 
     def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
-        self.collected.engine.meter.instances(self.plan.rule, count)
-        rows = made_joined_rows(self.plan, B, step, parents, matches, count, self.wide)
-        self.collected.enter(self.plan.head, rows, self.reject)
+        self._enter(made_joined_rows(self.plan, B, step, parents, matches, count, self.wide))
+
+    def _enter(self, rows: MadeRows) -> None:
+        meter = self.collected.engine.meter
+        meter.instances(self.plan.rule, len(rows))
+        meter.found(self.collected.enter(self.plan.head, rows, self.reject))
 
 
 class Counted:

@@ -15,7 +15,7 @@ from upheld.engines.memory.plans import AtomStep, BuiltinStep, Plan, Planner
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.ast import Variable
-from upheld.language.core import Apply
+from upheld.language.core import Apply, Rule
 
 #: Pairs that one probe may write. Batches of this size stay in the cache between steps.
 CHUNK = 1 << 16
@@ -60,7 +60,7 @@ class Join:
         planner: Planner,
         types: dict[str, str],
         sink: Sink,
-        tick: Callable[[], None],
+        tick: Callable[[Rule], None],
         listing: Lister,
     ):
         self.plan, self.truths, self.planner, self.types, self.sink = plan, truths, planner, types, sink
@@ -76,7 +76,7 @@ class Join:
         if at == len(self.plan.steps):
             self.sink.take(B, width)
             return
-        self.tick()
+        self.tick(self.plan.rule)
         step = self.plan.steps[at]
         if isinstance(step, BuiltinStep):
             self._builtin(at, step, B, width)
@@ -109,20 +109,23 @@ class Join:
         while i < width:
             # The table may have grown, and its arrays moved, since the last time round.
             i, on, found = index.probe(table, wanted, i, on, truth, step.equal, parents, matches)
+            self.tick(self.plan.rule)
             self._extend(at, step, B, parents, matches, found)
 
     def _cross(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
         table = step.table
         candidates = self.listing(table, step.where)
+        for first, repeated in step.equal:
+            candidates = candidates[table.rows[candidates, first] == table.rows[candidates, repeated]]
         parents, matches = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32)
         i = j = 0
         while i < width:
-            i, j, found = kernels.cross(i, j, width, candidates, table.rows, step.equal, parents, matches)
+            i, j, found = kernels.cross(i, j, width, candidates, parents, matches)
+            self.tick(self.plan.rule)
             self._extend(at, step, B, parents, matches, found)
 
     def _extend(self, at: int, step: AtomStep, B: Codes, parents: Rows, matches: Rows, found: int) -> None:
         if found and at + 1 == len(self.plan.steps):
-            self.tick()
             self.sink.take_joined(B, step, parents, matches, found)
         elif found:
             self._step(at + 1, extended(B, step, parents, matches, found), found)
@@ -135,12 +138,13 @@ class Join:
             left, right = right, left
         if generates(right):
             assert isinstance(right, Apply) and isinstance(left, Variable), "a generator stands alone on its side"
-            parents, values = generate(right, builtin.type, batch)
-            if step.binds:
-                self._step(at + 1, np.vstack([B[:, parents], values]), len(parents))
-            else:
-                agreeing = batch.columns[left.name][parents] == values
-                self._step(at + 1, np.ascontiguousarray(B[:, parents[agreeing]]), int(np.count_nonzero(agreeing)))
+            for parents, values in generate(right, builtin.type, batch, CHUNK):
+                self.tick(self.plan.rule)
+                if step.binds:
+                    self._step(at + 1, np.vstack([B[:, parents], values]), len(parents))
+                else:
+                    parents = parents[batch.columns[left.name][parents] == values]
+                    self._step(at + 1, np.ascontiguousarray(B[:, parents]), len(parents))
         elif step.binds:
             values, known = evaluate(right, builtin.type, batch)
             self._keep(at, np.vstack([B, values]), np.broadcast_to(known, width))

@@ -28,6 +28,9 @@ FILL_NUMERATOR, FILL_DENOMINATOR = 3, 4
 
 GROUP = 16
 
+#: Rows looked at in vain before a kernel comes back to have the clock looked at: some tens of milliseconds.
+PATIENCE = 1 << 22
+
 
 @kernel
 def shift_of(size):
@@ -291,11 +294,12 @@ def probe(wanted, i, row, width, rows, columns, slots, following, flags, truth, 
     """Write the pairs of a wanted key and a row of the set `truth` that has it in the key columns.
 
     `i` and `row` say where to go on: at key i, at the row of its chain, or -1 for its first. `equal` lists pairs of
-    columns that a repeated variable makes equal. Return the key and row to go on with, and the number of pairs.
+    columns that a repeated variable makes equal. Return the key and row to go on with, and the number of pairs. It
+    stops too when it has looked at very many rows in vain.
     """
     mask, shift = len(slots) - 1, shift_of(len(slots))
     places = np.empty(GROUP, np.int64)
-    found, limit, simple = 0, len(parents), len(equal) == 0
+    found, limit, simple, in_vain = 0, len(parents), len(equal) == 0, 0
     while i < width:
         first, stop = i, min(i + GROUP, width)
         if row < 0:
@@ -329,8 +333,12 @@ def probe(wanted, i, row, width, rows, columns, slots, following, flags, truth, 
                     parents[found] = i
                     matches[found] = row
                     found += 1
+                else:
+                    in_vain += 1
                 row = following[row]
             i += 1
+            if in_vain > PATIENCE:
+                return i, np.int64(-1), found
     return i, np.int64(-1), found
 
 
@@ -393,7 +401,7 @@ def rehash_blocks(entries, distinct, slots):
 def probe_blocks(wanted, i, done, width, rows, columns, slots, entries, pool, flags, truth, equal, parents, matches):
     """As `probe`, for an index of blocks: `done` rows of the block of key i have been looked at."""
     mask, shift = len(slots) - 1, shift_of(len(slots))
-    found, limit, simple = 0, len(parents), len(equal) == 0
+    found, limit, simple, tried = 0, len(parents), len(equal) == 0, 0
     while i < width:
         h = hash_key(wanted, i)
         at = place(h, shift)
@@ -418,23 +426,25 @@ def probe_blocks(wanted, i, done, width, rows, columns, slots, entries, pool, fl
                     found += 1
             if stop < length:
                 return i, stop, found
+            tried += stop - done
         done = 0
         i += 1
+        if tried - found > PATIENCE:
+            break
     return i, 0, found
 
 
 @kernel
-def cross(i, j, width, candidates, rows, equal, parents, matches):
+def cross(i, j, width, candidates, parents, matches):
     """Write all pairs of a binding and a candidate row, from binding i and candidate j on."""
     found, limit = 0, len(parents)
     while i < width:
         while j < len(candidates):
             if found == limit:
                 return i, j, found
-            if columns_equal(rows, candidates[j], equal):
-                parents[found] = i
-                matches[found] = candidates[j]
-                found += 1
+            parents[found] = i
+            matches[found] = candidates[j]
+            found += 1
             j += 1
         i += 1
         j = 0
