@@ -89,9 +89,7 @@ class MemorySet:
         table = self.engine.tables.get(predicate)
         if table is None:
             return Columns((), (), 0)
-        found = [rows for t, rows in self.listed() if t is table]
-        rows = np.concatenate(found) if found else np.empty(0, np.int32)
-        return self.engine.codec.columns(table.rows[rows], table.types)
+        return self.engine.codec.columns(table.rows[self.of(table)], table.types)
 
     def count(self) -> int:
         return sum(len(rows) for _, rows in self.listed())
