@@ -8,7 +8,7 @@ from pathlib import Path
 
 from upheld.algebra.meter import Limits
 from upheld.columns import Row
-from upheld.engines import facts_reader
+from upheld.engines import facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote
 from upheld.factfiles import Format, Output, Reader, read_bytes, stdout_text, write_all
 from upheld.language.ast import Directive, Program
@@ -44,6 +44,7 @@ def run(
     _check_folder(output)
     given = _read_inputs(core, formats, Path(facts), facts_reader(engine))
     m = materialise_core(core, given, engine=engine, limits=limits)
+    to_text = facts_writer(engine)
     printed: list[str] = []
     files: list[Output] = []
     for directive in core.directives:
@@ -53,10 +54,10 @@ def run(
         elif directive.kind == "output":
             format = formats[directive]
             if format.io == "stdout" or str(output) == "-":
-                printed.append(stdout_text(relation, relation.types, format))
+                printed.append(stdout_text(relation, relation.types, format, to_text))
             else:
                 files.append(Output(Path(output) / format.filename, relation, relation.types, format))
-    write_all(files)
+    write_all(files, to_text)
     warnings = compiled.warnings if files or printed else (*compiled.warnings, _no_output(core))
     return Run(m, "".join(printed), warnings)
 

@@ -90,8 +90,8 @@ class Columns:
             yield from zip(*map(plain, chunk.columns))
 
     def arrays(self) -> list[npt.NDArray[Any]]:
-        """Return an array for each column; texts are arrays of objects."""
-        return [column.values() if isinstance(column, Texts) else column for column in self.columns]
+        """Return a new array for each column; those of texts hold objects."""
+        return [column.values() if isinstance(column, Texts) else column.copy() for column in self.columns]
 
 
 def plain(column: Column) -> list[Any]:

@@ -9,7 +9,7 @@ from upheld.algebra.meter import Limits, Meter
 from upheld.algebra.reference import ReferenceEngine
 from upheld.algebra.words import Engine
 from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
-from upheld.factfiles.reading import Reader, rows_in
+from upheld.factfiles import Reader, Writer, facts_text, rows_in
 from upheld.language.core import Core
 
 ENGINES = ("memory", "reference")
@@ -36,6 +36,12 @@ def facts_reader(name: str) -> Reader:
     """Return what reads facts files for an engine. All give the same rows and raise the same errors."""
     reader: Reader = _memory("filereader").columns_in if name == "memory" else rows_in
     return reader
+
+
+def facts_writer(name: str) -> Writer:
+    """Return what makes the text of facts files for an engine. All make the same text."""
+    writer: Writer = _memory("filewriter").columns_text if name == "memory" else facts_text
+    return writer
 
 
 def _memory(module: str) -> ModuleType:

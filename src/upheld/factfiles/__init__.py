@@ -2,12 +2,13 @@
 
 from upheld.factfiles.formats import Format
 from upheld.factfiles.reading import Reader, read_bytes, read_facts, rows_in
-from upheld.factfiles.writing import Output, facts_text, stdout_text, write_all, write_facts
+from upheld.factfiles.writing import Output, Writer, facts_text, stdout_text, write_all, write_facts
 
 __all__ = [
     "Format",
     "Output",
     "Reader",
+    "Writer",
     "facts_text",
     "read_bytes",
     "read_facts",

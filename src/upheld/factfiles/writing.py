@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
+from upheld.columns import Row
 from upheld.errors import FactsError, Problem, quote
 from upheld.factfiles.formats import Format
 from upheld.language.ast import Value
 from upheld.language.values import float_text, sorted_rows
 
-Row = tuple[Value, ...]
+#: What makes the text of a facts file, as `facts_text` does.
+Writer = Callable[[Iterable[Row], Sequence[str], Format], str]
 
 _RULE = "===============\n"
 
@@ -37,7 +39,7 @@ def facts_text(rows: Iterable[Row], types: Sequence[str], format: Format) -> str
     Without `rfc4180` symbols stand as they are, so a symbol with a delimiter or a line break in it does not read back.
     """
     ordered = sorted_rows(rows, types)
-    header = format.delimiter.join(format.columns) + "\n" if format.headers else ""
+    header = header_text(format)
     if not types:
         return header + "()\n" * len(ordered)
     as_text = [_as_text(type, format.rfc4180) for type in types]
@@ -45,10 +47,15 @@ def facts_text(rows: Iterable[Row], types: Sequence[str], format: Format) -> str
     return header + "".join(f"{format.delimiter.join(fields)}\n" for fields in zip(*columns))
 
 
-def stdout_text(rows: Iterable[Row], types: Sequence[str], format: Format) -> str:
+def header_text(format: Format) -> str:
+    """Return the line of column names, if the format has one."""
+    return format.delimiter.join(format.columns) + "\n" if format.headers else ""
+
+
+def stdout_text(rows: Iterable[Row], types: Sequence[str], format: Format, to_text: Writer = facts_text) -> str:
     """Return what `IO=stdout` prints for a relation: its name and rows between lines, as Soufflé does."""
     title = f"---------------\n{format.relation}\n"
-    text = facts_text(rows, types, format)
+    text = to_text(rows, types, format)
     header, body = text.split("\n", 1) if format.headers else ("", text)
     return title + (header + "\n" if header else "") + _RULE + body + _RULE
 
@@ -56,10 +63,11 @@ def stdout_text(rows: Iterable[Row], types: Sequence[str], format: Format) -> st
 def _as_text(type: str, rfc4180: bool) -> Callable[[Value], str]:
     if type == "float":
         return float_text  # type: ignore[return-value]
-    return _enclosed if rfc4180 and type in ("symbol", "term") else str
+    return enclosed if rfc4180 and type in ("symbol", "term") else str
 
 
-def _enclosed(text: Value) -> str:
+def enclosed(text: Value) -> str:
+    """Return a text in quotes, as RFC 4180 has it."""
     return '"' + str(text).replace('"', '""') + '"'
 
 
@@ -68,7 +76,7 @@ def write_facts(path: Path, rows: Iterable[Row], types: Sequence[str], format: F
     write_all([Output(path, rows, types, format)])
 
 
-def write_all(outputs: Iterable[Output]) -> None:
+def write_all(outputs: Iterable[Output], to_text: Writer = facts_text) -> None:
     """Write several facts files. If one of them cannot be written, none is replaced, and all reasons are raised."""
     staged: list[tuple[Path, Path]] = []
     problems: list[Problem] = []
@@ -82,7 +90,7 @@ def write_all(outputs: Iterable[Output]) -> None:
             temporary = target.with_name(f".upheld-{token_hex(8)}.tmp")
             staged.append((temporary, target))
             try:
-                _stage(temporary, target, output)
+                _stage(temporary, target, output, to_text)
             except (OSError, ValueError) as error:
                 problems.append(_unwritable(output.path, error))
         if problems:
@@ -98,7 +106,7 @@ def write_all(outputs: Iterable[Output]) -> None:
                 temporary.unlink()
 
 
-def _stage(temporary: Path, target: Path, output: Output) -> None:
+def _stage(temporary: Path, target: Path, output: Output, to_text: Writer) -> None:
     """Write the output to a temporary file beside its target, unless the target is nothing that may be replaced."""
     if target.exists():
         # Renaming would replace a device or a pipe, and would not ask whether the file is write-protected.
@@ -106,7 +114,7 @@ def _stage(temporary: Path, target: Path, output: Output) -> None:
             raise IsADirectoryError
         if not os.access(target, os.W_OK):
             raise PermissionError
-    data = facts_text(output.rows, output.types, output.format).encode()
+    data = to_text(output.rows, output.types, output.format).encode()
     with temporary.open("xb") as file:
         file.write(gzip.compress(data, mtime=0) if output.format.compress else data)
     if target.exists():

@@ -25,8 +25,16 @@ class Unfit:
     rows: Any
 
 
+@dataclass(frozen=True)
+class Gaps:
+    """A column in which some rows hold no value. What stands in their stead means nothing."""
+
+    column: Column
+    rows: Any
+
+
 #: A column as it was passed; None if only a look at each of its values tells what it holds.
-Given = Column | Unfit | None
+Given = Column | Gaps | None
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ def some_rows(data: Any, rows: Any) -> Any:
 
 def types_of(source: Source) -> tuple[str, ...] | None:
     """Return the types of the columns; None if some column must be looked at value by value."""
-    if any(column is None or isinstance(column, Unfit) for column in source.columns):
+    if any(column is None or isinstance(column, Gaps) for column in source.columns):
         return None
     return tuple(type or _type_of(column) for type, column in zip(source.types, source.columns))
 
@@ -100,8 +108,8 @@ def fit(source: Source, types: Sequence[str]) -> Columns | Unfit | None:
 
     if len(source.columns) != len(types):
         return Unfit(np.arange(source.count))
-    fitted = [c if c is None or isinstance(c, Unfit) else _fit(c, type) for c, type in zip(source.columns, types)]
-    if not fitted or any(column is None for column in fitted):
+    fitted = [_fit(column, type) for column, type in zip(source.columns, types)]
+    if not source.count or not fitted or any(column is None for column in fitted):
         return None
     unfit = [column.rows for column in fitted if isinstance(column, Unfit)]
     if unfit:
@@ -109,9 +117,16 @@ def fit(source: Source, types: Sequence[str]) -> Columns | Unfit | None:
     return Columns(tuple(types), tuple(fitted), source.count)
 
 
-def _fit(column: Column, type: str) -> Given:
+def _fit(column: Given, type: str) -> Column | Unfit | None:
     import numpy as np
 
+    if column is None:
+        return None
+    if isinstance(column, Gaps):
+        fitted = _fit(column.column, type)
+        if fitted is None:
+            return None
+        return Unfit(np.union1d(fitted.rows, column.rows) if isinstance(fitted, Unfit) else column.rows)
     match "texts" if isinstance(column, Texts) else column.dtype.kind, type:
         case ("texts", "symbol" | "term"):
             return column
@@ -151,9 +166,8 @@ def _from_series(series: Any) -> Given:
     if type is not None:
         if isinstance(series.dtype, np.dtype):
             return _from_array(series.to_numpy())
-        missing = series.isna().to_numpy()
         wide = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}[type]
-        return Unfit(np.flatnonzero(missing)) if missing.any() else series.to_numpy(wide)
+        return _with_gaps(series.to_numpy(wide, na_value=0), series.isna().to_numpy())
     if isinstance(series.dtype, pandas.CategoricalDtype):
         codes, texts = series.cat.codes.to_numpy(), series.cat.categories.tolist()
     elif series.dtype == np.object_ or "string" in str(series.dtype):
@@ -164,28 +178,29 @@ def _from_series(series: Any) -> Given:
         texts = distinct.tolist()
     else:
         return None
-    if not _are_texts(texts):
-        return None
-    return Unfit(np.flatnonzero(codes < 0)) if (codes < 0).any() else _texts(codes, texts)
+    return _with_gaps(_texts(codes, texts), codes < 0) if _are_texts(texts) else None
 
 
 def _from_chunks(column: Any) -> Given:
-    import numpy as np
-    import pyarrow
     from pyarrow import types
 
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
     is_text = types.is_string(kind) or types.is_large_string(kind)
     if not is_text and not types.is_integer(column.type) and not types.is_floating(column.type):
         return None
-    if column.null_count:
-        return Unfit(np.flatnonzero(column.is_null().to_numpy()))
+    missing = column.is_null().to_numpy()
     if not is_text:
-        return column.to_numpy()
+        return _with_gaps((column.fill_null(0) if column.null_count else column).to_numpy(), missing)
     encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
-    whole = pyarrow.chunked_array(encoded.chunks, encoded.type).unify_dictionaries().combine_chunks()
+    whole = encoded.unify_dictionaries().combine_chunks()
     texts = whole.dictionary.to_pylist()
-    return _texts(whole.indices.to_numpy(), texts) if _are_texts(texts) else None
+    return _with_gaps(_texts(whole.indices.fill_null(0).to_numpy(), texts), missing) if _are_texts(texts) else None
+
+
+def _with_gaps(column: Column, missing: Any) -> Given:
+    import numpy as np
+
+    return Gaps(column, np.flatnonzero(missing)) if missing.any() else column
 
 
 def _encoded(values: list[Any]) -> Texts | None:

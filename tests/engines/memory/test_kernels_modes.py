@@ -10,7 +10,8 @@ import pytest
 
 from tests.cases import ROOT
 
-KERNELS = ROOT / "tests" / "engines" / "memory" / "test_kernels.py"
+HERE = ROOT / "tests" / "engines" / "memory"
+KERNELS = [str(HERE / f"test_{name}.py") for name in ("kernels", "codes", "filereader", "filewriter")]
 
 
 @pytest.mark.parametrize("mode", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
@@ -21,7 +22,7 @@ def test_kernels_in_other_modes(mode, request):
     environment = os.environ | {mode: "1", "NUMBA_CACHE_DIR": str(cache)}
     options = ["-q", "-W", "error", "--hypothesis-profile=quick", "-p", "no:cacheprovider"]
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, str(KERNELS)],
+        [sys.executable, "-m", "pytest", *options, *KERNELS],
         env=environment, cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -35,6 +35,7 @@ TEN = np.uint64(10)
 ONE = np.uint64(1)
 MOST = np.uint64(2**64 - 1)
 MOST_DIGITS = 20
+MOST_EXPONENT = 10_000
 #: All whole numbers up to this one, and all powers of ten up to the greatest of these, are exact as floats.
 EXACT = np.uint64(2**53)
 POWERS = np.array([10.0**k for k in range(23)])
@@ -184,7 +185,7 @@ def floats(data, before, after, out, hard):
             else:
                 digits += 1
                 if value < EXACT:  # what is past this is hard, whatever follows
-                    value = value * TEN + np.uint64(data[at] - ZERO)
+                    value = value * TEN + np.uint64(np.int64(data[at]) - ZERO)
                 exponent -= pointed
             at += 1
         if not digits:
@@ -196,9 +197,10 @@ def floats(data, before, after, out, hard):
                 at += 1
             if at == end:
                 return -1
-            given = 0
+            given = np.int64(0)
             while at < end and ZERO <= data[at] <= ZERO + 9:
-                given = min(given * 10 + data[at] - ZERO, 10_000)
+                if given < MOST_EXPONENT:  # far beyond any float already
+                    given = given * 10 + np.int64(data[at]) - ZERO
                 at += 1
             exponent += -given if below else given
         if at < end:

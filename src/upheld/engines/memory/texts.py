@@ -61,13 +61,9 @@ class TextPool:
 
     def intern_strings(self, texts: Sequence[str]) -> Codes:
         """Return the codes of texts."""
-        joined = "".join(texts)
-        data = joined.encode()
-        lengths = map(len, texts if len(data) == len(joined) else [text.encode() for text in texts])
-        offsets = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum(np.fromiter(lengths, np.int64, len(texts)), out=offsets[1:])
-        self._has_newlines |= "\n" in joined
-        return self.intern(np.frombuffer(data, np.uint8), offsets[:-1] - 1, offsets[1:])
+        data, offsets = utf8(texts)
+        self._has_newlines |= bool((data == NEWLINE).any())
+        return self.intern(data, offsets[:-1] - 1, offsets[1:])
 
     def _make_room(self, texts: int, length: int) -> None:
         """Make room for so many more texts, and so many bytes of them."""
@@ -117,6 +113,16 @@ class TextPool:
         first = self._data[starts[starts < ends]]
         if ((first & 0xC0) == 0x80).any():
             raise UnicodeDecodeError("utf-8", data, 0, 1, "a character in two halves")
+
+
+def utf8(texts: Sequence[str]) -> tuple[Bytes, Places]:
+    """Return the UTF-8 of all texts, one after the other, and where each begins, with where the last one ends."""
+    joined = "".join(texts)
+    data = joined.encode()
+    lengths = map(len, texts if len(data) == len(joined) else [text.encode() for text in texts])
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(lengths, np.int64, len(texts)), out=offsets[1:])
+    return np.frombuffer(data, np.uint8), offsets
 
 
 def _read_only(array: Bytes) -> Bytes:
