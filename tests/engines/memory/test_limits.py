@@ -1,0 +1,191 @@
+"""Limits and Ctrl-C stop a run on every engine, wherever it is, name the rule, and keep nothing of it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from upheld.algebra.meter import Limits, memory_in_use
+from upheld.engines import ENGINES
+from upheld.errors import LimitReached
+from upheld.materialisation import materialise
+
+COUNTING = """
+.decl up(x:number)
+.decl other(x:number)
+other(x) :- up(x), x < 3.
+up(x + 1) :- up(x).
+"""
+
+MANY = [(i,) for i in range(100_000)]
+FEW = [(i,) for i in range(5_000)]
+PAIRS = [(i, 1) for i in range(100_000)]
+
+#: Joins that would go on for hours: each pair an instance, no pair one, rows of one key in vain, and a generator.
+LONG = {
+    "pairs": (
+        ".decl a(x:number)\n.decl b(x:number)\n.decl t(x:number)\nt(z) :- a(x), b(y), z = (x + y) % 7.",
+        {"a": MANY, "b": MANY},
+    ),
+    "pairs in vain": (
+        ".decl a(x:number)\n.decl b(x:number)\n.decl t(x:number)\nt(x) :- a(x), b(y), x + y < 0.",
+        {"a": MANY, "b": MANY},
+    ),
+    "rows in vain": (
+        ".decl s(x:number, y:number)\n.decl e(x:number, y:number, z:number)\n.decl t(x:number)\n"
+        "t(k) :- s(k, x), e(x, y, y).",
+        {"s": PAIRS, "e": [(1, i, i + 1) for i in range(100_000)]},
+    ),
+    "a generator": (".decl a(x:number)\n.decl t(x:number)\nt(y) :- a(x), y = range(x, 10000000000).", {"a": [(1,)]}),
+}
+
+#: A join of few enough facts for any engine to load in no time, with far more pairs than it may derive.
+PRODUCT = """
+.decl a(x:number)
+.decl t(x:number, y:number)
+t(x, y) :- a(x), a(y).
+"""
+
+
+def stopped(program, facts, engine, limits) -> str:
+    """Materialise, which must reach a limit, and return what is said."""
+    with pytest.raises(LimitReached) as caught:
+        materialise(program, facts, engine=engine, limits=limits)
+    assert caught.value.slugs == ("limit-reached",)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "limits, said",
+    [
+        (Limits(facts=50), "limit of 50 facts"),
+        (Limits(rounds=50), "limit of 50 rounds"),
+        (Limits(seconds=0.05, rounds=None), "limit of 0.05 seconds"),
+        (Limits(memory=1), "limit of 1 bytes of memory"),
+    ],
+    ids=["facts", "rounds", "seconds", "memory"],
+)
+def test_limits_stop_a_run(engine, limits, said):
+    """Recursion that never ends is stopped, and its rule named."""
+    message = stopped(COUNTING, {"up": [(0,)]}, engine, limits)
+    assert said in message and "`up(" in message and "<program>:5:1" in message
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("limits", [Limits(facts=50), Limits(rounds=50), Limits(seconds=0.05, rounds=None)])
+def test_an_update_that_hits_a_limit_changes_nothing(engine, limits):
+    """Facts and explicit facts are what they were, and the next update works."""
+    m = materialise(
+        COUNTING.replace("up(x).", "up(x), !stop().") + ".decl stop()\nstop().", engine=engine, limits=limits
+    )
+    m.update(insert={"other": [(7,)]})
+    facts, explicit = m.facts(), {name: m.explicit(name).to_set() for name in m.relations}
+    for _ in range(2):
+        with pytest.raises(LimitReached):
+            m.update(insert={"up": [(0,)], "other": [(9,)]}, delete={"stop": [()], "other": [(7,)]})
+        assert m.facts() == facts
+        assert {name: m.explicit(name).to_set() for name in m.relations} == explicit
+    change = m.update(insert={"up": [(0,)]}, delete={"other": [(7,)]})
+    assert change.inserted["up"].to_set() == {(0,)}
+    assert m.explicit("other").to_set() == set()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_facts_of_an_unfinished_round(engine):
+    """A limit on facts stops a round that would derive 25 million long before it ends."""
+    started = time.monotonic()
+    message = stopped(PRODUCT, {"a": FEW}, engine, Limits(facts=20_000))
+    assert "20000 facts while applying `t(x, y)" in message
+    assert time.monotonic() - started < 5
+
+
+def test_memory_of_an_unfinished_round():
+    """A limit on memory stops a round that would hold more."""
+    message = stopped(PRODUCT, {"a": FEW}, "memory", Limits(memory=memory_in_use() + 50_000_000))
+    assert "bytes of memory while applying `t(x, y)" in message
+    assert memory_in_use() < 2**30
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("case", LONG)
+def test_seconds_inside_a_long_join(engine, case):
+    """A join of ten thousand million pairs is stopped within a second of its limit, whatever it finds."""
+    program, facts = LONG[case]
+    if engine == "reference":  # a fiftieth of the facts, or their loading would take the time
+        facts = {name: rows[:2000] for name, rows in facts.items()}
+    limit = 0.3
+    m = materialise(program, {}, engine=engine, limits=Limits(seconds=limit))
+    with pytest.raises(LimitReached) as caught:
+        m.update(insert=facts)
+    assert m._engine.meter.statistics.seconds < limit + 1
+    rule = program.splitlines()[-1].partition(" :-")[0]
+    assert f"while applying `{rule}" in str(caught.value)
+    assert m.facts() == set()
+
+
+def test_the_rule_that_takes_the_time_is_named():
+    """A join that finds nothing is named, though another rule has found much."""
+    program = LONG["rows in vain"][0] + "\n.decl u(x:number)\nu(x) :- s(x, _)."
+    message = stopped(program, LONG["rows in vain"][1], "memory", Limits(seconds=1))
+    assert "while applying `t(k) :- s(k, x), e(x, y, y).`" in message
+
+
+# -- Ctrl-C -----------------------------------------------------------------------------------------------------------
+
+
+COMMAND = """
+import sys
+from upheld.cli import main
+print("started", flush=True)
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("case", LONG)
+def test_interrupted_run(case, tmp_path):
+    """Ctrl-C ends `upheld run` within a second or two, with exit code 130 and nothing written."""
+    program, facts = LONG[case]
+    directives = "".join(f"\n.input {name}" for name in facts) + "\n.output t"
+    (tmp_path / "program.dl").write_text(program + directives)
+    for name, rows in facts.items():
+        (tmp_path / f"{name}.facts").write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+    output = tmp_path / "output"
+    output.mkdir()
+    options = ["run", "--engine", "memory", "-F", tmp_path, "-D", output, tmp_path / "program.dl"]
+    running = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout.readline() == "started\n"
+    time.sleep(1.5)
+    assert running.poll() is None, running.communicate()
+    sent = time.monotonic()
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    assert time.monotonic() - sent < 2
+    assert running.returncode == 130
+    assert (out, err) == ("", "interrupted: nothing was written\n")
+    assert list(output.iterdir()) == []
+
+
+def test_interrupted_update():
+    """After Ctrl-C within an update, the materialisation is what it was, and can be updated."""
+    program = LONG["rows in vain"][0]
+    m = materialise(program, {"s": PAIRS[:1000]}, engine="memory")
+    facts = m.facts()
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            m.update(insert={"s": PAIRS, "e": LONG["rows in vain"][1]["e"]})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    assert m.facts() == facts
+    assert m.explicit("e").to_set() == set()
+    change = m.update(insert={"e": [(1, 5, 5)]})
+    assert change.inserted["t"].to_set() == {(i,) for i in range(1000)}
