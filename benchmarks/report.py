@@ -155,6 +155,9 @@ def _size(size: str, found: dict[str, Any]) -> list[str]:
                 lines.append(_row(shown, engine, row, rows["upheld"]))
                 shown = ""
     absent = sorted({NAMES[e] for rows in found["workloads"].values() for e, r in rows.items() if _absent(r)})
+    if found["kept"]:
+        names = ", ".join(NAMES[e] for e in found["kept"] if NAMES[e] not in absent)
+        lines += ["", f"Measured in an earlier run on the same files: {names}."]
     if absent:
         lines += ["", f"Not on this machine: {', '.join(absent)}."]
     kinds = list(dict.fromkeys(k for n in found["workloads"] for k in WHAT if n.startswith(k)))

@@ -89,7 +89,8 @@ class MemorySet:
         table = self.engine.tables.get(predicate)
         if table is None:
             return Columns((), (), 0)
-        return self.engine.codec.columns(table.rows[self.of(table)], table.types)
+        rows = self.of(table)  # before the rows of the table are looked at: it may have to derive them, and grow it
+        return self.engine.codec.columns(table.rows[rows], table.types)
 
     def count(self) -> int:
         return sum(len(rows) for _, rows in self.listed())
