@@ -1,4 +1,4 @@
-"""From changed rows to the rules they concern, by predicate and by the constants of body atoms.
+"""From rows to the rules they concern, by predicate and by the constants of atoms.
 
 A program may have thousands of rules over one predicate; an update must touch only those whose atoms it can match.
 """
@@ -6,7 +6,7 @@ A program may have thousands of rules over one predicate; an update must touch o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ _FEW = 8
 
 @dataclass(frozen=True, eq=False)
 class Occurrence:
-    """A body atom of a rule, by its position among the positive or the negated ones."""
+    """An atom of a rule, by its position among the positive ones, the negated ones, or the heads."""
 
     rule: Rule
     position: int
@@ -32,10 +32,10 @@ class Occurrence:
 class DeltaIndex:
     """The atoms of some rules, by predicate, columns with constants, and those constants."""
 
-    def __init__(self, rules: Sequence[Rule], codec: Codec, *, negated: bool):
+    def __init__(self, rules: Sequence[Rule], codec: Codec, atoms_of: Callable[[Rule], Sequence[Atom]]):
         self._groups: dict[str, dict[tuple[int, ...], dict[tuple[int, ...], list[Occurrence]]]] = {}
         for rule in rules:
-            for position, atom in enumerate(rule.negative if negated else rule.positive):
+            for position, atom in enumerate(atoms_of(rule)):
                 constants = [(c, t) for c, t in enumerate(atom.terms) if isinstance(t, Constant)]
                 columns = tuple(c for c, _ in constants)
                 codes = tuple(codec.encode_one(t.value, t.type) for _, t in constants)

@@ -40,13 +40,20 @@ from upheld.engines.memory.sets import (
     TruthTables,
 )
 from upheld.engines.memory.table import FLAGS, Rows, Table
-from upheld.language.ast import Constant, Value, Variable
+from upheld.language.ast import Value, Variable
 from upheld.language.core import Atom, Core, Predicate, Rule
 from upheld.language.corewriter import atom_text
 from upheld.language.stratification import Stratum
 
 #: Makes what takes the bindings of a plan, given the table it begins with and the number of rows.
 MakeSink = Callable[[Plan, Table | None, int], Sink]
+
+#: The atoms by which rules are found, by kind.
+_ATOMS: dict[str, Callable[[Rule], Sequence[Atom]]] = {
+    "positive": lambda rule: rule.positive,
+    "negated": lambda rule: rule.negative,
+    "heads": lambda rule: (rule.head,),
+}
 
 #: A variable that carries the number of the row a binding began with; no dialect lets a user write it.
 ROW = "$row"
@@ -68,7 +75,7 @@ class MemoryEngine:
         self.named_sets: weakref.WeakValueDictionary[int, Named] = weakref.WeakValueDictionary()
         self._free_bits = list(range(BITS))
         self._plans: dict[Rule, dict[tuple[str, int], Plan]] = {}
-        self._delta_indexes: dict[tuple[int, bool], tuple[Sequence[Rule], DeltaIndex]] = {}
+        self._delta_indexes: dict[tuple[int, str], tuple[Sequence[Rule], DeltaIndex]] = {}
         self._variable_types: dict[Rule, dict[str, str]] = {}
         for predicate in core.predicates.values():
             self.declare(predicate)
@@ -225,10 +232,11 @@ class MemoryEngine:
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> MemoryInstances:
         found: list[tuple[Rule, Codes]] = []
         where = Where(self, P, N, None, None)
+        index = self._delta_index(rules, "heads")
         for table, rows in _listed(H):
-            for rule in rules:
-                if rule.head.predicate == table.name:
-                    self._backwards(rule, table, rows, where, rule.variables(), _appending(found, rule))
+            for occurrence, mine in index.concerned(table, rows):
+                rule = occurrence.rule
+                self._backwards(rule, table, mine, where, rule.variables(), _appending(found, rule))
         return MemoryInstances(self, found)
 
     def run_rules(self, rules: Sequence[Rule], where: Where, sink: MakeSink) -> None:
@@ -240,14 +248,14 @@ class MemoryEngine:
                 self._join(plan, where, sink(plan, None, 0)).run(np.empty((0, 1), np.int64), 1)
             return
         if where.via is not None:
-            index = self._delta_index(rules, negated=False)
+            index = self._delta_index(rules, "positive")
             for table, rows in where.via.listed():
                 mine = selected(table, rows, where["P"])
                 for occurrence, concerned in index.concerned(table, mine):
                     rule, i = occurrence.rule, occurrence.position
                     self._from_rows(rule, "via", i, occurrence.atom, table, concerned, _others(rule, i), where, sink)
         if where.via_not is not None:
-            index = self._delta_index(rules, negated=True)
+            index = self._delta_index(rules, "negated")
             for table, rows in where.via_not.listed():
                 mine = selected(table, rows, ~where["N"])
                 for occurrence, concerned in index.concerned(table, mine):
@@ -286,14 +294,13 @@ class MemoryEngine:
         needed: Sequence[str],
         sink: Callable[[Codes, int], None],
     ) -> None:
-        """Send the bindings under which a rule derives some of the rows to a sink."""
+        """Send the bindings under which a rule derives some of the rows, which have the constants of its head."""
+        if not len(rows):
+            return
         head = rule.head
-        constants = [(c, t) for c, t in enumerate(head.terms) if isinstance(t, Constant)]
-        for column, term in constants:
-            rows = rows[table.rows[rows, column] == self.codec.encode_one(term.value, term.type)]
         variables = (*dict.fromkeys(head.variables()), ROW)
         atoms = [(a, IN_P) for a in rule.positive] + [(a, NOT_IN_N) for a in rule.negative]
-        plan = self.planner.plan(rule, variables, atoms, needed)
+        plan = self._plan(rule, "derivable" if ROW in needed else "supports", 0, variables, atoms, needed)
         order = [(plan.steps[-1].variables if plan.steps else variables).index(v) for v in needed]
 
         def take(B: Codes, width: int) -> None:
@@ -308,19 +315,16 @@ class MemoryEngine:
         self, rules: Sequence[Rule], heads: MemorySet, where: Where, collected: Collected, reject: Spelling | None
     ) -> None:
         """Collect those of the heads that some rule derives. A head that one rule derives is not asked of the next."""
+        index = self._delta_index(rules, "heads")
         for table, rows in heads.listed():
-            open_rows = selected(table, rows, ~(self.truth_of(reject) | collected.truth))
-            for rule in rules:
-                if rule.head.predicate != table.name or not len(open_rows):
-                    continue
-                for start in range(0, len(open_rows), CHUNK):
-                    chunk = open_rows[start : start + CHUNK]
+            wanted = selected(table, rows, ~self.truth_of(reject))
 
-                    def found(B: Codes, width: int, table: Table = table) -> None:
-                        collected.take(table, np.unique(B[0]).astype(np.int32), NOTHING)
+            def found(B: Codes, width: int, table: Table = table) -> None:
+                collected.take(table, np.unique(B[0]).astype(np.int32), NOTHING)
 
-                    self._backwards(rule, table, chunk, where, (ROW,), found)
-                open_rows = selected(table, open_rows, ~collected.truth)
+            for occurrence, mine in index.concerned(table, wanted):
+                open_rows = selected(table, mine, ~collected.truth)
+                self._backwards(occurrence.rule, table, open_rows, where, (ROW,), found)
 
     def find(self, atom: Atom, variables: Sequence[str], B: Codes) -> Rows:
         """Return the rows that an atom is under each of a batch of bindings; they must be there."""
@@ -341,21 +345,28 @@ class MemoryEngine:
             yield from plan_lines(f"new {atom_text(atom)}", plan)
 
     def _plan(
-        self, rule: Rule, kind: str, position: int, start: tuple[str, ...], atoms: list[tuple[Atom, str]]
+        self,
+        rule: Rule,
+        kind: str,
+        position: int,
+        start: tuple[str, ...],
+        atoms: list[tuple[Atom, str]],
+        needed: Sequence[str] | None = None,
     ) -> Plan:
         plans = self._plans.setdefault(rule, {})
         plan = plans.get((kind, position))
         if plan is None or plan.is_stale():
-            plan = plans[kind, position] = self.planner.plan(rule, start, atoms)
+            plan = plans[kind, position] = self.planner.plan(rule, start, atoms, needed)
         return plan
 
     def _join(self, plan: Plan, where: Where, sink: Sink) -> Join:
         return Join(plan, where, self.planner, self.variable_types(plan.rule), sink, self.meter.look, where.rows)
 
-    def _delta_index(self, rules: Sequence[Rule], *, negated: bool) -> DeltaIndex:
-        cached = self._delta_indexes.get((id(rules), negated))
+    def _delta_index(self, rules: Sequence[Rule], kind: str) -> DeltaIndex:
+        cached = self._delta_indexes.get((id(rules), kind))
         if cached is None or cached[0] is not rules:
-            cached = self._delta_indexes[id(rules), negated] = (rules, DeltaIndex(rules, self.codec, negated=negated))
+            made = DeltaIndex(rules, self.codec, _ATOMS[kind])
+            cached = self._delta_indexes[id(rules), kind] = (rules, made)
         return cached[1]
 
     def variable_types(self, rule: Rule) -> dict[str, str]:
