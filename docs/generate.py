@@ -242,7 +242,7 @@ def spelled(action: argparse.Action) -> str:
 
 # -- the Python names -------------------------------------------------------------------------------------------------
 
-FUNCTIONS_FIRST = ("materialise", "run", "check", "parse")
+FUNCTIONS_FIRST = ("materialise", "run", "load", "check", "parse")
 
 
 def api() -> str:

@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "upheld":          (SURFACE,                             set()),
     "pipeline":        (MATERIALISATION | {"upheld"},        {"pyspark"} | TABULAR),
     "experiments":     (MATERIALISATION | {"upheld"},        {"numpy"} | TABULAR),
-    "cli":             ({"upheld", "errors"},                set()),
+    "cli":             ({"upheld", "errors"},                {"tqdm"}),
     "__main__":        ({"cli"},                             set()),
 }  # fmt: skip
 

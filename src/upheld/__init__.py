@@ -4,9 +4,9 @@ from upheld.algebra.meter import Limits, Statistics
 from upheld.checking import Report, check
 from upheld.errors import UpheldError
 from upheld.language.ast import Program
-from upheld.materialisation import Change, Materialisation, materialise, parse
+from upheld.materialisation import Change, Materialisation, Progress, materialise, parse
 from upheld.relation import Relation
-from upheld.running import Run, run
+from upheld.running import Run, load, run
 
 __version__ = "0.1.0"
 
@@ -15,12 +15,14 @@ __all__ = [
     "Limits",
     "Materialisation",
     "Program",
+    "Progress",
     "Relation",
     "Report",
     "Run",
     "Statistics",
     "UpheldError",
     "check",
+    "load",
     "materialise",
     "parse",
     "run",

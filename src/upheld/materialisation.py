@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from upheld.algebra.meter import Limits, Statistics
+from upheld.algebra.meter import Limits, Statistics, Watcher
 from upheld.algebra.words import FactSet, derive
 from upheld.columns import Row
 from upheld.engines import facts_reader, open_engine
@@ -15,7 +15,7 @@ from upheld.factfiles import Reader
 from upheld.ingest import facts_of
 from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
-from upheld.language.core import Core, Fact, Predicate
+from upheld.language.core import Core, Fact, Predicate, Rule
 from upheld.language.queries import compile_query
 from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import Stratification, stratify
@@ -42,6 +42,21 @@ class Change:
         return f"<Change {', '.join(f'{sign}{len(r)} {r.name}' for sign, r in sizes) or 'nothing'}>"
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come: the stratum it works on, its rounds and facts so far, and the seconds they took."""
+
+    stratum: int
+    strata: int
+    rounds: int
+    facts: int
+    seconds: float
+
+
+#: Told of the progress of a run about ten times a second.
+ProgressWatcher = Callable[[Progress], None]
+
+
 class Materialisation:
     """All facts that follow from a program and explicit facts. `update` keeps them so.
 
@@ -50,9 +65,18 @@ class Materialisation:
     True
     """
 
-    def __init__(self, core: Core, strata: Stratification, engine: str, limits: Limits | None):
+    def __init__(
+        self,
+        core: Core,
+        strata: Stratification,
+        engine: str,
+        limits: Limits | None,
+        progress: ProgressWatcher | None = None,
+    ):
         self._core, self._strata = core, strata
         self._engine = open_engine(engine, core, limits)
+        if progress is not None:
+            self._engine.meter.watcher = _told_of_strata(strata, progress)
         self._read = facts_reader(engine)
         self._explicit: FactSet = self._engine.named("E")
         self._facts: FactSet = self._engine.named("I")
@@ -105,6 +129,20 @@ class Materialisation:
             engine.abandon(keep=(E, I))
             for predicate in made:
                 engine.forget(predicate)
+
+    def plans(self) -> str:
+        """Return how the engine would match each rule: from all facts, and from new facts of each body atom.
+
+        >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2)]})
+        >>> print(m.plans().splitlines()[-1])
+            join path(x, y) on column 2: about 1 rows for each
+        """
+        lines = []
+        for stratum in self._strata:
+            for rule in stratum.rules:
+                lines.append(str(rule))
+                lines += [f"  {line}" for line in self._engine.plans(rule)]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{p.name}: {len(self._relation(p, self._facts))}" for p in self._visible())
@@ -165,12 +203,14 @@ def materialise(
     engine: str = "memory",
     limits: Limits | None = None,
     granular: bool = True,
+    progress: ProgressWatcher | None = None,
 ) -> Materialisation:
     """Derive all that follows from the rules of a program and facts.
 
     `program` is the path of a `.dl` or `.dlog` file, or the text of a `.dl` program. `facts` gives for each relation
     rows, a pandas DataFrame, an Arrow table, or the path of a file. A program that declares no relations takes the
     types of its columns from the facts and from their use. `granular=False` asks for the coarsest stratification.
+    `progress` is a function that is told now and then how far the work has come.
 
     >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
     >>> m["path"].to_set()
@@ -183,7 +223,8 @@ def materialise(
     inferred = {name: facts_of(name, data, read=read) for name, data in given.items() if name not in declared}
     core = compile_program(parsed, {name: types for name, (_, types) in inferred.items() if types}).core
     ready: dict[str, object] = {name: inferred[name][0] if name in inferred else data for name, data in given.items()}
-    return materialise_core(core, _fitted(core, ready, read).items(), engine=engine, limits=limits, granular=granular)
+    fitted = _fitted(core, ready, read).items()
+    return materialise_core(core, fitted, engine=engine, limits=limits, granular=granular, progress=progress)
 
 
 def materialise_core(
@@ -193,14 +234,25 @@ def materialise_core(
     engine: str,
     limits: Limits | None = None,
     granular: bool = True,
+    progress: ProgressWatcher | None = None,
 ) -> Materialisation:
     """Derive all that follows from the rules and facts of a program, and from more facts that fit their relations."""
     own: dict[str, list[Row]] = {}
     for predicate, row in core.facts:
         own.setdefault(predicate, []).append(row)
-    materialisation = Materialisation(core, stratify(core, granular=granular), engine, limits)
+    materialisation = Materialisation(core, stratify(core, granular=granular), engine, limits, progress)
     materialisation._materialise([*facts, *own.items()])
     return materialisation
+
+
+def _told_of_strata(strata: Stratification, progress: ProgressWatcher) -> Watcher:
+    """Return a watcher that tells the stratum of the rule at work."""
+
+    def tell(so_far: Statistics, rule: Rule | None) -> None:
+        stratum = strata.level(rule.head) if rule is not None else 1
+        progress(Progress(stratum, len(strata), so_far.rounds, so_far.facts, so_far.seconds))
+
+    return tell
 
 
 def parse(program: str | Path | Program) -> Program:

@@ -14,7 +14,7 @@ from upheld.factfiles import Format, Output, Reader, read_bytes, stdout_text, wr
 from upheld.language.ast import Directive, Program
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core
-from upheld.materialisation import Materialisation, materialise_core, parse
+from upheld.materialisation import Materialisation, ProgressWatcher, materialise_core, parse
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ def run(
     *,
     engine: str = "memory",
     limits: Limits | None = None,
+    progress: ProgressWatcher | None = None,
 ) -> Run:
     """Do what `souffle -F facts -D output program` does. With an output of `-`, relations are printed.
 
@@ -43,7 +44,7 @@ def run(
     formats = _formats(core)
     _check_folder(output)
     given = _read_inputs(core, formats, Path(facts), facts_reader(engine))
-    m = materialise_core(core, given, engine=engine, limits=limits)
+    m = materialise_core(core, given, engine=engine, limits=limits, progress=progress)
     to_text = facts_writer(engine)
     printed: list[str] = []
     files: list[Output] = []
@@ -60,6 +61,13 @@ def run(
     write_all(files, to_text)
     warnings = compiled.warnings if files or printed else (*compiled.warnings, _no_output(core))
     return Run(m, "".join(printed), warnings)
+
+
+def load(program: str | Path | Program, facts: str | Path = ".", *, engine: str = "memory") -> Materialisation:
+    """Return the materialisation of a program with the facts files of its `.input` directives; write nothing."""
+    core = compile_program(parse(program)).core
+    given = _read_inputs(core, _formats(core), Path(facts), facts_reader(engine))
+    return materialise_core(core, given, engine=engine)
 
 
 def _no_output(core: Core) -> Problem:

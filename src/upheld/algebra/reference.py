@@ -178,6 +178,9 @@ class ReferenceEngine:
     def bag(self, facts: FactSet) -> CountedFacts:
         return CountedFacts(self, Counter(_facts(facts)))
 
+    def plans(self, rule: Rule) -> Iterator[str]:
+        yield "each time the atom with the most bound columns, one binding after the other"
+
     def abandon(self, keep: Sequence[FactSet]) -> None:
         """Nothing to do: sets that nobody holds are gone."""
 

@@ -128,6 +128,10 @@ class Engine(Protocol):
 
     def settle(self, facts: FactSet) -> FactSet: ...
 
+    def plans(self, rule: Rule) -> Iterator[str]:
+        """Yield lines that tell how a rule would be matched now."""
+        ...
+
     def abandon(self, keep: Sequence[FactSet]) -> None:
         """Forget every set but these, and all that was not computed yet: what was to use them has failed."""
         ...

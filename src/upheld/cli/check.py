@@ -15,9 +15,18 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--coarsest", action="store_true", help="show the coarsest stratification instead of the most granular one"
     )
+    command.add_argument(
+        "--plans", action="store_true", help="show the join plans of each rule: from all facts, and from new ones"
+    )
+    command.add_argument(
+        "-F", "--facts", metavar="DIR", help="with --plans: materialise these facts files first, to know sizes"
+    )
 
 
 def execute(options: argparse.Namespace) -> int:
     report = upheld.check(options.program, granular=not options.coarsest)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report.to_text())
+    if options.plans:
+        m = upheld.load(options.program, options.facts) if options.facts else upheld.materialise(options.program)
+        print(m.plans())
     return 0

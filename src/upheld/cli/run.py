@@ -8,6 +8,7 @@ from pathlib import Path
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
+from upheld.cli.progress import progress_line
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -21,7 +22,15 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    done = upheld.run(options.program, options.facts, options.output, engine=options.engine, limits=limits_of(options))
+    with progress_line() as progress:
+        done = upheld.run(
+            options.program,
+            options.facts,
+            options.output,
+            engine=options.engine,
+            limits=limits_of(options),
+            progress=progress,
+        )
     for warning in done.warnings:
         print(warning, file=sys.stderr)
     print(done.printed, end="")

@@ -90,7 +90,8 @@ class MemorySet:
         if table is None:
             return Columns((), (), 0)
         rows = self.of(table)  # before the rows of the table are looked at: it may have to derive them, and grow it
-        return self.engine.codec.columns(table.rows[rows], table.types)
+        # A row never changes, so it may be read later.
+        return self.engine.codec.chosen(table.rows, rows, table.types)
 
     def count(self) -> int:
         return sum(len(rows) for _, rows in self.listed())
@@ -134,6 +135,7 @@ class Named(MemorySet):
         self.engine, self.name = engine, name
         self.bit = engine.take_bit(name)
         self.logs: dict[Table, list[Rows] | None] = {}
+        self._logged: dict[Table, int] = {}
         self._dense: dict[Table, DenseBits] = {}
         self._asked: dict[Table, int] = {}
         engine.named_sets[self.bit] = self
@@ -177,7 +179,8 @@ class Named(MemorySet):
         log = self.logs.setdefault(table, [])
         if log is None:
             return
-        if 2 * (sum(map(len, log)) + len(rows)) > table.n and table.n > 4096:
+        self._logged[table] = self._logged.get(table, 0) + len(rows)
+        if 2 * self._logged[table] > table.n and table.n > 4096:
             self.logs[table] = None  # most of the table: reading its flags is as good as a list
         else:
             log.append(rows)
@@ -201,6 +204,7 @@ class Named(MemorySet):
         out = np.empty(len(rows), np.int32)
         rows = out[: kernels.select(rows, table.flags, truth, out)]
         self.logs[table] = [rows]
+        self._logged[table] = len(rows)
         return rows
 
 
