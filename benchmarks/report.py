@@ -145,8 +145,8 @@ def _size(size: str, found: dict[str, Any]) -> list[str]:
         f"Load average of the machine before and after: {load}. Above 1, others were at work too: read differences of "
         f"a tenth or two as noise.",
         "",
-        "| workload | engine | CPU s | of it loading | wall s | peak MB | facts | instances / CPU-s | Upheld = 1 |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+        "| workload | engine | runs | CPU s | loading | wall s | peak MB | facts | instances / CPU-s | Upheld = 1 |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, rows in found["workloads"].items():
         shown = name
@@ -168,7 +168,7 @@ def _size(size: str, found: dict[str, Any]) -> list[str]:
 def _row(name: str, engine: str, row: dict[str, Any], ours: dict[str, Any]) -> str:
     shown = f"`{name}`" if name else ""
     if "failed" in row:
-        return f"| {shown} | {NAMES[engine]} | {row['failed']} | | | | | | |"
+        return f"| {shown} | {NAMES[engine]} | | {row['failed']} | | | | | | |"
     total = row["total"]
     ratio = rate = ""
     if "failed" not in ours:
@@ -176,8 +176,8 @@ def _row(name: str, engine: str, row: dict[str, Any], ours: dict[str, Any]) -> s
         ratio = f"{total['cpu'] / ours['total']['cpu']:.2f}"
     if _differs(row, ours):
         ratio = "**other facts**"
-    cells = [shown, NAMES[engine], f"{total['cpu']:.3f}", f"{row['loading']['cpu']:.3f}", f"{total['wall']:.3f}"]
-    cells += [f"{row['peak'] / 1e6:,.0f}", f"{_facts(row):,}", rate, ratio]
+    cells = [shown, NAMES[engine], str(row["runs"]), f"{total['cpu']:.3f}", f"{row['loading']['cpu']:.3f}"]
+    cells += [f"{total['wall']:.3f}", f"{row['peak'] / 1e6:,.0f}", f"{_facts(row):,}", rate, ratio]
     return f"| {' | '.join(cells)} |"
 
 

@@ -97,21 +97,20 @@ def main() -> None:
             bench.workload(name)
         return
     path = RESULTS / f"{options.size}.json"
-    before = json.loads(path.read_text("utf-8"))["workloads"] if path.exists() else {}
-    kept = [e for e in ENGINES if e not in options.engines]
+    before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    kept = [e for e in ENGINES if e not in options.engines] if before else []
     began, load = time.perf_counter(), os.getloadavg()[0]
-    workloads = {}
+    results: dict[str, Any] = {"machine": machine(), "kept": kept, "workloads": {}}
     for name in size["workloads"]:
-        old = before.get(name, {})
-        workloads[name] = bench.workload(name) | {e: old[e] for e in kept if e in old}
-    results = {
-        "machine": machine(),
-        "kept": kept,
-        "workloads": workloads,
-        "insertion": {name: bench.insertion(name) for name in size["insertion"]},
-        "bytes": bench.bytes(size["bytes"]),
-        "start": bench.start(),
-    }
+        old = before.get("workloads", {}).get(name, {})
+        rows = {e: old[e] for e in kept if e in old} | bench.workload(name)
+        results["workloads"][name] = {e: rows[e] for e in ENGINES if e in rows}
+    if "upheld" in options.engines:
+        results["insertion"] = {name: bench.insertion(name) for name in size["insertion"]}
+        results["bytes"] = bench.bytes(size["bytes"])
+        results["start"] = bench.start()
+    else:
+        results |= {part: before[part] for part in ("insertion", "bytes", "start")}
     results["load"] = [load, os.getloadavg()[0]]
     results["minutes"] = (time.perf_counter() - began) / 60
     RESULTS.mkdir(exist_ok=True)
