@@ -50,7 +50,7 @@ bench-full: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure large sizes, which
 # The engines to compare with bring many packages, so they have an environment of their own.
 $(OTHERS)/.others-are-set-up: pyproject.toml | $(STAMP)
 	@echo "Installing the engines to compare with into $(OTHERS) ..."
-	@$(BIN)/python -m venv --clear $(OTHERS)
+	@test -x $(OTHERS)/bin/python || $(BIN)/python -m venv $(OTHERS)
 	@$(BIN)/python -m pip --python $(OTHERS)/bin/python install --quiet --disable-pip-version-check --group bench
 	@touch $@
 

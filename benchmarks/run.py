@@ -220,9 +220,10 @@ class Bench:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a measurement: one thread for every library that asks."""
+    """Return the environment of a measurement: one thread for every library that asks, and modules kept compiled."""
     one = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS", "ARROW_NUM_THREADS")
-    return {**os.environ, **dict.fromkeys(one, "1")}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, **dict.fromkeys(one, "1")}
 
 
 def tell(name: str, engine: str, found: dict[str, Any]) -> None:
