@@ -5,8 +5,9 @@ This file loads without NumPy, so that anybody may ask whether rows come as colu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,33 +62,38 @@ class Texts:
 Column = Any  # npt.NDArray | Texts, of which NumPy's stubs make nothing that mypy can follow
 
 
-@dataclass(frozen=True, eq=False)
 class Columns:
     """Rows by column, in some order. Iterating makes rows of plain values.
 
     Floats have no -0.0, and NaN is `numpy.nan` bit by bit; texts have no lone surrogates. `count` is the number of
-    rows, which rows of no columns have too.
+    rows, which rows of no columns have too. Columns may be given as a function, which makes them when they are needed.
     """
 
-    types: tuple[str, ...]
-    columns: tuple[Column, ...]
-    count: int
+    def __init__(
+        self, types: Sequence[str], columns: Sequence[Column] | Callable[[], Sequence[Column]], count: int
+    ) -> None:
+        self.types, self.count = tuple(types), count
+        self._given = columns
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(self._given() if callable(self._given) else self._given)
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, rows: Any) -> Columns:
         """Return the rows that a slice or an array of numbers or truth values chooses."""
-        assert self.columns, "rows of no columns cannot be told apart"
-        chosen = tuple(column[rows] for column in self.columns)
+        assert self.types, "rows of no columns cannot be told apart"
+        chosen = [column[rows] for column in self.columns]
         return Columns(self.types, chosen, len(chosen[0]))
 
     def __iter__(self) -> Iterator[Row]:
-        if not self.columns:
+        if not self.types:
             yield from repeat((), self.count)
-        for start in range(0, self.count if self.columns else 0, _CHUNK):
-            chunk = self[start : start + _CHUNK]
-            yield from zip(*map(plain, chunk.columns))
+            return
+        for start in range(0, self.count, _CHUNK):
+            yield from zip(*map(plain, self[start : start + _CHUNK].columns))
 
     def arrays(self) -> list[npt.NDArray[Any]]:
         """Return a new array for each column; those of texts hold objects."""

@@ -65,7 +65,7 @@ class Codec:
         """Return the codes of all texts of a dictionary."""
         if isinstance(dictionary, TextPool):
             return self._pool.intern_pool(dictionary)
-        return self.encode(dictionary.take(np.arange(len(dictionary))).tolist(), "symbol")
+        return self._pool.intern_strings(dictionary.take(np.arange(len(dictionary))).tolist())
 
     # -- and back ------------------------------------------------------------------------------------------------------
 
@@ -77,7 +77,13 @@ class Codec:
 
     def columns(self, codes: npt.NDArray[np.signedinteger], types: Sequence[str]) -> Columns:
         """Return the rows of an array with a row of codes for each, by column."""
-        return Columns(tuple(types), tuple(self.column(codes[:, c], t) for c, t in enumerate(types)), len(codes))
+        return Columns(types, [self.column(codes[:, c], t) for c, t in enumerate(types)], len(codes))
+
+    def chosen(
+        self, codes: npt.NDArray[np.signedinteger], rows: npt.NDArray[np.integer], types: Sequence[str]
+    ) -> Columns:
+        """Return some rows of an array of codes, by column. They are read when they are first needed."""
+        return Columns(types, lambda: [self.column(codes[rows, c], t) for c, t in enumerate(types)], len(rows))
 
     def decode(self, codes: npt.NDArray[np.signedinteger], type: str) -> list[Value]:
         """Return the values that codes of one type stand for."""

@@ -104,6 +104,8 @@ class MemoryEngine:
 
     def load_codes(self, table: Table, codes: Codes, count: int) -> Settled:
         """Return a set of the facts with these codes, an array of them for each column."""
+        if not table.n:
+            table.make_room(count)  # most are distinct, so growing step by step would copy all of them a few times
         if codes.size:
             table.fit(int(codes.min()), int(codes.max()))
         with self._new_bit("loaded") as bit:

@@ -152,7 +152,7 @@ def integers(data, before, after, low, high, out):
             return False
         value = np.uint64(0)
         for k in range(at, end):
-            digit = np.int64(data[k]) - ZERO
+            digit = int(data[k]) - ZERO
             if digit < 0 or digit > 9:
                 return False
             if k - at == MOST_DIGITS - 1 and value > (MOST - np.uint64(digit)) // TEN:
@@ -185,7 +185,7 @@ def floats(data, before, after, out, hard):
             else:
                 digits += 1
                 if value < EXACT:  # what is past this is hard, whatever follows
-                    value = value * TEN + np.uint64(np.int64(data[at]) - ZERO)
+                    value = value * TEN + np.uint64(int(data[at]) - ZERO)
                 exponent -= pointed
             at += 1
         if not digits:
@@ -197,10 +197,10 @@ def floats(data, before, after, out, hard):
                 at += 1
             if at == end:
                 return -1
-            given = np.int64(0)
+            given = 0
             while at < end and ZERO <= data[at] <= ZERO + 9:
                 if given < MOST_EXPONENT:  # far beyond any float already
-                    given = given * 10 + np.int64(data[at]) - ZERO
+                    given = given * 10 + int(data[at]) - ZERO
                 at += 1
             exponent += -given if below else given
         if at < end:
