@@ -1,7 +1,7 @@
 """The workloads: rules, and facts from fixed seeds, written as the files that every engine reads.
 
-A workload is a folder with `program.dl`, a `.facts` file for each input relation, and the same again in `tiny`, for an
-engine to warm up on. Folders are made once and kept; their name says which version of this file made them.
+A workload is a folder with `program.dl`, a `.facts` file for each input relation, and fewer facts of the same kind in
+`tiny`, for an engine to warm up on. Folders are made once and kept; their name says which version of this file made them.
 
     python benchmarks/workloads.py FOLDER NAME...      # tells the folder of each
 """
@@ -25,12 +25,12 @@ import rulesets
 Facts = dict[str, npt.NDArray[np.int64]]
 
 #: Raise this when a generator changes, so that old files are not taken for new ones.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Rules, and a function that makes their facts; `tiny` makes a few that lead through the same rules."""
+    """Rules, and a function that makes their facts; `tiny` makes fewer that lead through the same rules and kernels."""
 
     rules: str
     facts: Callable[[np.random.Generator], Facts]
@@ -160,15 +160,15 @@ def campus(departments: int, r: np.random.Generator) -> Facts:
 # -- by name -----------------------------------------------------------------------------------------------------------
 
 CLOSURE, JOIN = rulesets.CLOSURE, rulesets.JOIN
-_tiny_graph = partial(power_law, 500, 4_000, 0.5)
-_tiny_three = partial(three, 2_000, 200, 200)
+_tiny_graph = partial(power_law, 10_000, 10_000, 0.5)
+_tiny_three = partial(three, 10_000, 2_000, 400)
 
 WORKLOADS = {
     "closure-100k": Workload(CLOSURE, partial(giant, 400), partial(giant, 120)),
     "closure-1m": Workload(CLOSURE, partial(giant, 1_300), partial(giant, 120)),
     "closure-10m": Workload(CLOSURE, partial(giant, 4_100), partial(giant, 120)),
-    "components-1m": Workload(CLOSURE, partial(components, 480), partial(components, 5)),
-    "components-10m": Workload(CLOSURE, partial(components, 4_800), partial(components, 5)),
+    "components-1m": Workload(CLOSURE, partial(components, 480), partial(components, 100)),
+    "components-10m": Workload(CLOSURE, partial(components, 4_800), partial(components, 100)),
     "same-generation-250k": Workload(
         rulesets.SAME_GENERATION, partial(generations, 10, 205), partial(generations, 5, 40)
     ),
@@ -183,8 +183,8 @@ WORKLOADS = {
     "four-cycles-200k": Workload(rulesets.FOUR_CYCLES, partial(power_law, 50_000, 200_000, 0.775), _tiny_graph),
     "cliques-10m": Workload(rulesets.CLIQUES, partial(trees, 10, 100), partial(trees, 3, 40)),
     "cliques-270m": Workload(rulesets.CLIQUES, partial(trees, 10, 300), partial(trees, 3, 40)),
-    "campus-200k": Workload(rulesets.CAMPUS, partial(campus, 42), partial(campus, 1)),
-    "campus-900k": Workload(rulesets.CAMPUS, partial(campus, 178), partial(campus, 1)),
+    "campus-200k": Workload(rulesets.CAMPUS, partial(campus, 42), partial(campus, 42)),
+    "campus-900k": Workload(rulesets.CAMPUS, partial(campus, 178), partial(campus, 42)),
 }
 
 
