@@ -1,7 +1,8 @@
 """The workloads: rules, and facts from fixed seeds, written as the files that every engine reads.
 
 A workload is a folder with `program.dl`, a `.facts` file for each input relation, and fewer facts of the same kind in
-`tiny`, for an engine to warm up on. Folders are made once and kept; their name says which version of this file made them.
+`tiny`, for an engine to warm up on. Folders are made once and kept; their name says which version of this file made
+them.
 
     python benchmarks/workloads.py FOLDER NAME...      # tells the folder of each
 """
