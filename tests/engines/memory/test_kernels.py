@@ -304,12 +304,16 @@ def test_blocks(case, data, truth, room, step):
     here = [naive.key(row, columns) for row in table.rows]
     wanted = data.draw(st.lists(st.sampled_from(here), max_size=30) if here else st.just([]))
     wanted += data.draw(some_rows(len(columns), np.int64, 8))
+    lengths = np.full(len(wanted), NONSENSE, np.int64)
+    asked = numbers(wanted).reshape(-1, len(columns))
+    kernels.block_lengths(asked, array, of, slots, entries, pool, lengths)
+    assert lengths.tolist() == [here.count(values) for values in wanted]
     parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
     found = []
     i = done = 0
     while i < len(wanted):
         i, done, count = kernels.probe_blocks(
-            numbers(wanted).reshape(-1, len(columns)), i, done, len(wanted), array, of, slots, entries, pool,
+            asked, i, done, len(wanted), array, of, slots, entries, pool,
             table.flag_array(), np.array(truth), pairs(equal), parents, matches,
         )  # fmt: skip
         assert count <= room

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from upheld.algebra.matching import undefined
 from upheld.engines.memory import kernels
 from upheld.engines.memory.batchfunctors import Batch, evaluate, generate, generates, holds
 from upheld.engines.memory.codes import Codes
-from upheld.engines.memory.plans import AtomStep, BuiltinStep, Plan, Planner
+from upheld.engines.memory.plans import AtomStep, BuiltinStep, ChoiceStep, Plan, Planner
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.ast import Variable
@@ -80,6 +81,8 @@ class Join:
         step = self.plan.steps[at]
         if isinstance(step, BuiltinStep):
             self._builtin(at, step, B, width)
+        elif isinstance(step, ChoiceStep):
+            self._choose(at, step, B, width)
         elif step.filters:
             self._filter(at, step, B, width)
         elif step.known:
@@ -89,17 +92,41 @@ class Join:
 
     def _filter(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
         """Keep the bindings under which the atom, all of it known, holds; or, negated, does not."""
+        there = self._holds(step, B, width)
+        self._keep(at, B, ~there if step.where.startswith("!") else there)
+
+    def _holds(self, step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.bool_]:
         table = step.table
         rows = table.find(B, width, step.terms, step.constants)
         there = rows >= 0
         there[there] = self.truths[step.where.lstrip("!")][table.flags[rows[there]]]
-        self._keep(at, B, ~there if step.where.startswith("!") else there)
+        return there
+
+    def _choose(self, at: int, step: ChoiceStep, B: Codes, width: int) -> None:
+        """Join each binding with the atom that has fewer rows for it, and look the other atom up."""
+        fewer = self._lengths(step.ways[0][0], B, width) <= self._lengths(step.ways[1][0], B, width)
+        for (join, check), mine in zip(step.ways, (fewer, ~fewer), strict=True):
+            if mine.any():
+                part = B if mine.all() else np.ascontiguousarray(B[:, mine])
+                for parents, matches, found in self._matches(join, part, part.shape[1]):
+                    made = extended(part, join, parents, matches, found)
+                    self._keep(at, made, self._holds(check, made, found))
+
+    def _lengths(self, step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.int64]:
+        wanted = np.empty((width, len(step.known)), np.int64)
+        kernels.make_rows(B, width, step.terms, step.constants, wanted)
+        return step.table.blocks(step.known).lengths(step.table, wanted)
 
     def _keep(self, at: int, B: Codes, kept: np.ndarray) -> None:
         count = int(np.count_nonzero(kept))
         self._step(at + 1, B if count == len(kept) else np.ascontiguousarray(B[:, kept]), count)
 
     def _probe(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
+        for parents, matches, found in self._matches(step, B, width):
+            self._extend(at, step, B, parents, matches, found)
+
+    def _matches(self, step: AtomStep, B: Codes, width: int) -> Iterator[tuple[Rows, Rows, int]]:
+        """Yield the pairs of a binding and a row that an atom matches, as many at a time as there is room for."""
         table, truth = step.table, self.truths[step.where]
         index = table.index(step.known)
         parents, matches = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32)
@@ -110,7 +137,8 @@ class Join:
             # The table may have grown, and its arrays moved, since the last time round.
             i, on, found = index.probe(table, wanted, i, on, truth, step.equal, parents, matches)
             self.tick(self.plan.rule)
-            self._extend(at, step, B, parents, matches, found)
+            if found:
+                yield parents, matches, found
 
     def _cross(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
         table = step.table
@@ -162,6 +190,7 @@ class Join:
         rule, planner = self.plan.rule, self.planner
         rest = self.plan.steps[at + 1 :]
         atoms = [(s.atom, s.where) for s in rest if isinstance(s, AtomStep)]
+        atoms += [(a.atom, a.where) for s in rest if isinstance(s, ChoiceStep) for a in s.ways[0]]
         bound = set(step.before).union(*(a.variables() for a, where in atoms if not where.startswith("!")))
         atoms = [(a, where) for a, where in atoms if not where.startswith("!") or bound.issuperset(a.variables())]
         builtins = [s.builtin for s in rest if isinstance(s, BuiltinStep) and bound.issuperset(s.builtin.variables())]

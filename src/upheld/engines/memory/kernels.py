@@ -398,6 +398,26 @@ def rehash_blocks(entries, distinct, slots):
 
 
 @kernel
+def block_lengths(wanted, rows, columns, slots, entries, pool, out):
+    """Write for each wanted key the number of rows in its block."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    for i in range(len(wanted)):
+        h = hash_key(wanted, i)
+        at = place(h, shift)
+        key = slots[at]
+        while key >= 0:
+            if np.uint64(entries[key, 3]) == h:
+                other, same = pool[entries[key, 0]], True
+                for k in range(len(columns)):
+                    same = same and rows[other, columns[k]] == wanted[i, k]
+                if same:
+                    break
+            at = (at + 1) & mask
+            key = slots[at]
+        out[i] = entries[key, 1] if key >= 0 else 0
+
+
+@kernel
 def probe_blocks(wanted, i, done, width, rows, columns, slots, entries, pool, flags, truth, equal, parents, matches):
     """As `probe`, for an index of blocks: `done` rows of the block of key i have been looked at."""
     mask, shift = len(slots) - 1, shift_of(len(slots))

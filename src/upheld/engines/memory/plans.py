@@ -7,7 +7,7 @@ needs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -69,7 +69,18 @@ class BuiltinStep:
     variables: tuple[str, ...]
 
 
-Step = AtomStep | BuiltinStep
+@dataclass(frozen=True, eq=False)
+class ChoiceStep:
+    """Two atoms with one new variable between them: one is joined and the other filters, or the other way round.
+
+    Which atom is joined is chosen binding by binding: the one with fewer rows. Both ways lead to the same batch.
+    """
+
+    ways: tuple[tuple[AtomStep, AtomStep], tuple[AtomStep, AtomStep]]
+    variables: tuple[str, ...]
+
+
+Step = AtomStep | BuiltinStep | ChoiceStep
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +94,7 @@ class Plan:
     terms: Places
     constants: Codes
     #: Sizes of the tables when the plan was made.
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...] = ()
 
     @cached_property
     def joined_terms(self) -> Places:
@@ -100,13 +111,23 @@ class Plan:
         """Return whether a head value may be wider than 32 bits, from bindings that begin with rows of a table."""
         if any(isinstance(s, BuiltinStep) and s.binds for s in self.steps) or len(self.constants):
             return True
-        tables = [s.table for s in self.steps if isinstance(s, AtomStep)] + ([start] if start else [])
-        return any(t.rows.dtype == np.int64 for t in tables)
+        return any(t.rows.dtype == np.int64 for t in (*self.tables, *([start] if start else [])))
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that the steps look into."""
+        atoms = [s for s in self.steps if isinstance(s, AtomStep)]
+        atoms += [a for s in self.steps if isinstance(s, ChoiceStep) for a in s.ways[0]]
+        return tuple(a.table for a in atoms)
 
     def is_stale(self) -> bool:
         """Return whether a table has grown or shrunk so much that another order may be better."""
-        atoms = [s.table.n for s in self.steps if isinstance(s, AtomStep)]
-        return any(now > 8 * then + 64 or then > 8 * now + 64 for now, then in zip(atoms, self.sizes, strict=True))
+        sizes = zip((t.n for t in self.tables), self.sizes, strict=True)
+        return any(now > 8 * then + 64 or then > 8 * now + 64 for now, then in sizes)
+
+
+#: Rows for each binding from which on it pays to ask which of two atoms has fewer.
+_CHOOSE_FROM = 2.0
 
 
 class Planner:
@@ -133,14 +154,17 @@ class Planner:
         order = self._order(set(start), atoms, chosen)
         steps: list[Step] = []
         held = tuple(start)
-        for position, item in enumerate(order):
+        position = 0
+        while position < len(order):
             later = set(last).union(*map(_variables, order[position + 1 :]))
-            step = self._step(item, held, later)
+            choice = self._choice(order[position : position + 2], held, later)
+            step = choice or self._step(order[position], held, later)
             steps.append(step)
             held = step.variables
+            position += 2 if choice else 1
         terms, constants = self._terms(rule.head, held) if needed is None else (np.empty(0, np.int64),) * 2
-        sizes = tuple(s.table.n for s in steps if isinstance(s, AtomStep))
-        return Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants, sizes)
+        plan = Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants)
+        return replace(plan, sizes=tuple(t.n for t in plan.tables))
 
     def _order(
         self, bound: set[str], atoms: Sequence[tuple[Atom, str]], builtins: Sequence[Builtin]
@@ -173,6 +197,27 @@ class Planner:
         for column in known:
             domain *= table.distinct((column,))
         return min(1.0, table.n / domain)
+
+    def _choice(
+        self, pair: Sequence[tuple[Atom, str] | Builtin], held: tuple[str, ...], later: set[str]
+    ) -> ChoiceStep | None:
+        """Return a choice between two positive atoms that follow each other, if they share one new variable alone."""
+        if len(pair) < 2 or any(isinstance(item, Builtin) or item[1].startswith("!") for item in pair):
+            return None
+        first, second = pair
+        assert not isinstance(first, Builtin) and not isinstance(second, Builtin), "two atoms"
+        new = [[v for v in item[0].variables() if v not in held] for item in (first, second)]
+        known = [_known(item[0], set(held)) for item in (first, second)]
+        if new[0] != new[1] or len(new[0]) != 1 or not all(known) or self._fan_out(first[0], set(held)) < _CHOOSE_FROM:
+            return None
+        carried = later | _variables(first) | _variables(second)
+        ways = []
+        for joined, other in ((first, second), (second, first)):
+            join = self._step(joined, held, carried)
+            check = self._step(other, join.variables, carried)
+            assert isinstance(join, AtomStep) and isinstance(check, AtomStep) and check.filters, "a join and its check"
+            ways.append((join, check))
+        return ChoiceStep((ways[0], ways[1]), ways[0][0].variables)
 
     def _step(self, item: tuple[Atom, str] | Builtin, held: tuple[str, ...], later: set[str]) -> Step:
         if isinstance(item, Builtin):

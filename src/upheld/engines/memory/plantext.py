@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from upheld.engines.memory.plans import AtomStep, Plan, Step
+from upheld.engines.memory.plans import AtomStep, ChoiceStep, Plan, Step
 from upheld.language.corewriter import atom_text, builtin_text
 
 
@@ -16,6 +16,8 @@ def plan_lines(start: str, plan: Plan) -> Iterator[str]:
 
 
 def _step(step: Step) -> str:
+    if isinstance(step, ChoiceStep):
+        return " or ".join(f"{_step(join)}, {_step(check)}" for join, check in step.ways)
     if not isinstance(step, AtomStep):
         text = builtin_text(step.builtin)
         return f"compute {text}" if step.binds else f"keep where {text}"

@@ -94,6 +94,15 @@ class Table:
             self.indexes[columns] = found
         return found
 
+    def blocks(self, columns: tuple[int, ...]) -> BlockIndex:
+        """Return the index over some columns as one of blocks, which knows how many rows each key has."""
+        found = self.index(columns)
+        if isinstance(found, ChainIndex):
+            found = BlockIndex(columns)
+            found.catch_up(self)
+            self.indexes[columns] = found
+        return found
+
     def distinct(self, columns: tuple[int, ...]) -> float:
         """Estimate the number of distinct values in some columns, from an index or a sample of the rows."""
         index = self.indexes.get(columns)
@@ -212,6 +221,12 @@ class BlockIndex:
             wanted, i, at or 0, len(wanted), table.rows, self.columns, self.slots, self.entries, self.pool,
             table.flags, truth, equal, parents, matches,
         )  # fmt: skip
+
+    def lengths(self, table: Table, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return for each wanted key how many rows have it, whatever sets they are in."""
+        out = np.empty(len(wanted), np.int64)
+        kernels.block_lengths(wanted, table.rows, self.columns, self.slots, self.entries, self.pool, out)
+        return out
 
     def nbytes(self) -> int:
         return self.slots.nbytes + self.entries.nbytes + self.pool.nbytes
