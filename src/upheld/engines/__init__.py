@@ -49,6 +49,8 @@ def _memory(module: str) -> ModuleType:
     try:
         return import_module(f"upheld.engines.memory.{module}")
     except ModuleNotFoundError as e:
+        if e.name is None or e.name.startswith("upheld"):
+            raise  # a mistake of ours, which no package mends
         raise MissingDependency(
             Problem(
                 "missing-dependency",

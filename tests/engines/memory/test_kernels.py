@@ -300,6 +300,9 @@ def test_blocks(case, data, truth, room, step):
     for size in (64, 128):
         slots = np.full(size, -1, np.int32)
         kernels.rehash_blocks(entries, distinct, slots)
+    packed = np.full(2 * len(table.rows) + distinct, NONSENSE, np.int32)
+    assert kernels.repack_blocks(entries, distinct, pool, packed) <= len(packed)
+    pool = packed
     equal = data.draw(equalities(table.arity))
     here = [naive.key(row, columns) for row in table.rows]
     wanted = data.draw(st.lists(st.sampled_from(here), max_size=30) if here else st.just([]))

@@ -398,6 +398,20 @@ def rehash_blocks(entries, distinct, slots):
 
 
 @kernel
+def repack_blocks(entries, distinct, pool, out):
+    """Write all blocks one after the other into another pool, each with an eighth more room; return what is in use."""
+    used = 0
+    for key in range(distinct):
+        start, length = entries[key, 0], entries[key, 1]
+        for k in range(length):
+            out[used + k] = pool[start + k]
+        entries[key, 0] = used
+        entries[key, 2] = length + length // 8 + 1
+        used += entries[key, 2]
+    return used
+
+
+@kernel
 def block_lengths(wanted, rows, columns, slots, entries, pool, out):
     """Write for each wanted key the number of rows in its block."""
     mask, shift = len(slots) - 1, shift_of(len(slots))

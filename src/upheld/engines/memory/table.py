@@ -195,15 +195,25 @@ class BlockIndex:
                 self._used,
             )  # fmt: skip
             if self.upto == table.n:
-                return
+                break
             if self.distinct == len(self.entries):
                 self.entries = _grown(self.entries, (len(self.entries) + len(self.entries) // 2 + _SMALLEST, 4))
             elif _slots_for(self.distinct + 1) > len(self.slots):
                 self.slots = np.full(2 * len(self.slots), -1, np.int32)
                 kernels.rehash_blocks(self.entries, self.distinct, self.slots)
             else:
-                longest = int(self.entries[: self.distinct, 1].max(initial=4))
-                self.pool = _grown(self.pool, (len(self.pool) + len(self.pool) // 2 + 2 * longest,))
+                self._repack()
+        # What was left behind by blocks that moved, or taken for more rows than came, is given back.
+        if len(self.pool) > 2 * self.upto + _MANY_ROWS:
+            self._repack()
+
+    def _repack(self) -> None:
+        """Move the blocks close together, with room for them to grow a little before the pool is full again."""
+        lengths = self.entries[: self.distinct, 1]
+        room = int((lengths + lengths // 8 + 1).sum())
+        pool = np.empty(room + room // 8 + 2 * int(lengths.max(initial=4)), np.int32)
+        self._used = kernels.repack_blocks(self.entries, self.distinct, self.pool, pool)
+        self.pool = pool
 
     def probe(
         self,
