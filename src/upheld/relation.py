@@ -110,7 +110,7 @@ class Relation:
         try:
             import numpy
         except ImportError:
-            raise missing_package("numpy", "all") from None
+            raise missing_package("numpy") from None
         if self.by_column is not None:
             return dict(zip(self.columns, self.by_column.arrays()))
         dtypes = [{"string": "object"}.get(_COLUMNAR[type], _COLUMNAR[type]) for type in self.types]
@@ -169,7 +169,7 @@ def _arrow_texts(column: Texts) -> pyarrow.ChunkedArray:
     return pyarrow.chunked_array(chunks, pyarrow.string())
 
 
-def missing_package(package: str, extra: str) -> MissingDependency:
+def missing_package(package: str, extra: str | None = None) -> MissingDependency:
     """Return the error of a package that is needed now, with the extra that installs it."""
-    hint = f"pip install 'upheld[{extra}]'"
+    hint = f"pip install 'upheld[{extra}]'" if extra else f"pip install {package}"
     return MissingDependency(Problem("missing-dependency", f"this needs the package `{package}`", hint=hint))

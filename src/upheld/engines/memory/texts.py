@@ -35,14 +35,14 @@ class TextPool:
         self._data: Bytes = np.empty(1 << 10, np.uint8)
         self._offsets: Places = np.zeros(1 << 6, np.int64)
         self._slots = np.zeros(1 << 7, np.uint64)
-        self._count = 0
+        self._size = np.zeros(1, np.int64)
         #: Texts that have been made into Python objects, and which these are.
         self._made: npt.NDArray[np.object_] = np.empty(0, np.object_)
         self._is_made: npt.NDArray[np.bool_] = np.empty(0, np.bool_)
         self._has_newlines = False
 
     def __len__(self) -> int:
-        return self._count
+        return int(self._size[0])
 
     # -- texts to codes ------------------------------------------------------------------------------------------------
 
@@ -50,12 +50,17 @@ class TextPool:
         """Return the codes of texts that lie within bounds in some bytes; none of them holds a newline."""
         self._make_room(len(before), int((after - before).sum()) - len(before))
         codes = np.empty(len(before), np.int64)
-        self._count = intern(data, before, after, self._slots, self._data, self._offsets, self._count, codes)
+        intern(data, before, after, self._slots, self._data, self._offsets, self._size, codes)
         return codes
 
     def intern_pool(self, other: TextPool) -> Codes:
         """Return the codes of all texts of another dictionary."""
         self._has_newlines |= other._has_newlines
+        if not len(self):
+            data, offsets = other._data.copy(), other._offsets.copy()
+            slots, size = other._slots.copy(), other._size.copy()
+            self._data, self._offsets, self._slots, self._size = data, offsets, slots, size
+            return np.arange(len(self))
         offsets = other._offsets[: len(other) + 1]
         return self.intern(_read_only(other._data), offsets[:-1] - 1, offsets[1:])
 
@@ -67,13 +72,14 @@ class TextPool:
 
     def _make_room(self, texts: int, length: int) -> None:
         """Make room for so many more texts, and so many bytes of them."""
-        used = int(self._offsets[self._count])
+        count = len(self)
+        used = int(self._offsets[count])
         if used + length > len(self._data):
             self._data = _grown(self._data, used, used + length)
-        if self._count + texts >= len(self._offsets):
-            self._offsets = _grown(self._offsets, self._count + 1, self._count + texts + 1)
-        if 2 * (self._count + texts) > len(self._slots):
-            slots = np.zeros(1 << (2 * (self._count + texts) - 1).bit_length(), np.uint64)
+        if count + texts >= len(self._offsets):
+            self._offsets = _grown(self._offsets, count + 1, count + texts + 1)
+        if 4 * (count + texts) > 3 * len(self._slots):
+            slots = np.zeros(1 << (4 * (count + texts) // 3).bit_length(), np.uint64)
             spread(self._slots, slots)
             self._slots = slots
 
@@ -81,11 +87,11 @@ class TextPool:
 
     def take(self, codes: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.object_]:
         """Return the texts of codes, as an array of objects."""
-        if len(self._made) < self._count:
-            self._made = _grown(self._made, len(self._made), self._count)
-            known = self._is_made
-            self._is_made = np.zeros(len(self._made), np.bool_)
-            self._is_made[: len(known)] = known
+        if len(self._made) < len(self):
+            made = _grown(self._made, len(self._made), len(self))
+            is_made = np.zeros(len(made), np.bool_)
+            is_made[: len(self._is_made)] = self._is_made
+            self._made, self._is_made = made, is_made
         fresh = codes[~self._is_made[codes]]
         if len(fresh):
             fresh = np.unique(fresh)
@@ -104,8 +110,8 @@ class TextPool:
 
     def check(self) -> None:
         """Raise `UnicodeDecodeError` if a text is not UTF-8."""
-        starts, ends = self._offsets[: self._count], self._offsets[1 : self._count + 1]
-        data = self._data[: self._offsets[self._count]].tobytes()
+        starts, ends = self._offsets[: len(self)], self._offsets[1 : len(self) + 1]
+        data = self._data[: self._offsets[len(self)]].tobytes()
         if data.isascii():
             return
         # Texts are UTF-8 if all together are, and none starts with a byte that continues a character.
@@ -167,12 +173,13 @@ def same(data, start, end, others, other, other_end):
 
 
 @kernel
-def intern(data, before, after, slots, pool, offsets, count, out):
-    """Write the code of each text, a new one if it is not in the pool; return how many there are then.
+def intern(data, before, after, slots, pool, offsets, size, out):
+    """Write the code of each text, a new one if it is not in the pool.
 
     There must be room for all. In groups, so that the cache misses of a group overlap: slots, then offsets, then texts.
     """
     tags = np.empty(GROUP, np.uint64)
+    count = size[0]
     last = len(slots) - 1
     for i in range(0, len(before), GROUP):
         width = min(GROUP, len(before) - i)
@@ -206,7 +213,7 @@ def intern(data, before, after, slots, pool, offsets, count, out):
                     out[i + j] = code
                     break
                 at = (at + 1) & last
-    return count
+    size[0] = count
 
 
 @kernel
