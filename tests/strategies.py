@@ -5,13 +5,14 @@ One generator serves Hypothesis, which shrinks what fails, and plain seeds, whic
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from hypothesis import strategies as st
 
-Row = tuple[int, ...]
+Row = tuple[int | float | str, ...]
 FactsGiven = dict[str, list[Row]]
 
 #: Few values, so that joins meet.
@@ -107,3 +108,138 @@ def _bound(r: Random, bound: Sequence[str], wildcard: float = 0.0) -> str:
 def cases(updates: int = 0) -> st.SearchStrategy[Case]:
     """Random cases that Hypothesis can shrink."""
     return st.randoms(use_true_random=False).map(lambda r: random_case(r, updates))
+
+
+# -- programs of every type -------------------------------------------------------------------------------------------
+
+Value = int | float | str
+
+#: Few values of each type, so that joins meet; among them the widest, the like of which in 32 bits is there as well.
+VALUES: dict[str, tuple[Value, ...]] = {
+    "number": (0, 1, 2, 3, -1, -2, 7, 2**31, 2**32 + 1, -(2**32) + 2, 2**63 - 1, -(2**63)),
+    "unsigned": (0, 1, 2, 3, 2**32 + 1, 2**63, 2**64 - 1),
+    "float": (0.0, -0.0, 1.0, 1.5, -2.25, 1e300, float("inf"), float("nan")),
+    "symbol": ("", "a", "b", "ab", "ü", "1", "-3", "a b"),
+}
+
+#: Expressions of each type over a and b of that type, n a number and s a symbol.
+FUNCTORS: dict[str, tuple[str, ...]] = {
+    "number": (
+        *("a + b", "a - b", "a * b", "a / b", "a % b", "-a", "a band b", "a bxor b", "a bshl b", "bnot a", "a land b"),
+        *("min(a, b)", "max(a, b)", "strlen(s)", "ord(s)", "strlen(cat(s, to_string(a)))"),
+    ),
+    "unsigned": ("a + b", "a * b", "a / b", "a bor b", "a bshru b", "max(a, b)", "to_unsigned(strlen(s))"),
+    "float": ("a + b", "a - b", "a * b", "a / b", "a % b", "-a", "min(a, b)", "to_float(n)"),
+    "symbol": ("cat(a, b)", "substr(a, 0, 1)", "substr(a, n, 2)", "to_string(n)", "max(a, b)", 'cat(a, "-", b)'),
+}
+
+#: Generators of each type; those that start from a value stay near it.
+GENERATORS: dict[str, tuple[str, ...]] = {
+    "number": ("range(0, 4)", "range(2, -2)", "range(a, a + 3)", "range(0, 9, 4)"),
+    "unsigned": ("range(0u, 3u)", "range(a, a + 2u)"),
+    "float": ("range(0.0, 2.0, 0.5)", "range(a, a + 1.0)"),
+}
+
+COMPARISONS = ("<", "<=", ">", ">=", "!=", "=")
+SYMBOL_TESTS = ('match("a.*", {0})', 'contains({0}, "a b")', '!match("[ab]+", {0})', "!contains({0}, {1})")
+
+
+@dataclass(frozen=True)
+class _TypedRelation:
+    name: str
+    types: tuple[str, ...]
+    #: Negation and computed values only look at lower levels, so every program can be stratified and ends.
+    level: int
+
+
+def random_typed_case(r: Random, updates: int = 0) -> Case:
+    """Return a stratified program over all types, with functors and generators, up to 16 columns, and facts for it."""
+    relations = []
+    for i in range(r.randint(2, 5)):
+        arity = 16 if r.random() > 0.94 else r.choice((0, 1, 1, 2, 2, 2, 3, 4))
+        kinds = r.choices(list(VALUES), (4, 1, 2, 3), k=r.randint(1, 2))
+        relations.append(_TypedRelation(f"r{i}", tuple(r.choice(kinds) for _ in range(arity)), r.randint(0, 3)))
+    lines = [f".decl {p.name}({', '.join(f'a{i}:{t}' for i, t in enumerate(p.types))})" for p in relations]
+    lines += [_TypedRule(r, relations).text for _ in range(r.randint(2, 6))]
+    facts = _typed_facts(r, relations, 0.85)
+    steps = [Update(_typed_facts(r, relations, 0.4), _typed_facts(r, relations, 0.3)) for _ in range(updates)]
+    return Case("\n".join(lines), facts, steps)
+
+
+def _typed_facts(r: Random, relations: Sequence[_TypedRelation], density: float) -> FactsGiven:
+    def value(type: str) -> Value:
+        return r.choice(VALUES[type][: 3 if r.random() < 0.75 else None])
+
+    chosen = [p for p in relations if r.random() > 1 - density]
+    return {p.name: [tuple(value(t) for t in p.types) for _ in range(r.randint(2, 7))] for p in chosen}
+
+
+class _TypedRule:
+    """A random rule; `bound` holds the variables of each type that its body binds."""
+
+    def __init__(self, r: Random, relations: Sequence[_TypedRelation]):
+        self.r = r
+        self.bound: dict[str, list[str]] = {type: [] for type in VALUES}
+        self.variables = {type: [f"{type[0]}{i}" for i in range(r.randint(2, 4))] for type in VALUES}
+        head = r.choice(relations)
+        below = [p for p in relations if p.level < head.level]
+        computes = bool(below) and r.random() < 0.5
+        body = below if computes else [p for p in relations if p.level <= head.level]
+        literals = [self.atom(r.choice(body)) for _ in range(r.choice((1, 1, 2, 2, 3)))]
+        if below and r.random() < 0.4:
+            negated = r.choice(below)
+            literals.append(f"!{negated.name}({', '.join(self.known(t, wildcard=0.2) for t in negated.types)})")
+        if r.random() < 0.4:
+            literals.append(self.comparison())
+        if computes:
+            literals += [self.computed(i) for i in range(r.randint(1, 2))]
+        r.shuffle(literals)
+        values = [self.known(t) for t in head.types]
+        self.text = f"{head.name}({', '.join(values)}) :- {', '.join(literals)}."
+
+    def atom(self, p: _TypedRelation) -> str:
+        return f"{p.name}({', '.join(map(self.term, p.types))})"
+
+    def term(self, type: str) -> str:
+        if self.r.random() < 0.1:
+            return "_"
+        if self.r.random() < 0.1:
+            return self.constant(type)
+        name = self.r.choice(self.variables[type])
+        if name not in self.bound[type]:
+            self.bound[type].append(name)
+        return name
+
+    def known(self, type: str, wildcard: float = 0.0) -> str:
+        if self.r.random() < wildcard:
+            return "_"
+        return self.r.choice(self.bound[type]) if self.bound[type] and self.r.random() < 0.85 else self.constant(type)
+
+    def constant(self, type: str) -> str:
+        value = self.r.choice(VALUES[type][:4])
+        return f'"{value}"' if type == "symbol" else f"{value}u" if type == "unsigned" else str(value)
+
+    def comparison(self) -> str:
+        type = self.r.choice([t for t in VALUES if self.bound[t]] or ["number"])
+        if type == "symbol" and self.r.random() < 0.5:
+            return self.r.choice(SYMBOL_TESTS).format(self.known(type), self.known(type))
+        return f"{self.known(type)} {self.r.choice(COMPARISONS)} {self.known(type)}"
+
+    def computed(self, i: int) -> str:
+        """Return an equation that binds a new variable, or tests one."""
+        type = self.r.choice([t for t in VALUES if self.bound[t]] or ["number"])
+        generates = type in GENERATORS and self.r.random() < 0.3
+        pattern = self.r.choice((GENERATORS if generates else FUNCTORS)[type])
+        types = {"a": type, "b": type, "n": "number", "s": "symbol"}
+        places = {name: self.known(t) for name, t in types.items()}
+        expression = re.sub(r'"[^"]*"|\b[abns]\b', lambda m: places.get(m[0], m[0]), pattern)
+        name = self.r.choice(self.bound[type]) if self.bound[type] and self.r.random() < 0.15 else f"{type[0]}c{i}"
+        if name not in self.bound[type]:
+            self.bound[type].append(name)
+        sides = (name, expression) if self.r.random() < 0.8 else (expression, name)
+        return f"{sides[0]} = {sides[1]}"
+
+
+def typed_cases(updates: int = 0) -> st.SearchStrategy[Case]:
+    """Random cases of every type that Hypothesis can shrink."""
+    return st.randoms(use_true_random=False).map(lambda r: random_typed_case(r, updates))

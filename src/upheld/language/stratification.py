@@ -206,7 +206,8 @@ def _unify(one: Pattern, other: Pattern) -> bool:
 def _is_instance(values: tuple[Value, ...], pattern: Pattern) -> bool:
     binding: dict[Value | int, Value] = {}
     for value, (kind, term) in zip(values, pattern[1], strict=True):
-        if (value != term) if kind == "=" else (binding.setdefault(term, value) != value):
+        expected = term if kind == "=" else binding.setdefault(term, value)
+        if expected != value and expected is not value:  # the one NaN of facts equals itself
             return False
     return True
 
