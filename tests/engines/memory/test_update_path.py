@@ -32,6 +32,8 @@ VISITED = {
     "block_rows": lambda a, _: a[2] - a[1],
     "rehash_columns": lambda a, _: len(a[2]),
     "rehash_blocks": lambda a, _: a[1],
+    "repack_blocks": lambda a, _: a[0][: a[1], 1].sum(),
+    "block_lengths": lambda a, _: len(a[0]),
     "cross": lambda a, _: len(a[3]),
     "gather": lambda a, _: a[6],
     "select": lambda a, _: len(a[0]),
@@ -40,7 +42,7 @@ VISITED = {
     "clear_bits": lambda a, _: len(a[1]),
     "pair_limits": lambda a, _: len(a[1]),
     "set_pairs": lambda a, _: len(a[1]),
-    "unseen_pairs": lambda a, _: a[1],
+    "unseen_pairs": lambda a, _: len(a[0]),
     "make_rows": lambda a, _: a[1],
     "make_joined_rows": lambda a, _: a[4],
 }
@@ -147,9 +149,9 @@ class Chains:
 def test_rows_visited_do_not_grow_with_the_materialisation():
     """The same change to one part looks at as many rows when there is ten times as much of all else."""
     visited, changed = [], []
-    for count in (60, 600):
+    for count in (600, 6000):
         chains = Chains(count)
-        assert chains.size > 4096  # large enough that no set keeps a list of its rows
+        assert chains.size > 10 * 4096  # large enough that no set keeps a list of its rows, and indexes are of one kind
         chains.insert(1)  # indexes and plans are made on first use
         chains.delete(1)
         with counting_rows() as rows:

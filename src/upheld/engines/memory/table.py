@@ -187,6 +187,7 @@ class BlockIndex:
         self.distinct = 0
         self.upto = 0
         self._used = 0
+        self._packed = 0
 
     def catch_up(self, table: Table) -> None:
         while self.upto < table.n:
@@ -203,8 +204,9 @@ class BlockIndex:
                 kernels.rehash_blocks(self.entries, self.distinct, self.slots)
             else:
                 self._repack()
-        # What was left behind by blocks that moved, or taken for more rows than came, is given back.
-        if len(self.pool) > 2 * self.upto + _MANY_ROWS:
+        # What was left behind by blocks that moved, or taken for more rows than came, is given back each time that the
+        # index has doubled, so that a small change never pays for it.
+        if self.upto > 2 * self._packed and len(self.pool) > 2 * self.upto + _MANY_ROWS:
             self._repack()
 
     def _repack(self) -> None:
@@ -213,7 +215,7 @@ class BlockIndex:
         room = int((lengths + lengths // 8 + 1).sum())
         pool = np.empty(room + room // 8 + 2 * int(lengths.max(initial=4)), np.int32)
         self._used = kernels.repack_blocks(self.entries, self.distinct, self.pool, pool)
-        self.pool = pool
+        self.pool, self._packed = pool, self.upto
 
     def probe(
         self,
