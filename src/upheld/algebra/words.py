@@ -4,7 +4,8 @@ Algorithms name sets of facts (`E I D A ...`), combine them with `|`, `&` and `-
 engine gives the words their meaning: `algebra.reference` the plainest one on Python sets, which defines them.
 
 What a set expression or a `derive` stands for is fixed when it is written: changing a named set afterwards does not
-change it. An engine may put off the work, never the meaning.
+change it. An engine may put off the work, never the meaning. So that it can join the work with the rest of the
+expression, a derivation may be part of one expression that is settled; to use it in two, settle it by itself first.
 """
 
 from __future__ import annotations

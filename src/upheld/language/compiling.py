@@ -16,7 +16,7 @@ from upheld.language.passes import PASSES, Draft
 from upheld.language.passes.disjunction import literals
 from upheld.language.subtypes import check_subtypes
 from upheld.language.terms import NoValue, string_of
-from upheld.language.values import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_float
+from upheld.language.values import INTEGER_RANGES, normalise_float
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,8 @@ class _Builder:
     def _constant(self, term: Constant, type: str) -> Constant:
         """Give a literal the type of its place, and check that it fits."""
         value = term.value
-        if isinstance(value, int) and type in ("number", "unsigned"):
-            low, high = (INT64_MIN, INT64_MAX) if type == "number" else (0, UINT64_MAX)
+        if isinstance(value, int) and type in INTEGER_RANGES:
+            low, high = INTEGER_RANGES[type]
             if not low <= value <= high:
                 self.draft.problem(
                     "number-out-of-range",

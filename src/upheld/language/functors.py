@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 
 from upheld.language import terms
 from upheld.language.ast import Value
-from upheld.language.values import INT64_MAX, INT64_MIN, NAN, UINT64_MAX, float_text, normalise_float
+from upheld.language.values import INT64_MAX, INTEGER_RANGES, NAN, UINT64_MAX, float_text, normalise_float
 
 NUMERIC = frozenset({"number", "unsigned", "float"})
 INTEGRAL = frozenset({"number", "unsigned"})
@@ -103,7 +103,7 @@ NEGATED |= {negated: name for name, negated in NEGATED.items()}
 
 
 def _fits(value: int, type: str) -> int:
-    low, high = (INT64_MIN, INT64_MAX) if type == "number" else (0, UINT64_MAX)
+    low, high = INTEGER_RANGES[type]
     if low <= value <= high:
         return value
     raise Undefined(f"{value if abs(value) < 10**40 else 'the result'} does not fit a 64-bit {type}")

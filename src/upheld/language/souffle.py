@@ -28,6 +28,7 @@ from upheld.language.ast import (
 )
 from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, STRING, Scanner, Token, pattern, string_value
 from upheld.language.parser import AND, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, Draft, Parser
+from upheld.language.values import INTEGER_RANGES
 from upheld.source import Source, Span
 
 #: Infix operators by level, as in Soufflé's grammar.
@@ -453,7 +454,7 @@ class SouffleParser(Parser):
                 self.refuse("number-out-of-range", f"{quote(text)} is too large for a float", span)
             return Constant(real, "float", span)
         value = sign * int(digits, base)
-        lowest, highest = (0, 2**64 - 1) if unsigned else (-(2**63), 2**63 - 1)
+        lowest, highest = INTEGER_RANGES["unsigned" if unsigned else "number"]
         if not lowest <= value <= highest:
             kind = "an unsigned number" if unsigned else "a number"
             hint = f"write `{text}u` for an unsigned number" if 2**63 <= value < 2**64 else None
