@@ -200,6 +200,12 @@ KEPT = {
         {"r": [(1.0, float("nan"))]},
         {"r": {(1.0, NAN), (NAN, NAN)}},
     ),
+    # A quotient without a result was told of although a negated atom, matched too early, does not hold.
+    "no result, and a negated atom that binds late": (
+        ".decl r(x:number, y:number)\n.decl q(x:number)\nq(x) :- r(x, y), z = x / x, !r(y, z), r(x, x), r(y, z).",
+        {"r": [(2, 2), (0, 0)]},
+        {"r": {(2, 2), (0, 0)}, "q": set()},
+    ),
 }
 
 
@@ -210,3 +216,13 @@ def test_kept_cases(name, engine):
     program, facts, expected = KEPT[name]
     m = materialise(program, facts, engine=engine)
     assert {relation: m[relation].to_set() for relation in m.relations} == expected
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_error_behind_more_atoms(engine):
+    """An expression without a result is told of with its binding, though atoms that bind more come after it."""
+    program = ".decl r(x:number, y:number)\n.decl q(x:number)\nq(x) :- r(x, x), r(_, y), !r(y, x), x >= y, z = x % x."
+    facts = {"r": [(0, 0), (1, 1), (2, 2), (-2, -2)]}
+    with pytest.raises(EvaluationError, match="division by zero") as caught:
+        materialise(program, facts, engine=engine)
+    assert "x = 0" in str(caught.value)

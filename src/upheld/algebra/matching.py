@@ -8,7 +8,6 @@ nothing otherwise: whether a rule fails may not depend on the order in which its
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 from upheld.errors import EvaluationError, Problem, quote
@@ -62,20 +61,35 @@ def _extend(rule: Rule, order: list[Step | Builtin], at: int, binding: Binding) 
 
 
 def _may_hold(steps: list[Step | Builtin], binding: Binding) -> bool:
-    """Return whether some binding passes these steps, leaving out what lacks a value or has no result."""
-    if not steps:
-        return True
-    step, rest = steps[0], steps[1:]
-    found: Iterable[Binding] = [binding]
-    if isinstance(step, Builtin):
-        if is_ready(step, binding):
-            with suppress(Undefined):
-                found = evaluate_builtin(step, binding)
-    elif step.lookup is not None:
-        found = _match_atom(step, binding)
-    elif all(v in binding for v in step.atom.variables()) and step.holds(instantiate(step.atom, binding)):
-        found = []
-    return any(_may_hold(rest, extended) for extended in found)
+    """Return whether some binding passes these steps, leaving out what lacks a value or has no result.
+
+    Atoms first, then all that can be evaluated, then negated atoms: what is left out is the same in every order.
+    """
+    builtins = [s for s in steps if isinstance(s, Builtin)]
+    atoms = [s for s in steps if isinstance(s, Step) and s.lookup is not None]
+    negated = [s for s in steps if isinstance(s, Step) and s.lookup is None]
+    return any(_may_pass(builtins, negated, found) for found in _joined(atoms, binding))
+
+
+def _joined(atoms: list[Step], binding: Binding) -> Iterator[Binding]:
+    if not atoms:
+        yield binding
+        return
+    for extended in _match_atom(atoms[0], binding):
+        yield from _joined(atoms[1:], extended)
+
+
+def _may_pass(builtins: list[Builtin], negated: list[Step], binding: Binding) -> bool:
+    ready = next((b for b in builtins if is_ready(b, binding)), None)
+    if ready is None:
+        known = [s for s in negated if all(v in binding for v in s.atom.variables())]
+        return not any(s.holds(instantiate(s.atom, binding)) for s in known)
+    rest = [b for b in builtins if b is not ready]
+    try:
+        found = evaluate_builtin(ready, binding)
+    except Undefined:
+        found = [binding]
+    return any(_may_pass(rest, negated, extended) for extended in found)
 
 
 def _in_order(rule: Rule, first: Step | None, steps: Iterable[Step], bound: set[str]) -> list[Step | Builtin]:

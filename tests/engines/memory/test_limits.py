@@ -51,6 +51,16 @@ t(x, y) :- a(x), a(y).
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _compiled():
+    """Kernels are compiled, or read from the cache, before any clock starts."""
+    for program, facts in LONG.values():
+        few = {name: [(row[0] % 3, *row[1:]) for row in rows[:9]] for name, rows in facts.items()}
+        materialise(program.replace("10000000000", "9"), few, engine="memory")
+    materialise(LONG["rows in vain"][0], {"s": PAIRS[:9], "e": [(1, i, i + 1) for i in range(9000)]}, engine="memory")
+    materialise(PRODUCT, {"a": FEW[:300]}, engine="memory")
+
+
 def stopped(program, facts, engine, limits) -> str:
     """Materialise, which must reach a limit, and return what is said."""
     with pytest.raises(LimitReached) as caught:

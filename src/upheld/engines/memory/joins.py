@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.matching import undefined
+from upheld.algebra.matching import is_ready, undefined
 from upheld.engines.memory import kernels
 from upheld.engines.memory.batchfunctors import Batch, evaluate, generate, generates, holds
 from upheld.engines.memory.codes import Codes
@@ -16,7 +16,7 @@ from upheld.engines.memory.plans import AtomStep, BuiltinStep, ChoiceStep, Plan,
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.ast import Variable
-from upheld.language.core import Apply, Rule
+from upheld.language.core import Apply, Builtin, Rule
 
 #: Pairs that one probe may write. Batches of this size stay in the cache between steps.
 CHUNK = 1 << 16
@@ -192,13 +192,19 @@ class Join:
         atoms = [(s.atom, s.where) for s in rest if isinstance(s, AtomStep)]
         atoms += [(a.atom, a.where) for s in rest if isinstance(s, ChoiceStep) for a in s.ways[0]]
         bound = set(step.before).union(*(a.variables() for a, where in atoms if not where.startswith("!")))
+        left = [s.builtin for s in rest if isinstance(s, BuiltinStep)]
+        builtins: list[Builtin] = []
+        while ready := next((b for b in left if is_ready(b, bound)), None):
+            left.remove(ready)
+            builtins.append(ready)
+            bound.update(ready.variables())
         atoms = [(a, where) for a, where in atoms if not where.startswith("!") or bound.issuperset(a.variables())]
-        builtins = [s.builtin for s in rest if isinstance(s, BuiltinStep) and bound.issuperset(s.builtin.variables())]
         plan = planner.plan(rule, (*step.before, NUMBER), atoms, (NUMBER,), builtins)
         bindings = sorted(reasons)
+        number = (plan.steps[-1].variables if plan.steps else plan.start).index(NUMBER)
 
         def refuse(found: Codes, width: int) -> None:
-            i = int(found[-1, 0])
+            i = int(found[number, 0])
             values = {
                 name: planner.codec.decode(column[i : i + 1], self.types[name])[0]
                 for name, column in zip(step.before, B, strict=True)
