@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from upheld.language.ast import Constant, Variable
-from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule
+from upheld.language.core import Apply, Atom, Builtin, Expression, Rule
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
 
@@ -71,9 +71,3 @@ def _lifted(rule: Rule) -> Lifted:
 def _is_lifted(builtin: Builtin) -> bool:
     left = builtin.arguments[0]
     return builtin.operator in ("=", "==") and isinstance(left, Variable) and left.name.startswith(LIFTED)
-
-
-def fact_text(fact: Fact, types: tuple[str, ...] | None = None) -> str:
-    predicate, values = fact
-    texts = (value_text(v, t) for v, t in zip(values, types or ("symbol",) * len(values), strict=True))
-    return f"{predicate}({', '.join(texts)})"
