@@ -20,7 +20,7 @@ demo: $(STAMP)  ## materialise a small graph, update it, and show what changed
 	@$(BIN)/upheld demo
 
 test: $(STAMP)  ## run every test (JOBS=2 at a time; ARGS="-k parser" to choose)
-	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 lint: $(STAMP)  ## check style and types
 	$(BIN)/ruff check .
@@ -36,7 +36,7 @@ docs: $(STAMP)  ## write the reference pages that are read off the code
 
 lock: $(STAMP)  ## choose anew the versions that development uses (requirements-dev.lock)
 	@$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --group dev --extra pandas --extra arrow \
+	$(BIN)/uv pip compile pyproject.toml --group dev --extra all \
 	    --universal --python-version 3.11 --fork-strategy fewest --upgrade --no-annotate \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    --quiet --output-file requirements-dev.lock

