@@ -12,7 +12,7 @@ from upheld.engines import facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote
 from upheld.factfiles import Format, Output, Reader, read_bytes, stdout_text, write_all
 from upheld.language.ast import Directive, Program
-from upheld.language.compiling import compile_program
+from upheld.language.compiling import Compiled, compile_program
 from upheld.language.core import Core
 from upheld.materialisation import Materialisation, ProgressWatcher, materialise_core, parse
 
@@ -39,35 +39,60 @@ def run(
 
     Outputs are written only when all has been derived: an error leaves the output folder as it was.
     """
-    compiled = compile_program(parse(program))
-    core = compiled.core
-    formats = _formats(core)
-    _check_folder(output)
-    given = _read_inputs(core, formats, Path(facts), facts_reader(engine))
-    m = materialise_core(core, given, engine=engine, limits=limits, progress=progress)
-    to_text = facts_writer(engine)
-    printed: list[str] = []
-    files: list[Output] = []
-    for directive in core.directives:
-        relation = m[directive.relation]
-        if directive.kind == "printsize":
-            printed.append(f"{directive.relation}\t{len(relation)}\n")
-        elif directive.kind == "output":
-            format = formats[directive]
-            if format.io == "stdout" or str(output) == "-":
-                printed.append(stdout_text(relation, relation.types, format, to_text))
-            else:
-                files.append(Output(Path(output) / format.filename, relation, relation.types, format))
-    write_all(files, to_text)
-    warnings = compiled.warnings if files or printed else (*compiled.warnings, _no_output(core))
-    return Run(m, "".join(printed), warnings)
+    job = Job.of(program, engine)
+    check_folder(output)
+    return job.write(job.materialise(facts, limits=limits, progress=progress), output)
 
 
 def load(program: str | Path | Program, facts: str | Path = ".", *, engine: str = "memory") -> Materialisation:
     """Return the materialisation of a program with the facts files of its `.input` directives; write nothing."""
-    core = compile_program(parse(program)).core
-    given = _read_inputs(core, _formats(core), Path(facts), facts_reader(engine))
-    return materialise_core(core, given, engine=engine)
+    return Job.of(program, engine).materialise(facts)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A valid program whose directives have valid options, and the engine to run it on."""
+
+    compiled: Compiled
+    formats: Mapping[Directive, Format]
+    engine: str
+
+    @classmethod
+    def of(cls, program: str | Path | Program, engine: str) -> Job:
+        compiled = compile_program(parse(program))
+        return cls(compiled, _formats(compiled.core), engine)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The relations with an `.output` directive, each once."""
+        return tuple(dict.fromkeys(d.relation for d in self.compiled.core.directives if d.kind == "output"))
+
+    def materialise(
+        self, facts: str | Path, *, limits: Limits | None = None, progress: ProgressWatcher | None = None
+    ) -> Materialisation:
+        """Return what follows from the program and the facts files that it reads from a folder."""
+        core = self.compiled.core
+        given = _read_inputs(core, self.formats, Path(facts), facts_reader(self.engine))
+        return materialise_core(core, given, engine=self.engine, limits=limits, progress=progress)
+
+    def write(self, m: Materialisation, output: str | Path) -> Run:
+        """Write what the directives ask for: all of it, or, if that cannot be done, nothing."""
+        to_text = facts_writer(self.engine)
+        printed: list[str] = []
+        files: list[Output] = []
+        for directive in self.compiled.core.directives:
+            relation = m[directive.relation]
+            if directive.kind == "printsize":
+                printed.append(f"{directive.relation}\t{len(relation)}\n")
+            elif directive.kind == "output":
+                format = self.formats[directive]
+                if format.io == "stdout" or str(output) == "-":
+                    printed.append(stdout_text(relation, relation.types, format, to_text))
+                else:
+                    files.append(Output(Path(output) / format.filename, relation, relation.types, format))
+        write_all(files, to_text)
+        core, warnings = self.compiled.core, self.compiled.warnings
+        return Run(m, "".join(printed), warnings if files or printed else (*warnings, _no_output(core)))
 
 
 def _no_output(core: Core) -> Problem:
@@ -82,7 +107,7 @@ def _no_output(core: Core) -> Problem:
     )
 
 
-def _check_folder(output: str | Path) -> None:
+def check_folder(output: str | Path) -> None:
     """Refuse an output folder that is not there, before the work rather than after it."""
     if str(output) != "-" and not Path(output).is_dir():
         message = f"there is no folder {quote(output)} to write to"
