@@ -11,10 +11,12 @@ EXCERPT_WIDTH = 120
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A named text. Two sources are the same only if they are the same object."""
+    """A named text, or a part of one. Two sources are the same only if they are the same object."""
 
     name: str
     text: str
+    #: The number of its first line, which is above one in a part that other lines come before.
+    first_line: int = 1
     _line_starts: list[int] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
@@ -28,12 +30,13 @@ class Source:
     def position(self, offset: int) -> tuple[int, int]:
         """Return the line and column of an offset, both counted from one."""
         line = bisect_right(self._line_starts, offset)
-        return line, offset - self._line_starts[line - 1] + 1
+        return self.first_line + line - 1, offset - self._line_starts[line - 1] + 1
 
     def line(self, number: int) -> str:
         """Return the text of a line, without its end."""
-        start = self._line_starts[number - 1]
-        end = self._line_starts[number] - 1 if number < len(self._line_starts) else len(self.text)
+        at = number - self.first_line
+        start = self._line_starts[at]
+        end = self._line_starts[at + 1] - 1 if at + 1 < len(self._line_starts) else len(self.text)
         return self.text[start:end].rstrip("\r")
 
 
