@@ -28,7 +28,10 @@ Block = tuple[Sequence[int], list[list[str]]]
 #: again before the rows of a large file are all there.
 _BLOCK_LENGTH = 1 << 20
 
-_GZIP_MAGIC = b"\x1f\x8b"  # no UTF-8 text starts so
+GZIP_MAGIC = b"\x1f\x8b"  # no UTF-8 text starts so
+
+#: What opening, unpacking and reading a file may raise, for `unreadable` to explain.
+UNREADABLE = (EOFError, OSError, ValueError, zlib.error)
 
 
 def read_facts(path: Path, types: Sequence[str], format: Format) -> list[Row]:
@@ -45,28 +48,38 @@ def rows_in(data: bytes, path: Path, types: Sequence[str], format: Format) -> li
     """Return the rows of a facts file that has been read from `path`, which is named in errors."""
     rows: list[Row] = []
     bad = BadRows(str(path))
-    for lines, records in blocks(data, path, format, bad):
-        good = _rows(records, types)
-        if good is not None:
-            rows += good
-            continue
-        for line, record in zip(lines, records):
-            row = _row(record, types)
-            if row is not None:
-                rows.append(row)
-            else:
-                bad.add([replace(p, place=f"{path}:{line}") for p in _explain(record, types, format)])
+    for block in blocks(data, path, format, bad):
+        rows += rows_of(block, types, format, bad)
     bad.check()
     return rows
 
 
-def blocks(data: bytes, path: Path, format: Format, bad: BadRows) -> Iterator[Block]:
-    """Yield the records of a file, without its header line. Wrong quoting is added to `bad` and ends the file."""
-    text = _decoded(data, path)
+def rows_of(block: Block, types: Sequence[str], format: Format, bad: BadRows) -> list[Row]:
+    """Return the rows that records of the file of `bad` are; those that are none are added there."""
+    lines, records = block
+    good = _rows(records, types)
+    if good is not None:
+        return good
+    rows: list[Row] = []
+    for line, record in zip(lines, records):
+        row = _row(record, types)
+        if row is not None:
+            rows.append(row)
+        else:
+            bad.add([replace(p, place=f"{bad.place}:{line}") for p in _explain(record, types, format)])
+    return rows
+
+
+def blocks(data: bytes, path: Path, format: Format, bad: BadRows, line: int = 1, offset: int = 0) -> Iterator[Block]:
+    """Yield the records of a file, without its header line. Wrong quoting is added to `bad` and ends the file.
+
+    Where the data is a part of the file, `line` and `offset` are those of its first byte.
+    """
+    text = decoded(data, path, line, offset)
     if format.rfc4180 and '"' in text:
-        found = _quoted_blocks(text, format.delimiter, path, bad)
+        found = _quoted_blocks(text, format.delimiter, path, bad, line)
     else:
-        found = _plain_blocks(text, format.delimiter)
+        found = _plain_blocks(text, format.delimiter, line)
     if format.headers:
         for lines, records in found:
             yield lines[1:], records[1:]
@@ -81,26 +94,24 @@ def read_bytes(path: Path) -> bytes:
     """Return what is in a file, unpacked if it is gzipped."""
     try:
         data = path.read_bytes()
-        return gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        message, hint = f"the file starts as gzip and cannot be unpacked: {error}", "make or fetch the file again"
-        raise FactsError(Problem("unreadable-file", message, place=str(path), hint=hint)) from None
-    except (OSError, ValueError) as error:
+        return gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data
+    except UNREADABLE as error:
         raise FactsError(unreadable(path, error)) from None
 
 
-def _decoded(data: bytes, path: Path) -> str:
+def decoded(data: bytes, path: Path, line: int = 1, offset: int = 0) -> str:
+    """Return the text that the bytes of a file are. `line` and `offset` are those of the first byte."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         at = error.start
-        line = data.count(b"\n", 0, at) + 1
+        line += data.count(b"\n", 0, at)
         raise FactsError(
             Problem(
                 "not-utf8",
-                f"byte 0x{data[at]:02x} at offset {at} is not UTF-8",
+                f"byte 0x{data[at]:02x} at offset {offset + at} is not UTF-8",
                 place=f"{path}:{line}",
-                note="facts files are UTF-8 text",
+                note="Upheld reads text in UTF-8",
                 hint="convert the file, for example with `iconv -f latin1 -t utf-8`",
             )
         ) from None
@@ -110,6 +121,9 @@ def unreadable(path: Path, error: Exception) -> Problem:
     """Return the problem of a file that could not be opened or read."""
     place = str(path)
     match error:
+        case EOFError() | gzip.BadGzipFile() | zlib.error():
+            message = f"the file starts as gzip and cannot be unpacked: {error}"
+            return Problem("unreadable-file", message, place=place, hint="make or fetch the file again")
         case FileNotFoundError() | NotADirectoryError() if not path.parent.is_dir():
             message = f"there is no folder {quote(path.parent)}"
             return Problem("missing-file", message, place=place, hint="make the folder, or name another one")
@@ -139,8 +153,8 @@ def _names_in(folder: Path) -> list[str]:
 # -- text to records --------------------------------------------------------------------------------------------------
 
 
-def _plain_blocks(text: str, delimiter: str) -> Iterator[Block]:
-    start, line = 0, 1
+def _plain_blocks(text: str, delimiter: str, line: int) -> Iterator[Block]:
+    start = 0
     while start < len(text):
         end = text.find("\n", start + _BLOCK_LENGTH) + 1 or len(text)
         lines = text[start:end].removesuffix("\n").split("\n")
@@ -150,14 +164,14 @@ def _plain_blocks(text: str, delimiter: str) -> Iterator[Block]:
         start, line = end, line + len(lines)
 
 
-def _quoted_blocks(text: str, delimiter: str, path: Path, bad: BadRows) -> Iterator[Block]:
+def _quoted_blocks(text: str, delimiter: str, path: Path, bad: BadRows, line: int) -> Iterator[Block]:
     """As `_plain_blocks`, for fields that may be quoted as in RFC 4180; each record has the line it starts on."""
     quoted = r'"([^"]*+(?:""[^"]*+)*+)"'
     field = re.compile(rf'(?:{quoted}|(?!")([^\n]*?))({re.escape(delimiter)}|\r?\n|\r?\Z)')
     lines: list[int] = []
     records: list[list[str]] = []
     record: list[str] = []
-    at, line = 0, 1
+    at = 0
     while at < len(text) or record:  # a record that ends with a delimiter has one more field, at the end of the text
         found = field.match(text, at)
         if found is None:

@@ -92,14 +92,14 @@ def write_all(outputs: Iterable[Output], to_text: Writer = facts_text) -> None:
             try:
                 _stage(temporary, target, output, to_text)
             except (OSError, ValueError) as error:
-                problems.append(_unwritable(output.path, error))
+                problems.append(unwritable(output.path, error))
         if problems:
             raise FactsError(problems)
         for temporary, target in staged:
             try:
                 os.replace(temporary, target)
             except OSError as error:
-                raise FactsError(_unwritable(target, error)) from None
+                raise FactsError(unwritable(target, error)) from None
     finally:
         for temporary, _ in staged:
             with suppress(OSError):  # where nothing could be made, there is nothing to remove
@@ -127,7 +127,7 @@ def _same_file(output: Output, other: str) -> Problem:
     return Problem("same-file", message, place=str(output.path), hint=hint)
 
 
-def _unwritable(path: Path, error: Exception) -> Problem:
+def unwritable(path: Path, error: Exception) -> Problem:
     """Return the problem of a file that could not be written."""
     place = str(path)
     match error:
