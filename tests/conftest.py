@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cases import ABSENT, CASES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Deadlines and slow-data checks measure the machine and its other work rather than the code under test.
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -28,3 +32,11 @@ def cases() -> Path:
     if CASES is None:
         pytest.skip(ABSENT)
     return CASES
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    """The one local Spark session of the test run; a module that asks for it has `xdist_group("spark")` as its mark."""
+    from upheld.engines.spark.session import open_session
+
+    return open_session(memory="1g", cores=2)

@@ -1,0 +1,1 @@
+"""The Spark side of Upheld: the Java it runs on, and its sessions."""

@@ -1,0 +1,181 @@
+"""Spark sessions: the local one that Upheld starts, and those that callers bring."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from upheld.engines.spark.java import find_java
+from upheld.errors import MissingDependency, Problem, UsageError, quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: What the loops of a fixpoint want of any session: adaptive execution plans each round anew, and drops the
+#: partitioning of a checkpoint; together with 200 shuffle partitions that cost 1.7 times as much.
+LOOPS = {"spark.sql.adaptive.enabled": "false"}
+
+#: What carrying batches between Spark and Python wants of any session.
+ARROW = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
+
+#: The last lines of Spark's log that an error shows.
+_LOG_LINES = 5
+
+
+def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores: int | None = None) -> SparkSession:
+    """Return the session to work on: the one given, else the one that is active, else a local one.
+
+    A session that is there already is only checked. A local one is started with that much memory and as many cores as
+    there are, runs in this process and a Java beside it, and ends with the process.
+    """
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    if spark is None:
+        spark = SparkSession.getActiveSession()
+        if spark is None or _is_stopped(spark):
+            # spark-submit has started a Java and chosen a cluster: take what it chose.
+            submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+            return SparkSession.builder.getOrCreate() if submitted else _start(memory, cores or os.cpu_count() or 1)
+    given: object = spark
+    if "connect" in type(given).__module__:
+        raise UsageError(
+            Problem(
+                "unsupported-session",
+                "this is a session of Spark Connect",
+                note="Upheld works in the driver of a classic session",
+                hint="start one with `SparkSession.builder.master(...)`, or run under `spark-submit`",
+            )
+        )
+    if not isinstance(given, SparkSession):
+        message = f"a {quote(type(given).__name__)} where a Spark session is expected"
+        raise UsageError(Problem("unsupported-session", message, hint="pass a `pyspark.sql.SparkSession`"))
+    if _is_stopped(given):
+        message = "this Spark session has been stopped"
+        hint = "start a new one with `SparkSession.builder.getOrCreate()`, or pass none for a local one"
+        raise UsageError(Problem("stopped-session", message, hint=hint))
+    return given
+
+
+def require_pyspark() -> None:
+    """Raise the error that names the extra if pyspark, or what it needs for batches, is not installed."""
+    for package in ("pyspark", "pandas", "pyarrow"):
+        try:
+            __import__(package)
+        except ModuleNotFoundError as e:
+            message = f"Spark needs the package {quote(e.name or package)}"
+            hint = "pip install 'upheld[spark]'"
+            raise MissingDependency(Problem("missing-dependency", message, hint=hint)) from None
+
+
+@contextmanager
+def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session for a while, and restore them whatever happens."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
+
+
+def _is_stopped(spark: SparkSession) -> bool:
+    context: Any = getattr(spark, "_sc", None)
+    # A context that Python has stopped has no Java side; one that Java has stopped still has.
+    return context is not None and (context._jsc is None or context._jsc.sc().isStopped())
+
+
+# -- the local session -------------------------------------------------------------------------------------------------
+
+
+def _start(memory: str, cores: int) -> SparkSession:
+    """Start a Java, and in it a local session whose log and temporary files go with this process."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    if SparkContext._gateway is not None:  # one Java serves a process; it has been started before, with its memory
+        builder = SparkSession.builder
+        for name, value in _settings(memory, cores, Path(tempfile.gettempdir())).items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+    java = find_java()
+    folder = Path(tempfile.mkdtemp(prefix="upheld-spark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    conf = SparkConf()
+    conf.setAll(list(_settings(memory, cores, folder).items()))
+    log = folder / "spark.log"
+    environment = {
+        "JAVA_HOME": str(java.home(folder)),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }
+    with _environment(environment), log.open("wb") as errors:
+        try:
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": errors, "stderr": errors})
+            context = SparkContext(gateway=gateway, conf=conf)
+        except Exception as error:
+            said = log.read_text(errors="replace").splitlines()[-_LOG_LINES:] or [str(error)]
+            raise UsageError(
+                Problem(
+                    "no-session",
+                    f"Spark did not start on Java {java.version} at {quote(java.path)}",
+                    note="the last it said is: " + " | ".join(map(str.strip, said)),
+                    hint="less memory may help, or another Java, chosen by JAVA_HOME",
+                )
+            ) from error
+    spark = SparkSession(context)
+    atexit.register(_stop, spark)
+    return spark
+
+
+def _settings(memory: str, cores: int, folder: Path) -> dict[str, str]:
+    """Return the settings of a local session."""
+    return {
+        "spark.app.name": "upheld",
+        "spark.master": f"local[{cores}]",
+        "spark.driver.memory": memory,
+        "spark.driver.maxResultSize": "0",  # what may come to the driver is for the plan to say
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(2 * cores),
+        "spark.sql.session.timeZone": "UTC",
+        **LOOPS,
+        **ARROW,
+    }
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of the environment for a while: those that Spark reads when it starts."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = old
+
+
+def _stop(spark: SparkSession) -> None:
+    if not _is_stopped(spark):
+        spark.stop()
