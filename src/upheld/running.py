@@ -44,9 +44,16 @@ def run(
     return job.write(job.materialise(facts, limits=limits, progress=progress), output)
 
 
-def load(program: str | Path | Program, facts: str | Path = ".", *, engine: str = "memory") -> Materialisation:
+def load(
+    program: str | Path | Program,
+    facts: str | Path = ".",
+    *,
+    engine: str = "memory",
+    limits: Limits | None = None,
+    progress: ProgressWatcher | None = None,
+) -> Materialisation:
     """Return the materialisation of a program with the facts files of its `.input` directives; write nothing."""
-    return Job.of(program, engine).materialise(facts)
+    return Job.of(program, engine).materialise(facts, limits=limits, progress=progress)
 
 
 @dataclass(frozen=True)
