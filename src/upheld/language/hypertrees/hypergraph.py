@@ -1,0 +1,45 @@
+"""The hypergraph of a rule body: a vertex for each variable, an edge for each positive atom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from upheld.language.core import Rule
+
+
+@dataclass(frozen=True)
+class Hypergraph:
+    """Edges are sets of vertices, told apart by their place: two of them may be equal, and an edge may be empty."""
+
+    edges: tuple[frozenset[str], ...]
+
+    @cached_property
+    def vertices(self) -> tuple[str, ...]:
+        """The vertices, in the order in which the edges mention them; those of one edge in alphabetical order."""
+        return tuple(dict.fromkeys(v for edge in self.edges for v in sorted(edge)))
+
+    @cached_property
+    def masks(self) -> tuple[int, ...]:
+        """Each edge as a number: bit i stands for the vertex at place i."""
+        place = {v: i for i, v in enumerate(self.vertices)}
+        return tuple(sum(1 << place[v] for v in edge) for edge in self.edges)
+
+    def named(self, mask: int) -> frozenset[str]:
+        """Return the vertices whose bits are set."""
+        return frozenset(self.vertices[i] for i in bits(mask))
+
+
+def hypergraph_of(rule: Rule) -> Hypergraph:
+    """Return the hypergraph of a rule: edge i has the variables of positive atom i."""
+    return Hypergraph(tuple(frozenset(atom.variables()) for atom in rule.positive))
+
+
+def bits(mask: int) -> list[int]:
+    """Return the places of the bits that are set, in ascending order."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found
