@@ -88,6 +88,10 @@ class LimitReached(UpheldError):
     """A run stopped by one of its limits."""
 
 
+class VerificationFailed(UpheldError):
+    """Maintained facts that differ from those computed from nothing: a mistake of Upheld."""
+
+
 class UsageError(UpheldError):
     """A call or command that asks for something that does not exist."""
 

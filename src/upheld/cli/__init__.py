@@ -9,10 +9,10 @@ import traceback
 from collections.abc import Sequence
 
 import upheld
-from upheld.cli import check, demo, run
+from upheld.cli import apply, check, demo, run
 from upheld.errors import UpheldError
 
-COMMANDS = (run, check, demo)
+COMMANDS = (run, apply, check, demo)
 
 #: Exit codes: bad input, and a run stopped from the keyboard (128 + SIGINT).
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(paint(str(e)) if sys.stderr.isatty() else e, file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
-        print("interrupted: nothing was written", file=sys.stderr)
+        print("interrupted: no outputs were written", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; let the interpreter not complain of it at exit.

@@ -8,9 +8,12 @@ from contextlib import contextmanager
 
 import upheld
 
+Watcher = Callable[[upheld.Progress], None]
+Committed = Callable[[upheld.Update, upheld.Change], None]
+
 
 @contextmanager
-def progress_line() -> Iterator[Callable[[upheld.Progress], None] | None]:
+def progress_line() -> Iterator[Watcher | None]:
     """Give a function that shows progress on standard error, or None if that is not a terminal.
 
     The line appears when a run takes longer than a moment, and is wiped out at its end.
@@ -36,3 +39,31 @@ def progress_line() -> Iterator[Callable[[upheld.Progress], None] | None]:
             line.update(progress.facts - line.n)
 
         yield show
+
+
+@contextmanager
+def commits_line(shown: bool = True) -> Iterator[tuple[Watcher | None, Committed | None]]:
+    """Give functions that show progress and count commits, as `progress_line` does; none if nothing is to be shown."""
+    if not shown or not sys.stderr.isatty():
+        yield None, None
+        return
+    from tqdm import tqdm
+
+    with tqdm(
+        unit=" commits",
+        delay=0.5,
+        leave=False,
+        file=sys.stderr,
+        bar_format="{desc}{n_fmt} commits, {rate_fmt}, {elapsed}",
+    ) as line:
+
+        def show(progress: upheld.Progress) -> None:
+            stratum = f"stratum {progress.stratum} of {progress.strata}, round {progress.rounds}"
+            line.set_description_str(f"{stratum}, {progress.facts} facts; ", refresh=False)
+            line.update(0)
+            line.refresh()
+
+        def committed(update: upheld.Update, change: upheld.Change) -> None:
+            line.update(1)
+
+        yield show, committed

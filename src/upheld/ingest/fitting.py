@@ -141,7 +141,7 @@ def _plain(value: object) -> object:
 
 def _value(value: object, type_name: str) -> Value:
     """Return a plain value as one of the type."""
-    if _is_missing(value) and not (type_name == "float" and isinstance(value, float)):
+    if is_missing(value) and not (type_name == "float" and isinstance(value, float)):
         raise _Unfit("missing-value", "holds no value", "leave the row out, or put a value there")
     match value:
         case bool():
@@ -174,7 +174,7 @@ def _value(value: object, type_name: str) -> Value:
     raise _Unfit("ill-typed-value", f"holds {_described(value)}, which is not a `{type_name}`", hint)
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """Return whether this is None or what pandas has in its stead; NaN is a value only of floats."""
     if isinstance(value, float):
         return math.isnan(value)

@@ -1,0 +1,192 @@
+"""Applying updates: a program's outputs, brought up to date transaction by transaction."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+from upheld.algebra.meter import Limits
+from upheld.columns import Row
+from upheld.errors import FactsError, Problem, UpheldError, VerificationFailed, quote
+from upheld.language.ast import Program
+from upheld.language.core import Predicate
+from upheld.language.values import sorted_rows
+from upheld.materialisation import Change, Materialisation, ProgressWatcher, materialise_core
+from upheld.relation import Relation
+from upheld.running import Job, Run, check_folder
+from upheld.updatefiles import STDIN, ChangeFile, Update, fact_texts, transaction_text, updates_of
+
+#: Facts that an error of `verify` shows of each kind.
+FACTS_SHOWN = 5
+
+
+def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
+    """Yield the transactions of an update file, whose facts fit the relations of a materialisation.
+
+    `updates` is the path of a file of text, or of a `.csv`, `.tsv` or `.parquet` table; a folder with a table for each
+    relation; `-` for text on standard input; a pandas DataFrame or an Arrow table; or a dictionary of such tables by
+    relation. Files are read as transactions are asked for. An error tells all that is wrong with the rest of a file.
+
+    >>> import pandas, upheld
+    >>> m = upheld.materialise("path(x, y) :- edge(x, y).", {"edge": [("a", "b")]})
+    >>> table = pandas.DataFrame({"operation": ["+", "-"], "commit": [1, 2], "x": ["b", "a"], "y": ["c", "b"]})
+    >>> for update in upheld.read_updates({"edge": table}, m):
+    ...     print(update, m.update(insert=update.insert, delete=update.delete))
+    <Update 1: +1 edge> <Change +1 edge, +1 path>
+    <Update 2: -1 edge> <Change -1 edge, -1 path>
+    """
+    relations = (m[name] for name in m.relations)
+    return updates_of(updates, {r.name: Predicate(r.name, r.columns, r.types) for r in relations})
+
+
+def apply(
+    program: str | Path | Program,
+    updates: object,
+    facts: str | Path = ".",
+    output: str | Path = ".",
+    *,
+    changes: str | Path | TextIO | None = None,
+    verify: bool = False,
+    engine: str = "memory",
+    limits: Limits | None = None,
+    progress: ProgressWatcher | None = None,
+    committed: Callable[[Update, Change], None] | None = None,
+) -> Run:
+    """Do what `run` does, with updates between reading the inputs and writing the outputs.
+
+    `updates` is what `read_updates` takes. Files are checked as a whole first, and read again as they are applied; a
+    pipe is read only once. `changes` is a file for what each transaction changes in the output relations, or in all
+    relations if the program names no outputs; it is an update file itself. With `verify`, everything is computed from
+    nothing after each transaction, and a difference is an error. `committed` is told of each transaction with its
+    change.
+
+    If a transaction fails, nothing of it is applied, no outputs are written, and `changes` has those before it.
+    """
+    job = Job.of(program, engine)
+    predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
+    outputs = job.outputs or tuple(predicates)
+    check_folder(output)
+    feed = _feed(changes, updates) if changes is not None else None
+    if _lasts(updates):
+        for _ in updates_of(updates, predicates):
+            pass
+    m = job.materialise(facts, limits=limits, progress=progress)
+    oracle = _Oracle(job, m) if verify else None
+    with feed or nullcontext():
+        for update in updates_of(updates, predicates):
+            try:
+                change = m.update(insert=update.insert, delete=update.delete)
+            except UpheldError as error:
+                raise type(error)([_failed(update), *error.problems]) from None
+            if oracle is not None:
+                oracle.check(update, m, change)
+            if feed is not None:
+                feed.write(transaction_text(_chosen(change.deleted, outputs), _chosen(change.inserted, outputs)))
+            if committed is not None:
+                committed(update, change)
+    done = job.write(m, output)
+    if feed is None:
+        return done
+    return replace(done, warnings=tuple(w for w in done.warnings if w.slug != "no-output"))
+
+
+def _feed(changes: str | Path | TextIO, updates: object) -> ChangeFile:
+    """Return the file for changes, which may not be the one with the updates."""
+    named = [Path(f) for f in (changes, updates) if isinstance(f, str | os.PathLike)]
+    if len(named) == 2 and all(map(Path.exists, named)) and named[0].samefile(named[1]):
+        message, hint = "the changes would be written over the updates", "name another file for the changes"
+        raise FactsError(Problem("same-file", message, place=str(changes), hint=hint))
+    return ChangeFile(changes)
+
+
+def _chosen(relations: Mapping[str, Relation], names: Sequence[str]) -> list[Relation]:
+    return [relations[name] for name in names]
+
+
+def _lasts(updates: object) -> bool:
+    """Return whether updates can be read more than once."""
+    if isinstance(updates, str | os.PathLike):
+        return Path(updates) != STDIN and (Path(updates).is_file() or Path(updates).is_dir())
+    return True
+
+
+def _failed(update: Update) -> Problem:
+    message = f"commit {update.number} could not be applied, for the reason below"
+    note = "nothing of it was applied, and no outputs were written; a file of changes has the commits before it"
+    return Problem("failed-commit", message, place=update.place, note=note)
+
+
+# -- verification -----------------------------------------------------------------------------------------------------
+
+
+class _Oracle:
+    """What a materialisation should hold: the facts that updates leave, and what follows, computed from nothing.
+
+    It computes with the engine of the run, but in a new instance for each update: what it has in common with the
+    maintained state is how rules are joined, and nothing that is kept from one update to the next. The reference
+    engine would have less in common, and would take minutes for what other engines do in a second.
+    """
+
+    def __init__(self, job: Job, m: Materialisation):
+        core = job.compiled.core
+        # Facts of the program are explicit facts, which updates may delete.
+        self._core, self._engine = replace(core, facts=frozenset()), job.engine
+        self._explicit = {name: m.explicit(name).to_set() for name in m.relations}
+        self._facts = {name: m[name].to_set() for name in m.relations}
+
+    def check(self, update: Update, m: Materialisation, change: Change) -> None:
+        """Apply an update here, and raise what differs in the materialisation and in the change it has reported."""
+        for name, rows in update.delete.items():
+            self._explicit[name].difference_update(rows)
+        for name, rows in update.insert.items():
+            self._explicit[name].update(rows)
+        new = materialise_core(self._core, self._explicit.items(), engine=self._engine)
+        before, self._facts = self._facts, {name: new[name].to_set() for name in m.relations}
+        compared = (
+            ("explicit facts", m.explicit, self._explicit),
+            ("facts", m.__getitem__, self._facts),
+            ("reported insertions", change.inserted.__getitem__, _minus(self._facts, before)),
+            ("reported deletions", change.deleted.__getitem__, _minus(before, self._facts)),
+        )
+        problems: list[Problem] = []
+        for what, relation, right in compared:
+            problems += _difference(update, what, [relation(name) for name in m.relations], right)
+        if problems:
+            raise VerificationFailed(problems)
+
+
+_Rows = dict[str, set[Row]]
+
+
+def _minus(facts: _Rows, others: _Rows) -> _Rows:
+    return {name: rows - others[name] for name, rows in facts.items()}
+
+
+def _difference(update: Update, what: str, found: Sequence[Relation], right: _Rows) -> Iterator[Problem]:
+    """Yield the problem of relations that do not hold the right rows, if they do not."""
+    too_many: list[str] = []
+    missing: list[str] = []
+    for relation in found:
+        rows = relation.to_set()
+        for facts, difference in ((too_many, rows - right[relation.name]), (missing, right[relation.name] - rows)):
+            facts += fact_texts(relation.name, relation.types, sorted_rows(difference, relation.types))
+    if too_many or missing:
+        yield Problem(
+            "verification-failed",
+            f"after commit {update.number} the {what} are not those computed from nothing",
+            place=update.place,
+            note=f"too many: {_first(too_many)}; missing: {_first(missing)}",
+            hint="this is a mistake of Upheld: please report it, with the program, the facts and the updates",
+        )
+
+
+def _first(facts: Sequence[str]) -> str:
+    """Return the first facts and how many there are."""
+    if not facts:
+        return "none"
+    more = f" and {len(facts) - FACTS_SHOWN} more" if len(facts) > FACTS_SHOWN else ""
+    return ", ".join(map(quote, facts[:FACTS_SHOWN])) + more

@@ -1,0 +1,55 @@
+"""Derive what follows, apply the transactions of an update file one by one, and write the outputs and what changed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import upheld
+from upheld.cli.limits import add_limits, limits_of
+from upheld.cli.progress import commits_line
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("program", type=Path, help="a .dl or .dlog file")
+    command.add_argument(
+        "--updates",
+        required=True,
+        metavar="FILE",
+        help="a text of updates (- for standard input), a .csv, .tsv or .parquet table of them, or a folder of tables",
+    )
+    command.add_argument("-F", "--facts", default=".", metavar="DIR", help="where the facts files are (default: .)")
+    command.add_argument(
+        "-D", "--output", default=".", metavar="DIR", help="where outputs go, or - to print them (default: .)"
+    )
+    command.add_argument(
+        "--changes", metavar="FILE", help="write what each commit changes in the outputs to this file, or - to print it"
+    )
+    command.add_argument("--engine", default="memory", help="memory (default), or reference, which is slow and plain")
+    command.add_argument(
+        "--verify",
+        action="store_true",
+        help="compute everything from nothing after each commit, and stop if it differs",
+    )
+    add_limits(command)
+
+
+def execute(options: argparse.Namespace) -> int:
+    with commits_line(shown=options.changes != "-") as (progress, committed):
+        done = upheld.apply(
+            options.program,
+            options.updates,
+            options.facts,
+            options.output,
+            changes=sys.stdout if options.changes == "-" else options.changes,
+            verify=options.verify,
+            engine=options.engine,
+            limits=limits_of(options),
+            progress=progress,
+            committed=committed,
+        )
+    for warning in done.warnings:
+        print(warning, file=sys.stderr)
+    print(done.printed, end="")
+    return 0

@@ -1,0 +1,78 @@
+"""Update files: transactions of facts to delete and to insert, as text and as tables, read one after the other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from upheld.errors import FactsError, Problem, UsageError, quote
+from upheld.factfiles.reading import unreadable
+from upheld.language.core import Predicate
+from upheld.updatefiles.records import FILES, Records, kind_of, records_in, records_of
+from upheld.updatefiles.streams import STDIN
+from upheld.updatefiles.tables import read_table, read_tables
+from upheld.updatefiles.text import read_text
+from upheld.updatefiles.transactions import Update
+from upheld.updatefiles.writing import ChangeFile, fact_texts, transaction_text
+
+__all__ = ["STDIN", "ChangeFile", "Update", "fact_texts", "transaction_text", "updates_of"]
+
+
+def updates_of(updates: object, predicates: Mapping[str, Predicate]) -> Iterator[Update]:
+    """Yield the transactions of updates of some relations, in whatever form these come.
+
+    Raises `FactsError` in the place of the first transaction that is faulty, with all that is wrong from there on.
+    """
+    if isinstance(updates, Mapping):
+        return read_tables({name: _records(name, data) for name, data in updates.items()}, predicates)
+    if isinstance(updates, str | os.PathLike):
+        path = Path(updates)
+        if path.is_dir():
+            return read_tables(_in_folder(path), predicates)
+        if path != STDIN and kind_of(path):
+            return read_table(records_in(path), predicates, path.name.partition(".")[0])
+        return read_text(path, predicates)
+    table = records_of(updates, "updates")
+    if table is None:
+        raise _unsupported(updates, "updates")
+    return read_table(table, predicates)
+
+
+def _records(relation: str, data: object) -> Records:
+    """Return the table of updates that was passed for a relation."""
+    place = f'updates["{relation}"]'
+    if not isinstance(data, str | os.PathLike):
+        table = records_of(data, place)
+        if table is None:
+            raise _unsupported(data, place)
+        return table
+    if not kind_of(Path(data)):
+        message = f"the updates of {quote(relation)} are the text {quote(data)}, which is not the path of a table"
+        note = "such a path ends in " + ", ".join(f"`{suffix}` ({what})" for suffix, what in FILES.items())
+        raise UsageError(Problem("unsupported-updates", message, place=place, note=note))
+    return records_in(Path(data))
+
+
+def _in_folder(folder: Path) -> dict[str, Records]:
+    """Return the tables in the files of a folder, by the relations that these are named after."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if kind_of(path))
+    except OSError as error:
+        raise FactsError(unreadable(folder, error)) from None
+    if not paths:
+        note = f"a folder of updates has a file for each relation, such as `edge.csv`; files end in {', '.join(FILES)}"
+        raise FactsError(Problem("missing-file", "there are no tables of updates here", place=str(folder), note=note))
+    found: dict[str, Path] = {}
+    for path in paths:
+        other = found.setdefault(path.name.partition(".")[0], path)
+        if other != path:
+            message = f"{quote(other.name)} and {quote(path.name)} are updates of the same relation"
+            raise FactsError(Problem("unsupported-updates", message, place=str(folder), hint="remove one of them"))
+    return {relation: records_in(path) for relation, path in found.items()}
+
+
+def _unsupported(data: object, place: str) -> UsageError:
+    message = f"the updates are a {quote(type(data).__name__)}"
+    accepted = "the path of an update file, a pandas DataFrame, an Arrow table, or a dictionary of tables by relation"
+    return UsageError(Problem("unsupported-updates", message, place=place, note=f"updates are {accepted}"))

@@ -1,0 +1,95 @@
+"""The constants of a fact in an update file, fitted to the columns of their relation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from upheld.columns import Row
+from upheld.errors import Problem, nearest, quote
+from upheld.factfiles.badrows import EXPECTED, column_name, count
+from upheld.language.ast import Atom, Call, Constant, Term, Value, Variable
+from upheld.language.core import Predicate
+from upheld.language.values import INTEGER_RANGES, normalise_float
+from upheld.source import Span
+
+#: Programs have no way to write these floats; facts files do, and relations may hold them.
+_NAMED_FLOATS = ("inf", "nan")
+
+
+def row_of(atom: Atom, predicates: Mapping[str, Predicate], problems: list[Problem]) -> Row | None:
+    """Return the row of a fact; or None, and add what is wrong with it to the problems."""
+    span, name = _span(atom), atom.predicate
+    predicate = predicates.get(name)
+    if predicate is None:
+        problems.append(unknown_relation(name, predicates, span))
+        return None
+    if len(atom.terms) != predicate.arity:
+        problems.append(wrong_arity(len(atom.terms), predicate, span))
+        return None
+    row: list[Value] = []
+    for i, (term, type) in enumerate(zip(atom.terms, predicate.types)):
+        value = _value(term, type, column_name(i, predicate.columns))
+        if isinstance(value, Problem):
+            problems.append(value)
+        else:
+            row.append(value)
+    return tuple(row) if len(row) == predicate.arity else None
+
+
+def unknown_relation(
+    name: str, predicates: Mapping[str, Predicate], span: Span | None = None, place: str | None = None
+) -> Problem:
+    """Return the problem of a relation that the program does not have."""
+    note = f"the relations are {', '.join(map(quote, list(predicates)[:20])) or 'none'}"
+    message, hint = f"unknown relation {quote(name)}", nearest(name, predicates)
+    return Problem("unknown-relation", message, span, place=place, note=note, hint=hint)
+
+
+def wrong_arity(values: int, predicate: Predicate, span: Span | None = None) -> Problem:
+    """Return the problem of a fact with another number of values than its relation has columns."""
+    message = f"{count(values, 'value')} where {quote(predicate.name)} has {count(predicate.arity, 'column')}"
+    columns = ", ".join(f"{quote(c)} ({t})" for c, t in zip(predicate.columns, predicate.types))
+    return Problem("wrong-arity", message, span, note=f"the columns are {columns}" if columns else None)
+
+
+def _value(term: Term, type: str, column: str) -> Value | Problem:
+    """Return the value of a constant in a column of this type, or why there is none."""
+    match term:
+        case Constant(value=value, type=written):
+            return _fitted(value, written, type, column, _span(term))
+        case Variable(name=name) if type == "float" and name in _NAMED_FLOATS:
+            return normalise_float(float(name))
+        case Call(functor="-", arguments=(Variable(name="inf"),)) if type == "float":
+            return -float("inf")
+        case Variable(name=name):
+            hint = f'write `"{name}"` for a text' if type == "symbol" and len(name) < 40 else "put a value there"
+            message = f"{column} holds the name {quote(name)}, which is not a value"
+        case Call():
+            message, hint = f"{column} holds an expression", "put its value there"
+        case _:
+            message, hint = f"{column} holds a wildcard", "put a value there"
+    return Problem("not-a-constant", message, _span(term), note="updates hold values alone", hint=hint)
+
+
+def _fitted(value: Value, written: str, type: str, column: str, span: Span) -> Value | Problem:
+    """Return a constant, written as one of some type, as the same value of the type of its column."""
+    if type == written:
+        return normalise_float(value) if isinstance(value, float) else value
+    if isinstance(value, int) and written == "number":  # the others say of themselves what they are
+        if type == "float":
+            return float(value)
+        if type in INTEGER_RANGES:
+            low, high = INTEGER_RANGES[type]
+            if low <= value <= high:
+                return value
+            message = f"{column} holds {quote(value)}, which no `{type}` can hold"
+            return Problem("number-out-of-range", message, span, note=EXPECTED[type], hint="correct it")
+    shown = span.source.text[span.start : span.end]
+    message = f"{column} holds {quote(shown)}, which is not a `{type}`"
+    hint = f"write it in quotes, as in {quote(chr(34) + shown + chr(34))}" if type == "symbol" else "correct it"
+    return Problem("ill-typed-value", message, span, note=EXPECTED[type], hint=hint)
+
+
+def _span(node: Atom | Term) -> Span:
+    assert node.span, "a parsed node has a span"
+    return node.span

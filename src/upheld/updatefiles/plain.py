@@ -1,0 +1,179 @@
+"""Facts as they are mostly written, read by regular expressions many at a time. What they cannot read they leave."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import methodcaller
+
+from upheld.columns import Row
+from upheld.language.ast import Value
+from upheld.language.core import Predicate
+from upheld.language.rdfox import TRIPLE, XSD
+from upheld.language.souffle import ESCAPES_HERE
+from upheld.language.values import INTEGER_RANGES, normalise_float
+
+_STRING = r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'
+_IRI = r'<[^\x00-\x20<>"{}|^`\\]*+>'
+_TAG = rf"@[A-Za-z]++(?:-[A-Za-z0-9]++)*+|\^\^(?!<{XSD}string>){_IRI}"
+_PREFIXED = r"(?:[A-Za-z][A-Za-z0-9\-]*+)?:[A-Za-z0-9][A-Za-z0-9_]*+"
+
+#: The values of each type. All of them mean here what they mean to the parsers, which read more.
+_VALUES = {
+    "number": r"(-?[0-9]{1,19}+)",
+    "unsigned": r"([0-9]{1,18}+u?|[0-9]{19,20}+u)",
+    "float": r"(-?[0-9]{1,18}+(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|-?inf|nan)",
+    "symbol": rf"({_STRING})",
+    "term": rf'({_IRI}|{_PREFIXED}|_:[A-Za-z0-9]++|"[^"\\\x00-\x1f\x7f]*+"(?:{_TAG})?+)',
+}
+
+#: How a fact begins, what stands between its brackets, and what is skipped between facts, in each dialect.
+_FORMS = {
+    "dl": (r"[A-Za-z_?][A-Za-z0-9_?]*+\(", rf'(?:{_STRING}|[^"()\n])*+\)', r"[ \t\r\n\ufeff]++|//[^\n]*+"),
+    "dlog": (
+        rf"(?:(?:[A-Za-z]\w*+|{_IRI})\(|\[)",
+        rf'(?:{_STRING}|{_IRI}|[^"()\[\]<>\n])*+[)\]]',
+        r"[ \t\r\n\ufeff]++|//[^\n]*+|[#%][^\n]*+",
+    ),
+}
+
+_COMMIT = re.compile(r"^[ \t]*+commit[ \t]*+\.", re.MULTILINE)
+_ESCAPE = re.compile(r"\\([\s\S])")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The facts up to a `commit.`, or up to the end of the text. They begin on line `line`, counted from zero."""
+
+    line: int
+    rows: list[tuple[str, str, list[Row]]]
+    committed: bool
+
+
+class PlainFacts:
+    """Reads facts of some relations that are written plainly in a dialect. Prefixes are added by who finds them."""
+
+    def __init__(self, dialect: str, predicates: Mapping[str, Predicate], prefixes: Mapping[str, str]):
+        begin, inside, skipped = _FORMS[dialect]
+        self._skip = re.compile(f"(?:{skipped})*+")
+        # Groups: sign, name and bracket; arguments and bracket; anything else. Together these match everywhere.
+        self._facts = re.compile(rf"([+-]{begin})({inside})[ \t]*+\.(?!\w)(?:{skipped})*+|(?:{skipped})++|([\s\S])")
+        self._columns: dict[str, tuple[str, str, _Arguments]] = {}
+        for name, predicate in predicates.items():
+            for sign in "+-":
+                self._columns[f"{sign}{name}("] = (sign, name, _Arguments(predicate.types, r"\)", prefixes))
+                if dialect == "dlog" and name == TRIPLE:
+                    self._columns[f"{sign}["] = (sign, name, _Arguments(predicate.types, r"\]", prefixes))
+
+    def segments(self, text: str) -> list[Segment] | None:
+        """Return all facts of a text, or None if not all of it is written plainly."""
+        found: list[Segment] = []
+        at = line = 0
+        for commit in chain(_COMMIT.finditer(text), (None,)):
+            end = commit.start() if commit else len(text)
+            rows = self._rows(text, at, end)
+            if rows is None:
+                return None
+            begin = self._skip.match(text, at, end).end()  # type: ignore[union-attr]
+            line += text.count("\n", at, begin)
+            if rows or commit:
+                found.append(Segment(line, rows, commit is not None))
+            at = commit.end() if commit else end
+            line += text.count("\n", begin, at)
+        return found
+
+    def _rows(self, text: str, start: int, end: int) -> list[tuple[str, str, list[Row]]] | None:
+        found = self._facts.findall(text, start, end)
+        if not found:
+            return []
+        keys, arguments, others = zip(*found)
+        if any(others):
+            return None
+        if len(set(keys)) == 1:
+            groups: dict[str, Sequence[str]] = {keys[0]: arguments}
+        else:
+            by_key: dict[str, list[str]] = {}
+            for key, argument in zip(keys, arguments):
+                by_key.setdefault(key, []).append(argument)
+            groups = {**by_key}
+        groups.pop("", None)  # what was skipped before the first fact
+        rows: list[tuple[str, str, list[Row]]] = []
+        for key, texts in groups.items():
+            sign, name, columns = self._columns.get(key, ("", "", None))
+            read = columns.rows(texts) if columns else None
+            if read is None:
+                return None
+            rows.append((sign, name, read))
+        return rows
+
+
+class _Arguments:
+    """Reads the arguments of facts of one relation."""
+
+    def __init__(self, types: Sequence[str], closing: str, prefixes: Mapping[str, str]):
+        self.types, self.prefixes = types, prefixes
+        values = r"[ \t]*+,[ \t]*+".join(_VALUES[type] for type in types)
+        self._pattern = re.compile(rf"^[ \t]*+{values}[ \t]*+{closing}$", re.MULTILINE)
+
+    def rows(self, texts: Sequence[str]) -> list[Row] | None:
+        """Return a row for each text, or None if some text needs a closer look."""
+        found = self._pattern.findall("\n".join(texts))
+        if len(found) != len(texts):
+            return None
+        if not self.types:
+            return [()] * len(texts)
+        columns: list[Sequence[Value]] = []
+        for fields, type in zip(zip(*found) if len(self.types) > 1 else (found,), self.types):
+            column = self._column(fields, type)
+            if column is None:
+                return None
+            columns.append(column)
+        return list(zip(*columns))
+
+    def _column(self, fields: Sequence[str], type: str) -> Sequence[Value] | None:
+        match type:
+            case "symbol":
+                return _strings(fields)
+            case "term":
+                return _terms(fields, self.prefixes)
+            case "float":
+                floats = list(map(normalise_float, map(float, fields)))
+                infinite = [text for text, x in zip(fields, floats) if math.isinf(x)]
+                return floats if all(text.endswith("inf") for text in infinite) else None
+            case _:
+                low, high = INTEGER_RANGES[type]
+                digits = map(_without_suffix, fields) if type == "unsigned" else fields
+                integers = list(map(int, digits))
+                return integers if low <= min(integers) and max(integers) <= high else None
+
+
+_without_suffix = methodcaller("removesuffix", "u")
+
+
+def _strings(fields: Sequence[str]) -> list[str] | None:
+    """Return what strings say, or None if one of them holds what no string may."""
+    joined = "".join(fields)
+    if "\0" in joined:
+        return None
+    if "\\" not in joined:
+        return [text[1:-1] for text in fields]
+    try:
+        return [_ESCAPE.sub(lambda found: ESCAPES_HERE[found[1]], text[1:-1]) for text in fields]
+    except KeyError:
+        return None
+
+
+def _terms(fields: Sequence[str], prefixes: Mapping[str, str]) -> list[str] | None:
+    """Return RDF terms in full, or None if the prefix of one of them has not been declared."""
+    try:
+        return [text if text[0] in '<"_' else _in_full(text, prefixes) for text in fields]
+    except KeyError:
+        return None
+
+
+def _in_full(text: str, prefixes: Mapping[str, str]) -> str:
+    prefix, _, local = text.partition(":")
+    return f"<{prefixes[prefix]}{local}>"

@@ -1,0 +1,201 @@
+"""Update files as text: `+edge("a", "b").`, `-edge("b", "c").`, and `commit.` at the end of each transaction.
+
+A part of a file that holds nothing but plain facts is read by `PlainFacts`. All else is read statement by statement,
+with the parser of the program's dialect, which also explains what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+
+from upheld.errors import FactsError, Problem, ProgramError
+from upheld.factfiles.reading import decoded
+from upheld.language import parser as language
+from upheld.language.ast import Atom
+from upheld.language.core import Predicate
+from upheld.language.parser import PROBLEM_LIMIT, Parser, too_deep
+from upheld.language.rdfox import PREFIXES, RDFoxParser
+from upheld.language.souffle import SouffleParser
+from upheld.source import Source, Span
+from upheld.updatefiles.constants import row_of
+from upheld.updatefiles.plain import PlainFacts
+from upheld.updatefiles.streams import name_of, parts_of
+from upheld.updatefiles.transactions import Draft, Update
+
+#: Text that is cut off inside a comment is read again with more of the file, from here on with twice as much each time.
+_MUCH = 1 << 20
+
+#: Where, after a faulty statement, the next one seems to begin.
+_RESUME = re.compile(r"^[ \t]*+(?=[+-]|commit\b)", re.MULTILINE)
+
+
+def read_text(path: Path, predicates: Mapping[str, Predicate]) -> Iterator[Update]:
+    """Yield the transactions of a file, each as soon as its `commit.` has been read.
+
+    Where the first faulty one would come, raises `FactsError` with all that is wrong with the rest of the file.
+    """
+    reader = _Reader(path, predicates)
+    rest, line, offset = "", 1, 0
+    more: list[str] = []
+    for part in parts_of(path):
+        more.append(decoded(part, reader.path, line + rest.count("\n"), offset))
+        offset += len(part)
+        if len(rest) > _MUCH and sum(map(len, more)) < len(rest):
+            continue
+        text = "".join((rest, *more))
+        rest = yield from reader.read(text, line)
+        line += text.count("\n", 0, len(text) - len(rest))
+        more.clear()
+    yield from reader.read("".join((rest, *more)), line, last=True)
+    reader.end()
+
+
+class _Reader:
+    """Reads the parts of a file one after the other. Once it has found a problem it only looks for others."""
+
+    def __init__(self, path: Path, predicates: Mapping[str, Predicate]):
+        self.path = Path(name_of(path))
+        self.predicates = predicates
+        # Only programs of the `.dlog` dialect have terms, and they have nothing else.
+        self.dialect = "dlog" if any("term" in p.types for p in predicates.values()) else "dl"
+        self.prefixes = dict(PREFIXES)
+        self.plain = PlainFacts(self.dialect, predicates, self.prefixes)
+        self.draft = Draft()
+        self.commits = 0
+        self.problems: list[Problem] = []
+        #: Problems that are no fault of the transaction being read.
+        self.earlier = 0
+        #: The text that was read last, unless it was blank, and the number of its first line.
+        self.latest = "", 1
+
+    def read(self, text: str, line: int, last: bool = False) -> Generator[Update, None, str]:
+        """Yield the transactions that end in a text whose first line has this number; return what was not read.
+
+        That is a statement which goes on in the next part; nothing, if this is the last one.
+        """
+        if not text or text.isspace():
+            return ""
+        self.latest = text, line
+        segments = self.plain.segments(text)
+        if segments is None:
+            return (yield from self.carefully(Source(str(self.path), text, line), last))
+        for segment in segments:
+            for sign, relation, rows in segment.rows:
+                self.draft.add(sign, relation, rows)
+            self.begin(line + segment.line)
+            if segment.committed:
+                yield from self.commit()
+        return ""
+
+    def carefully(self, source: Source, last: bool) -> Generator[Update, None, str]:
+        """As `read`, one statement after the other."""
+        text, parser = source.text, self.parser(source)
+        at = 0
+        while len(self.problems) <= PROBLEM_LIMIT:
+            parser.token = parser.scan(at)
+            parser.start, parser.depth = parser.token.start, 0
+            if parser.token.kind == "end":
+                break
+            found, failure = None, None
+            try:
+                found = self.statement(parser)
+            except ProgramError as error:
+                failure = error.problems
+            except RecursionError:  # below the limit of nesting only where the caller had used up the stack
+                failure = (too_deep(parser.here()),)
+            self.problems += parser.draft.problems  # of a statement that could be read nevertheless
+            parser.draft.problems.clear()
+            if failure is not None:
+                if not last and (parser.token.kind == "end" or parser.token.text == "/*"):
+                    return text[at:]
+                self.problems += failure
+                # A line that begins like a statement; the one that was refused is not read again.
+                line_start = text.rfind("\n", 0, parser.token.start) + 1
+                resume = _RESUME.search(text, max(parser.start + 1, line_start))
+                at = resume.end() if resume else len(text)
+                continue
+            at = parser.seen
+            if found is None:
+                continue
+            sign, atom = found
+            self.begin(source.position(parser.start)[0])
+            if atom is None:
+                yield from self.commit()
+            else:
+                row = row_of(atom, self.predicates, self.problems)
+                if row is not None:
+                    self.draft.add(sign, atom.predicate, [row])
+        return ""
+
+    def parser(self, source: Source) -> Parser:
+        """Return the parser of a part of the file. A prefix holds from where it is declared to the end of the file."""
+        if self.dialect == "dl":
+            return SouffleParser(source, language.Draft(), _no_files)
+        parser = RDFoxParser(source, language.Draft())
+        parser.prefixes = self.prefixes
+        return parser
+
+    def statement(self, parser: Parser) -> tuple[str, Atom | None] | None:
+        """Read a statement: return the sign and atom of a fact, no atom for a `commit.`, and None for a prefix."""
+        token, atom = parser.token, None
+        if token.kind in ("+", "-"):
+            parser.advance()
+            atom = parser.head()
+        elif token.kind == "name" and token.text == "commit" and parser.following().kind != "(":
+            parser.advance()
+        elif self.dialect == "dlog" and parser.begins_statement(token):
+            parser.statement()
+            return None
+        else:
+            fact = parser.begins_clause()
+            hint = "put `+` before a fact to insert it, `-` to delete it" if fact else None
+            parser.fail("`+`, `-` or `commit.`", hint)
+        if parser.token.kind == ":-":
+            parser.fail("`.`", hint="an update changes facts; rules stand in the program")
+        line_ends = parser.token.kind == "end" or "\n" in parser.source.text[parser.seen : parser.token.start]
+        if parser.token.kind != "." and line_ends:
+            where = Span(parser.source, parser.seen, parser.seen)
+            note = "each fact ends with `.`, and so does `commit.`"
+            problem = Problem("missing-full-stop", "a `.` is missing", where, note=note, hint="put a `.` here")
+            raise ProgramError(problem)
+        parser.expect(".")
+        return token.kind, atom
+
+    def begin(self, line: int) -> None:
+        """Note that something of a transaction stands on this line."""
+        if self.draft.place is None:
+            self.draft.place = f"{self.path}:{line}"
+
+    def commit(self) -> Iterator[Update]:
+        """End a transaction, and yield it if all has been well so far."""
+        self.commits += 1
+        if not self.problems:
+            yield self.draft.done(self.commits)
+        self.draft, self.earlier = Draft(), len(self.problems)
+
+    def end(self) -> None:
+        """End the file, and raise its problems."""
+        if self.draft.place is not None and len(self.problems) == self.earlier:
+            source = Source(str(self.path), *self.latest)
+            end = len(source.text.rstrip())
+            self.problems.append(
+                Problem(
+                    "missing-commit",
+                    "the last transaction is not committed",
+                    Span(source, end, end),
+                    note=f"it begins at {self.draft.place}; a transaction ends with `commit.`",
+                    hint="add `commit.` here; if the end of the file was lost, fetch it again",
+                )
+            )
+        if len(self.problems) > PROBLEM_LIMIT:
+            message = f"there are more problems; the first {PROBLEM_LIMIT} are shown"
+            more = Problem("too-many-problems", message, place=str(self.path))
+            raise FactsError([*self.problems[:PROBLEM_LIMIT], more])
+        if self.problems:
+            raise FactsError(self.problems)
+
+
+def _no_files(name: str, span: Span) -> None:
+    raise AssertionError("a directive in an update file")
