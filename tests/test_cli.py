@@ -272,7 +272,7 @@ def test_interrupt(monkeypatch, capsys):
 
     monkeypatch.setattr(upheld, "run", interrupted)
     assert main(["run", "-F", "facts", "-D", "out", "rules.dl"]) == 130
-    assert capsys.readouterr() == ("", "interrupted: nothing was written\n")
+    assert capsys.readouterr() == ("", "interrupted: no outputs were written\n")
     assert os.listdir("out") == []
 
 

@@ -178,7 +178,7 @@ def test_interrupted_run(case, tmp_path):
     out, err = running.communicate(timeout=20)
     assert time.monotonic() - sent < 2
     assert running.returncode == 130
-    assert (out, err) == ("", "interrupted: nothing was written\n")
+    assert (out, err) == ("", "interrupted: no outputs were written\n")
     assert list(output.iterdir()) == []
 
 
