@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 
+from upheld.language.hypertrees.decomposition import Decomposition, Node
 from upheld.language.hypertrees.hypergraph import Hypergraph
 
 Set = frozenset[str]
@@ -74,3 +76,40 @@ def width(hypergraph: Hypergraph) -> int:
     if not any(hypergraph.edges):
         return 0
     return next(k for k in range(1, len(hypergraph.edges) + 1) if has_decomposition(hypergraph, k))
+
+
+def normal_forms(hypergraph: Hypergraph, k: int) -> list[Decomposition]:
+    """All decompositions in normal form with separators of k edges; atoms are joined where they are first covered."""
+    edges = hypergraph.edges
+    numbers = [i for i, edge in enumerate(edges) if edge]
+
+    def trees(todo: frozenset[int], conn: Set) -> Iterator[tuple[Node, list[object]]]:
+        inside = frozenset[str]().union(*(edges[i] for i in todo))
+        for S in filter(None, subsets(numbers, k)):
+            chi = frozenset[str]().union(*(edges[i] for i in S)) & inside
+            if not conn < chi or any(not edges[i] & inside for i in S):
+                continue
+            joined = {i for i in numbers if edges[i] <= chi and not edges[i] <= conn}
+            below = [
+                (frozenset(i for i in todo if edges[i] & piece), piece)
+                for piece in pieces([edges[i] for i in todo], inside - chi)
+            ]
+            ways = [list(trees(part, chi & frozenset[str]().union(*(edges[i] for i in part)))) for part, _ in below]
+            for chosen in product(*ways):
+                yield Node(chi, frozenset(S) | joined), list(chosen)
+
+    def flat(tree) -> Decomposition:
+        nodes: list[Node] = []
+        parents: list[int] = []
+
+        def add(tree, parent: int) -> None:
+            nodes.append(tree[0])
+            parents.append(parent)
+            here = len(nodes) - 1
+            for child in tree[1]:
+                add(child, here)
+
+        add(tree, -1)
+        return Decomposition(tuple(nodes), tuple(parents[1:]))
+
+    return [flat(tree) for tree in trees(frozenset(numbers), frozenset())]

@@ -23,16 +23,19 @@ Part = tuple[Mask, Mask]
 
 
 class Separations:
-    """The distinct edges of a hypergraph. Of those with equal vertices the first stands for all."""
+    """The edges of a hypergraph that have vertices.
 
-    def __init__(self, hypergraph: Hypergraph):
-        self.hypergraph = hypergraph
-        places: dict[Mask, int] = {}
-        for i, mask in enumerate(hypergraph.masks):
-            if mask:
-                places.setdefault(mask, i)
-        self.edges = list(places)
-        self.places = list(places.values())
+    Unless `alike`, of edges with equal vertices the first stands for all, and one separator for all of equal chi: to a
+    width they are the same, while to a cost they are not.
+    """
+
+    def __init__(self, hypergraph: Hypergraph, *, alike: bool = False):
+        self.hypergraph, self.alike = hypergraph, alike
+        masks = [(mask, i) for i, mask in enumerate(hypergraph.masks) if mask]
+        if not alike:
+            masks = [(mask, i) for i, mask in enumerate(hypergraph.masks) if mask and mask not in hypergraph.masks[:i]]
+        self.edges = [mask for mask, _ in masks]
+        self.places = [i for _, i in masks]
 
     @property
     def whole(self) -> Part:
@@ -69,15 +72,12 @@ class Separations:
         return sorted((edges, whole & chi) for edges, _, whole in groups)
 
     def effects(self, inside: Mask) -> list[tuple[Mask, int]]:
-        """Return what edges have of the vertices `inside`, each such set once, with an edge that has it."""
-        found: dict[Mask, int] = {}
-        for i, edge in enumerate(self.edges):
-            if edge & inside:
-                found.setdefault(edge & inside, i)
-        return list(found.items())
+        """Return what edges have of the vertices `inside`, with the edge: each such set once unless `alike`."""
+        found = [(edge & inside, i) for i, edge in enumerate(self.edges) if edge & inside]
+        return found if self.alike else list({effect: (effect, i) for effect, i in reversed(found)}.values())
 
     def separators(self, C: Mask, conn: Mask, k: int, limit: Limit) -> Iterator[tuple[Mask, Mask]]:
-        """Yield each chi that at most k edges have, that holds conn and a further vertex of C; S with it."""
+        """Yield the S of at most k edges whose chi has conn and a further vertex of C, each with its chi."""
         # Edges that reach far into the component come first: they leave smaller components.
         effects = sorted(self.effects(self.vertices(C)), key=lambda e: (-(e[0] & ~conn).bit_count(), e[1]))
         seen: set[Mask] = set()
@@ -92,8 +92,9 @@ class Separations:
                         if effect >> scarce & 1:
                             yield from extend(S | 1 << i, chi | effect, room - 1, 0)
                 return
-            if chi & ~conn and chi not in seen:
-                seen.add(chi)
+            key = S if self.alike else chi
+            if chi & ~conn and key not in seen:
+                seen.add(key)
                 yield S, chi
             if room:
                 for at in range(start, len(effects)):
