@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import groupby
@@ -136,8 +136,13 @@ def _merged(layouts: Sequence[_Layout], predicates: Mapping[str, Predicate]) -> 
     if 0 < len(without) < len(layouts):
         note = "either all tables tell the commits of their rows, or together they are one transaction"
         raise FactsError([_missing_column(COMMIT, table, note) for table in without])
-    parts = merge(*(_Rows(layout, predicates).parts() for layout in layouts), key=attrgetter("key"))
-    for number, (_, together) in enumerate(groupby(parts, key=attrgetter("key")), start=1):
+    parts = [_Rows(layout, predicates).parts() for layout in layouts]
+    if len(parts) == 1:  # then none has to wait for the next one
+        transactions: Iterator[Iterable[_Part]] = ((part,) for part in parts[0])
+    else:
+        key = attrgetter("key")
+        transactions = (together for _, together in groupby(merge(*parts, key=key), key=key))
+    for number, together in enumerate(transactions, start=1):
         first, *others = (part.draft for part in together)
         for other in others:
             first.take(other)
