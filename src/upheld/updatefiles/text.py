@@ -65,6 +65,8 @@ class _Reader:
         self.draft = Draft()
         self.commits = 0
         self.problems: list[Problem] = []
+        #: Whether the text up to the next line that begins like a statement belongs to a faulty one.
+        self.lost = False
         #: Problems that are no fault of the transaction being read.
         self.earlier = 0
         #: The text that was read last, unless it was blank, and the number of its first line.
@@ -75,6 +77,12 @@ class _Reader:
 
         That is a statement which goes on in the next part; nothing, if this is the last one.
         """
+        if self.lost:
+            resume = _RESUME.search(text)
+            if resume is None:
+                return ""
+            self.lost, skipped = False, resume.start()
+            text, line = text[skipped:], line + text.count("\n", 0, skipped)
         if not text or text.isspace():
             return ""
         self.latest = text, line
@@ -114,7 +122,10 @@ class _Reader:
                 # A line that begins like a statement; the one that was refused is not read again.
                 line_start = text.rfind("\n", 0, parser.token.start) + 1
                 resume = _RESUME.search(text, max(parser.start + 1, line_start))
-                at = resume.end() if resume else len(text)
+                if resume is None:
+                    self.lost = True
+                    break
+                at = resume.end()
                 continue
             at = parser.seen
             if found is None:
