@@ -243,3 +243,50 @@ class _TypedRule:
 def typed_cases(updates: int = 0) -> st.SearchStrategy[Case]:
     """Random cases of every type that Hypothesis can shrink."""
     return st.randoms(use_true_random=False).map(lambda r: random_typed_case(r, updates))
+
+
+# -- rules with cycles ------------------------------------------------------------------------------------------------
+
+
+def random_cyclic_case(r: Random, updates: int = 0) -> Case:
+    """Return a stratified program whose rule bodies go round in circles, some of them recursive, and facts for it."""
+    relations = [_Relation(f"r{i}", r.choice((1, 2, 2, 2, 3)), r.randint(0, 2)) for i in range(r.randint(2, 4))]
+    relations.append(_Relation("edge", 2, 0))
+    lines = [f".decl {p.name}({', '.join(f'a{i}:number' for i in range(p.arity))})" for p in relations]
+    lines += [_cyclic_rule(r, relations) for _ in range(r.randint(1, 3))]
+    facts = _facts(r, relations, 0.8)
+    facts["edge"] = sorted({(r.choice(DOMAIN), r.choice(DOMAIN)) for _ in range(r.randint(6, 16))})
+    return Case("\n".join(lines), facts, [_update(r, relations) for _ in range(updates)])
+
+
+def _cyclic_rule(r: Random, relations: Sequence[_Relation]) -> str:
+    head = r.choice(relations)
+    variables = [f"x{i}" for i in range(r.randint(3, 5))]
+    lower = [p for p in relations if p.level <= head.level and p.arity]
+    body = []
+    for i, v in enumerate(variables):
+        around = [v, variables[(i + 1) % len(variables)]]
+        p = r.choice([p for p in lower if p.arity > 1] + [relations[-1]])
+        terms = [*around, *r.choices([*variables, "_", str(r.choice(DOMAIN))], k=p.arity - 2)]
+        r.shuffle(terms)
+        body.append(f"{p.name}({', '.join(terms)})")
+    for _ in range(r.choice((0, 0, 0, 1, 2))):
+        p = r.choice(lower)
+        body.append(f"{p.name}({', '.join(r.choices([*variables, 'y', str(r.choice(DOMAIN))], k=p.arity))})")
+    below = [p for p in relations if p.level < head.level]
+    if below and r.random() < 0.4:
+        p = r.choice(below)
+        body.append(f"!{p.name}({', '.join(_bound(r, variables, 0.1) for _ in range(p.arity))})")
+    if r.random() < 0.4:
+        body.append(f"{r.choice(variables)} {r.choice(('<', '!=', '<='))} {_bound(r, variables)}")
+    if r.random() < 0.25:
+        body.append(f"w = {r.choice(variables)} {r.choice(('+', '*', '/'))} {r.choice(variables)}")
+        body.append("w < 6, w > -3")  # recursion through arithmetic ends
+        variables.append("w")
+    r.shuffle(body)
+    return f"{head.name}({', '.join(_bound(r, variables) for _ in range(head.arity))}) :- {', '.join(body)}."
+
+
+def cyclic_cases(updates: int = 0) -> st.SearchStrategy[Case]:
+    """Random cases with cyclic rules that Hypothesis can shrink."""
+    return st.randoms(use_true_random=False).map(lambda r: random_cyclic_case(r, updates))

@@ -78,8 +78,11 @@ def width(hypergraph: Hypergraph) -> int:
     return next(k for k in range(1, len(hypergraph.edges) + 1) if has_decomposition(hypergraph, k))
 
 
-def normal_forms(hypergraph: Hypergraph, k: int) -> list[Decomposition]:
-    """All decompositions in normal form with separators of k edges; atoms are joined where they are first covered."""
+def normal_forms(hypergraph: Hypergraph, k: int, *, to_spare: bool) -> list[Decomposition]:
+    """All decompositions in normal form with separators of k edges; atoms are joined where they are first covered.
+
+    Unless `to_spare`, a separator loses vertices of its component with any of its edges.
+    """
     edges = hypergraph.edges
     numbers = [i for i, edge in enumerate(edges) if edge]
 
@@ -88,6 +91,9 @@ def normal_forms(hypergraph: Hypergraph, k: int) -> list[Decomposition]:
         for S in filter(None, subsets(numbers, k)):
             chi = frozenset[str]().union(*(edges[i] for i in S)) & inside
             if not conn < chi or any(not edges[i] & inside for i in S):
+                continue
+            rest = (frozenset[str]().union(*(edges[j] for j in S if j != i)) & inside for i in S)
+            if not to_spare and chi in rest:
                 continue
             joined = {i for i in numbers if edges[i] <= chi and not edges[i] <= conn}
             below = [

@@ -162,7 +162,7 @@ class _Candidate:
 
 
 def cheapest(costs: Costs, k: int, limit: Limit) -> Decomposition:
-    """Return a decomposition in normal form of least cost, among those with separators of at most k edges.
+    """Return a decomposition in normal form of least cost, among those with separators of k edges and none to spare.
 
     There must be one. The cost of a node depends on its component and on nothing above it, so the best subtree for a
     component is the same wherever the component turns up. Raises `LimitSpent`.

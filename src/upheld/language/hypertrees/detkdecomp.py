@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from upheld.language.hypertrees.decomposition import Decomposition
-from upheld.language.hypertrees.hypergraph import Hypergraph
 from upheld.language.hypertrees.limit import Limit
 from upheld.language.hypertrees.separation import Mask, Part, Separations, Tree
 
 
-def det_k_decomp(hypergraph: Hypergraph, k: int, limit: Limit) -> Decomposition | None:
+def det_k_decomp(separations: Separations, k: int, limit: Limit) -> Decomposition | None:
     """Return a decomposition of width at most k, or None if there is none. Raises `LimitSpent`."""
-    separations = Separations(hypergraph)
     known: dict[Part, Tree | None] = {}
 
     def decompose(C: Mask, conn: Mask) -> Generator[Part, Tree | None, Tree | None]:

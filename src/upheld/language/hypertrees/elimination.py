@@ -9,13 +9,12 @@ the tree a hypertree decomposition and not a generalised one.
 from __future__ import annotations
 
 from upheld.language.hypertrees.decomposition import Decomposition, Node
-from upheld.language.hypertrees.hypergraph import Hypergraph, bits
+from upheld.language.hypertrees.hypergraph import bits
 from upheld.language.hypertrees.separation import Mask, Part, Separations
 
 
-def eliminate(hypergraph: Hypergraph) -> Decomposition:
+def eliminate(separations: Separations) -> Decomposition:
     """Return a decomposition, in time polynomial in the hypergraph."""
-    separations = Separations(hypergraph)
     assert separations.edges, "a hypergraph without vertices"
     rank = {v: i for i, v in enumerate(_min_fill(separations.edges))}
     nodes: list[Node] = []

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from upheld.language.hypertrees.decomposition import Decomposition, Node
 from upheld.language.hypertrees.hypergraph import Hypergraph, bits
@@ -37,7 +38,7 @@ class Separations:
         self.edges = [mask for mask, _ in masks]
         self.places = [i for _, i in masks]
 
-    @property
+    @cached_property
     def whole(self) -> Part:
         """All edges but those that lie within another: whoever covers the other covers them."""
         edges = self.edges

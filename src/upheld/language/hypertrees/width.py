@@ -10,6 +10,7 @@ from upheld.language.hypertrees.detkdecomp import det_k_decomp
 from upheld.language.hypertrees.elimination import eliminate
 from upheld.language.hypertrees.hypergraph import Hypergraph
 from upheld.language.hypertrees.limit import Limit, LimitSpent
+from upheld.language.hypertrees.separation import Separations
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,11 @@ def hypertree_width(hypergraph: Hypergraph, limit: Limit) -> Width:
     tree = join_tree(hypergraph)
     if tree is not None:
         return Width(tree.width, tree)
-    lower, best = 2, eliminate(hypergraph)
+    separations = Separations(hypergraph)
+    lower, best = 2, eliminate(separations)
     for k in range(2, best.width):
         try:
-            found = det_k_decomp(hypergraph, k, limit.half() if k + 1 < best.width else limit)
+            found = det_k_decomp(separations, k, limit.half() if k + 1 < best.width else limit)
         except LimitSpent:
             continue
         if found is not None:

@@ -1,0 +1,187 @@
+"""A rule as its decomposition: a rule for each node, and an acyclic rule over the nodes.
+
+`p(x, y) :- a(x, u), b(u, y), c(y, v), d(v, x).` becomes
+
+    node1(x, y) :- a(x, u), b(u, y).
+    node2(x, y) :- c(y, v), d(v, x).
+    p(x, y) :- node1(x, y), node2(x, y).
+
+A node keeps those of its variables that the head, another node or a literal left in the acyclic rule needs. Negated
+atoms and comparisons go to the first node that has their variables. What computes stays in the acyclic rule: a
+computation without a result is an error only where the rest of the body holds. So do atoms without variables.
+
+A node that is one atom with all its variables gets no predicate: the atom itself stands in the acyclic rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from upheld.language.ast import Constant, Variable
+from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Predicate, Rule
+from upheld.language.corewriter import atom_text, builtin_text
+from upheld.language.hypertrees.decomposition import Decomposition, is_complete, violations
+from upheld.language.hypertrees.hypergraph import hypergraph_of
+from upheld.language.hypertrees.literals import partial_literals
+
+#: Ways to begin the description of a node that are followed at once. With more, two nodes that are the same but for the
+#: order of atoms all alike may be described differently, and then are not shared.
+WAYS = 500
+
+
+@dataclass(frozen=True)
+class Acyclic:
+    """A rule over nodes, and a join tree of its positive atoms: each but the first has its parent before it."""
+
+    rule: Rule
+    parents: tuple[int, ...]
+
+
+class Nodes:
+    """The nodes of any number of rules, each once whatever its variables are called."""
+
+    def __init__(self, predicates: Mapping[str, Predicate]):
+        self._known = predicates
+        self.predicates: dict[str, Predicate] = {}
+        self.rules: dict[str, Rule] = {}
+
+    def atom(self, kept: frozenset[str], body: Rule) -> Atom:
+        """Return an atom that holds where the body of a rule does, for the variables kept of it."""
+        names = _names(body, kept)
+        renamed = _renamed(body, names)
+        columns = [v for v in names if v in kept]
+        inner = [Variable(names[v]) for v in columns]
+        name = f"[{', '.join(v.name for v in inner)}: {_body_text(renamed)}]"
+        if name not in self.rules:
+            self.rules[name] = replace(renamed, head=Atom(name, tuple(inner)))
+            types = tuple(self._type(v.name, renamed.positive) for v in inner)
+            self.predicates[name] = Predicate(name, tuple(v.name for v in inner), types, hidden=True)
+        return Atom(name, tuple(map(Variable, columns)))
+
+    def _type(self, variable: str, atoms: Iterable[Atom]) -> str:
+        return next(
+            type
+            for atom in atoms
+            for term, type in zip(atom.terms, self._known[atom.predicate].types, strict=True)
+            if isinstance(term, Variable) and term.name == variable
+        )
+
+
+def decompose(rule: Rule, decomposition: Decomposition, nodes: Nodes) -> Acyclic:
+    """Return the acyclic rule of a complete decomposition, whose nodes join `nodes`."""
+    hypergraph = hypergraph_of(rule)
+    assert not violations(decomposition, hypergraph), violations(decomposition, hypergraph)
+    assert decomposition.nodes and is_complete(decomposition, hypergraph), "a decomposition that leaves out an atom"
+    chis = [node.chi for node in decomposition.nodes]
+    others: tuple[Atom | Builtin, ...] = (*rule.negative, *rule.builtins)
+    late = set(partial_literals(rule))
+    homes: dict[Atom | Builtin, int | None] = dict.fromkeys(others)
+    for literal in others:
+        variables = frozenset(literal.variables())
+        if variables and literal not in late:
+            homes[literal] = next((p for p, chi in enumerate(chis) if variables <= chi), None)
+
+    def placed(p: int | None) -> tuple[tuple[Atom, ...], tuple[Builtin, ...]]:
+        return tuple(a for a in rule.negative if homes[a] == p), tuple(b for b in rule.builtins if homes[b] == p)
+
+    needed = set(rule.head.variables())
+    needed.update(v for literal in others if homes[literal] is None for v in literal.variables())
+    needed.update(v for parent, child in decomposition.edges for v in chis[parent] & chis[child])
+
+    atoms: dict[Atom, int] = {}  # with its parent; the first one's does not matter
+    standing: list[int] = []
+    for p, node in enumerate(decomposition.nodes):
+        body = Rule(rule.head, tuple(rule.positive[i] for i in sorted(node.lam)), *placed(p), rule.clause)
+        alone = len(body.positive) == 1 and not body.negative and not body.builtins
+        if alone and hypergraph.edges[min(node.lam)] == node.chi:
+            (atom,) = body.positive
+        else:
+            atom = nodes.atom(node.chi & needed, body)
+        # Two nodes may turn out to be the same atom. What hung below the second can hang below the first.
+        atoms.setdefault(atom, standing[decomposition.parents[p - 1]] if p else 0)
+        standing.append(list(atoms).index(atom))
+    for i, edge in enumerate(hypergraph.edges):
+        if not edge:
+            atoms.setdefault(rule.positive[i], 0)
+    acyclic = Rule(rule.head, tuple(atoms), *placed(None), rule.clause)
+    return Acyclic(acyclic, tuple(atoms.values())[1:])
+
+
+def decompose_rules(core: Core, decompositions: Mapping[Rule, Decomposition]) -> tuple[Core, dict[Rule, Acyclic]]:
+    """Return the program with these rules rewritten, and what each of them has become."""
+    nodes = Nodes(core.predicates)
+    acyclic = {rule: decompose(rule, decomposition, nodes) for rule, decomposition in decompositions.items()}
+    rules = [acyclic[rule].rule if rule in acyclic else rule for rule in core.rules]
+    rewritten = replace(core, predicates=core.predicates | nodes.predicates, rules=(*rules, *nodes.rules.values()))
+    return rewritten, acyclic
+
+
+# -- nodes that are the same but for the names of their variables -----------------------------------------------------
+
+#: A term under names given so far: comparable, and equal where the term is the same.
+_Key = tuple[int, int, bool, str]
+
+
+def _names(body: Rule, kept: frozenset[str]) -> dict[str, str]:
+    """Return new names for the variables of a body, the same for bodies that differ in names and order only.
+
+    Of all orders of its atoms take the one in which the body, its variables numbered as they occur, comes first. It is
+    built up atom by atom, along all orders that begin alike.
+    """
+    ways: list[tuple[dict[str, int], frozenset[int]]] = [({}, frozenset(range(len(body.positive))))]
+    for _ in body.positive:
+        steps = [
+            (_key(body.positive[i], numbers, kept), numbers, left - {i}, i)
+            for numbers, left in ways
+            for i in sorted(left)
+        ]
+        least = min(key for key, *_ in steps)
+        ways = [(_numbered(body.positive[i], n), left) for key, n, left, i in steps if key == least][:WAYS]
+    named = [{v: f"x{n}" for v, n in numbers.items()} for numbers, _ in ways]
+    return min(named, key=lambda names: _body_text(_renamed(body, names)))
+
+
+def _numbered(atom: Atom, numbers: dict[str, int]) -> dict[str, int]:
+    numbers = dict(numbers)
+    for v in atom.variables():
+        numbers.setdefault(v, len(numbers))
+    return numbers
+
+
+def _key(atom: Atom, numbers: dict[str, int], kept: frozenset[str]) -> tuple[str, tuple[_Key, ...]]:
+    numbers = _numbered(atom, numbers)
+
+    def key(term: CoreTerm) -> _Key:
+        if isinstance(term, Constant):
+            return 1, 0, False, repr(term.value)
+        return 0, numbers[term.name], term.name in kept, ""
+
+    return atom.predicate, tuple(map(key, atom.terms))
+
+
+def _renamed(body: Rule, names: Mapping[str, str]) -> Rule:
+    """Return the body under new names, its literals in an order that does not depend on how it was written."""
+
+    def term(t: Expression) -> CoreTerm:
+        assert not isinstance(t, Apply), "a computation in a node"
+        return Variable(names[t.name]) if isinstance(t, Variable) else t
+
+    def atom(a: Atom) -> Atom:
+        return Atom(a.predicate, tuple(map(term, a.terms)))
+
+    def builtin(b: Builtin) -> Builtin:
+        left, right = b.arguments
+        return replace(b, arguments=(term(left), term(right)))
+
+    return replace(
+        body,
+        positive=tuple(sorted(map(atom, body.positive), key=atom_text)),
+        negative=tuple(sorted(map(atom, body.negative), key=atom_text)),
+        builtins=tuple(sorted(map(builtin, body.builtins), key=builtin_text)),
+    )
+
+
+def _body_text(body: Rule) -> str:
+    texts = [atom_text(a) for a in body.positive] + [f"!{atom_text(a)}" for a in body.negative]
+    return ", ".join(texts + [builtin_text(b) for b in body.builtins])
