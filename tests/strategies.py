@@ -279,6 +279,8 @@ def _cyclic_rule(r: Random, relations: Sequence[_Relation]) -> str:
         body.append(f"!{p.name}({', '.join(_bound(r, variables, 0.1) for _ in range(p.arity))})")
     if r.random() < 0.4:
         body.append(f"{r.choice(variables)} {r.choice(('<', '!=', '<='))} {_bound(r, variables)}")
+    if r.random() < 0.2:
+        body.append(f"{r.choice(variables)} {r.choice('+*/%')} {r.choice(variables)} < {_bound(r, variables)}")
     if r.random() < 0.25:
         body.append(f"w = {r.choice(variables)} {r.choice(('+', '*', '/'))} {r.choice(variables)}")
         body.append("w < 6, w > -3")  # recursion through arithmetic ends
