@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from upheld.algebra.meter import Limits, Statistics, Watcher
-from upheld.algebra.words import FactSet, derive
+from upheld.algebra.meter import Limits, Statistics, Watcher, phase
+from upheld.algebra.words import FactSet, derive, settle
 from upheld.columns import Row
 from upheld.engines import facts_reader, open_engine
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
@@ -19,26 +19,54 @@ from upheld.language.core import Core, Fact, Predicate, Rule
 from upheld.language.queries import compile_query
 from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import Stratification, stratify
-from upheld.maintain.rematerialise import rematerialise
-from upheld.maintain.seminaive import seminaive
+from upheld.maintain.algorithms import Algorithm, algorithm_named
+from upheld.maintain.state import State
 from upheld.relation import Relation
 
 #: Facts as callers give them: for each relation rows, a data frame, an Arrow table, or the path of a file.
 FactsGiven = Mapping[str, object]
 
 
+class ByRelation(Mapping[str, Relation]):
+    """Facts of each relation of a program; only relations with facts are kept, the others are made when asked for."""
+
+    def __init__(self, predicates: Mapping[str, Predicate], facts: FactSet):
+        self._predicates = predicates
+        some = [predicates[name] for name in facts.predicates() if not predicates[name].hidden]
+        self._some = {p.name: _relation(p, facts.rows(p.name)) for p in some}
+
+    def __getitem__(self, name: str) -> Relation:
+        found = self._some.get(name)
+        if found is not None:
+            return found
+        predicate = self._predicates.get(name)
+        if predicate is None or predicate.hidden:
+            raise UsageError(_unknown_relation(name, list(self)))
+        return _relation(predicate, ())
+
+    def __iter__(self) -> Iterator[str]:
+        return (p.name for p in self._predicates.values() if not p.hidden)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def not_empty(self) -> list[Relation]:
+        """Return the relations that have facts."""
+        return [r for r in self._some.values() if len(r)]
+
+
 @dataclass(frozen=True)
 class Change:
     """What an update did to each relation: the facts, explicit or derived, that appeared and that disappeared."""
 
-    inserted: dict[str, Relation]
-    deleted: dict[str, Relation]
+    inserted: ByRelation
+    deleted: ByRelation
     #: Facts that were to be deleted but are not explicit, or to be inserted but are.
-    ignored: dict[str, Relation]
+    ignored: ByRelation
     statistics: Statistics
 
     def __repr__(self) -> str:
-        sizes = ((sign, r) for sign, rs in (("+", self.inserted), ("-", self.deleted)) for r in rs.values() if len(r))
+        sizes = ((sign, r) for sign, rs in (("+", self.inserted), ("-", self.deleted)) for r in rs.not_empty())
         return f"<Change {', '.join(f'{sign}{len(r)} {r.name}' for sign, r in sizes) or 'nothing'}>"
 
 
@@ -70,23 +98,25 @@ class Materialisation:
         core: Core,
         strata: Stratification,
         engine: str,
+        algorithm: str,
         limits: Limits | None,
         progress: ProgressWatcher | None = None,
     ):
         self._core, self._strata = core, strata
+        self._algorithm = algorithm_named(algorithm)
         self._engine = open_engine(engine, core, limits)
         if progress is not None:
             self._engine.meter.watcher = _told_of_strata(strata, progress)
         self._read = facts_reader(engine)
-        self._explicit: FactSet = self._engine.named("E")
-        self._facts: FactSet = self._engine.named("I")
         self.statistics = Statistics()
+        self._state: State
 
     def _materialise(self, facts: Iterable[tuple[str, Iterable[Row]]]) -> None:
+        E: FactSet = self._engine.named("E")
         for predicate, rows in facts:
-            self._explicit |= self._engine.load(predicate, rows)
+            E |= self._engine.load(predicate, rows)
         with self._engine.meter.run() as self.statistics:
-            self._facts = seminaive(self._explicit, self._strata)
+            self._state = self._algorithm.materialise(E, self._strata)
 
     # -- looking -------------------------------------------------------------------------------------------------------
 
@@ -97,15 +127,15 @@ class Materialisation:
 
     def __getitem__(self, name: str) -> Relation:
         """Return the facts of a relation, explicit and derived."""
-        return self._relation(self._predicate(name), self._facts)
+        return _relation(self._predicate(name), self._state.I.rows(name))
 
     def explicit(self, name: str) -> Relation:
         """Return the explicit facts of a relation."""
-        return self._relation(self._predicate(name), self._explicit)
+        return _relation(self._predicate(name), self._state.E.rows(name))
 
     def facts(self) -> set[Fact]:
         """Return all facts of the materialisation, as pairs of relation name and row."""
-        return {(p.name, row) for p in self._visible() for row in self._facts.rows(p.name)}
+        return {(p.name, row) for p in self._visible() for row in self._state.I.rows(p.name)}
 
     def query(self, text: str) -> Relation:
         """Return the bindings of the variables of a rule body under which it holds.
@@ -115,7 +145,7 @@ class Materialisation:
         {(2,), (3,)}
         """
         query = compile_query(text, self._core)
-        E, I, engine = self._explicit, self._facts, self._engine
+        E, I, engine = self._state.E, self._state.I, self._engine
         made = [p for p in query.core.predicates.values() if p.name not in self._core.predicates]
         for predicate in made:
             engine.declare(predicate)
@@ -124,7 +154,7 @@ class Materialisation:
             with engine.meter.run():
                 for stratum in stratify(query.core):
                     answers |= derive(stratum.rules, I | answers, I | answers)
-            return self._relation(query.answer, answers)
+            return _relation(query.answer, answers.rows(query.answer.name))
         finally:
             engine.abandon(keep=(E, I))
             for predicate in made:
@@ -145,32 +175,60 @@ class Materialisation:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{p.name}: {len(self._relation(p, self._facts))}" for p in self._visible())
+        sizes = ", ".join(f"{p.name}: {len(self[p.name])}" for p in self._visible())
         return f"<Materialisation {sizes}>"
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
-    def update(self, insert: FactsGiven | None = None, delete: FactsGiven | None = None) -> Change:
+    @property
+    def algorithm(self) -> str:
+        """The name of the algorithm that `update` uses unless it is given another."""
+        return self._algorithm.name
+
+    def update(
+        self, insert: FactsGiven | None = None, delete: FactsGiven | None = None, *, algorithm: str | None = None
+    ) -> Change:
         """Delete and insert explicit facts, bring all that follows up to date, and return what changed.
 
         The new explicit facts are the old ones without those of `delete`, and with those of `insert`. An update that
-        fails leaves everything as it was.
+        fails leaves everything as it was. `algorithm` chooses another algorithm from now on; where that one relies on
+        other bookkeeping, all is derived once more to begin it, which the statistics tell.
         """
-        E, before = self._explicit, self._facts
+        engine = self._engine
+        chosen = algorithm_named(algorithm) if algorithm else self._algorithm
         try:
             minus, plus = self._given(delete or {}), self._given(insert or {})
-            with self._engine.meter.run() as statistics:
-                explicit, facts = rematerialise(E, self._strata, (minus & E) - plus, plus - E)
-            change = Change(
-                inserted=self._by_relation(facts - before),
-                deleted=self._by_relation(before - facts),
-                ignored=self._by_relation((minus - E) | (plus & E)),
-                statistics=statistics,
-            )
-            self._explicit, self._facts = explicit, facts
-            return change
-        finally:
-            self._engine.abandon(keep=(self._explicit, self._facts))
+            with engine.meter.run() as statistics:
+                self._convert(chosen)
+                with engine.transaction():
+                    return self._update(minus, plus, statistics)
+        except BaseException:
+            engine.abandon(keep=(self._state.E, self._state.I))
+            raise
+
+    def _update(self, minus: FactSet, plus: FactSet, statistics: Statistics) -> Change:
+        state = self._state
+        E, I = state.E, state.I
+        E_minus, E_plus = settle((minus & E) - plus), settle(plus - E)
+        D, A = self._algorithm.update(state, E_minus, E_plus)
+        deleted, inserted = settle(D - A), settle(A - D)
+        change = Change(
+            inserted=ByRelation(self._core.predicates, inserted),
+            deleted=ByRelation(self._core.predicates, deleted),
+            ignored=ByRelation(self._core.predicates, settle((minus - E) | (plus & E))),
+            statistics=statistics,
+        )
+        E -= E_minus
+        E |= E_plus
+        I -= deleted
+        I |= inserted
+        return change
+
+    def _convert(self, algorithm: Algorithm) -> None:
+        """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""
+        if not algorithm.can_maintain(self._state):
+            self._state = phase("conversion")(algorithm.materialise)(self._state.E, self._strata)
+        self._algorithm = algorithm
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
@@ -182,12 +240,6 @@ class Materialisation:
         if found is None or found.hidden:
             raise UsageError(_unknown_relation(name, self.relations))
         return found
-
-    def _relation(self, predicate: Predicate, facts: FactSet) -> Relation:
-        return Relation(predicate.name, predicate.columns, predicate.types, facts.rows(predicate.name))
-
-    def _by_relation(self, facts: FactSet) -> dict[str, Relation]:
-        return {p.name: self._relation(p, facts) for p in self._visible()}
 
     def _given(self, facts: FactsGiven) -> FactSet:
         loaded = self._engine.named("given")
@@ -201,6 +253,7 @@ def materialise(
     facts: FactsGiven | None = None,
     *,
     engine: str = "memory",
+    algorithm: str = "adaptive",
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,
@@ -209,7 +262,8 @@ def materialise(
 
     `program` is the path of a `.dl` or `.dlog` file, or the text of a `.dl` program. `facts` gives for each relation
     rows, a pandas DataFrame, an Arrow table, or the path of a file. A program that declares no relations takes the
-    types of its columns from the facts and from their use. `granular=False` asks for the coarsest stratification.
+    types of its columns from the facts and from their use. `algorithm` is how updates will be made: `adaptive`, or one
+    of `ranked counting dred fbf bf dred-c bf-c rematerialise`. `granular=False` asks for the coarsest stratification.
     `progress` is a function that is told now and then how far the work has come.
 
     >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
@@ -224,7 +278,9 @@ def materialise(
     core = compile_program(parsed, {name: types for name, (_, types) in inferred.items() if types}).core
     ready: dict[str, object] = {name: inferred[name][0] if name in inferred else data for name, data in given.items()}
     fitted = _fitted(core, ready, read).items()
-    return materialise_core(core, fitted, engine=engine, limits=limits, granular=granular, progress=progress)
+    return materialise_core(
+        core, fitted, engine=engine, algorithm=algorithm, limits=limits, granular=granular, progress=progress
+    )
 
 
 def materialise_core(
@@ -232,6 +288,7 @@ def materialise_core(
     facts: Iterable[tuple[str, Iterable[Row]]],
     *,
     engine: str,
+    algorithm: str,
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,
@@ -240,7 +297,7 @@ def materialise_core(
     own: dict[str, list[Row]] = {}
     for predicate, row in core.facts:
         own.setdefault(predicate, []).append(row)
-    materialisation = Materialisation(core, stratify(core, granular=granular), engine, limits, progress)
+    materialisation = Materialisation(core, stratify(core, granular=granular), engine, algorithm, limits, progress)
     materialisation._materialise([*facts, *own.items()])
     return materialisation
 
@@ -280,6 +337,10 @@ def _fitted(core: Core, facts: FactsGiven, read: Reader) -> dict[str, Iterable[R
     if problems:
         raise FactsError(problems)
     return fitted
+
+
+def _relation(predicate: Predicate, rows: Iterable[Row]) -> Relation:
+    return Relation(predicate.name, predicate.columns, predicate.types, rows)
 
 
 def _unknown_relation(name: str, known: tuple[str, ...] | list[str]) -> Problem:

@@ -41,7 +41,8 @@ def run(
     """
     job = Job.of(program, engine)
     check_folder(output)
-    return job.write(job.materialise(facts, limits=limits, progress=progress), output)
+    m = job.materialise(facts, algorithm="rematerialise", limits=limits, progress=progress)  # nothing will be updated
+    return job.write(m, output)
 
 
 def load(
@@ -49,11 +50,12 @@ def load(
     facts: str | Path = ".",
     *,
     engine: str = "memory",
+    algorithm: str = "adaptive",
     limits: Limits | None = None,
     progress: ProgressWatcher | None = None,
 ) -> Materialisation:
     """Return the materialisation of a program with the facts files of its `.input` directives; write nothing."""
-    return Job.of(program, engine).materialise(facts, limits=limits, progress=progress)
+    return Job.of(program, engine).materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,19 @@ class Job:
         return tuple(dict.fromkeys(d.relation for d in self.compiled.core.directives if d.kind == "output"))
 
     def materialise(
-        self, facts: str | Path, *, limits: Limits | None = None, progress: ProgressWatcher | None = None
+        self,
+        facts: str | Path,
+        *,
+        algorithm: str,
+        limits: Limits | None = None,
+        progress: ProgressWatcher | None = None,
     ) -> Materialisation:
         """Return what follows from the program and the facts files that it reads from a folder."""
         core = self.compiled.core
         given = _read_inputs(core, self.formats, Path(facts), facts_reader(self.engine))
-        return materialise_core(core, given, engine=self.engine, limits=limits, progress=progress)
+        return materialise_core(
+            core, given, engine=self.engine, algorithm=algorithm, limits=limits, progress=progress
+        )
 
     def write(self, m: Materialisation, output: str | Path) -> Run:
         """Write what the directives ask for: all of it, or, if that cannot be done, nothing."""

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self, TypeVar
+from weakref import WeakSet
 
 from upheld.algebra.matching import Binding, Step, instantiate, match, unify
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import Bag, FactSet
+from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
+from upheld.algebra.words import Bag, FactSet, Instances, Own
 from upheld.language.ast import Value
 from upheld.language.core import Fact, Predicate, Rule
 from upheld.language.stratification import Stratum
 
 Row = tuple[Value, ...]
+T = TypeVar("T")
 
 
 class Facts:
@@ -48,6 +53,9 @@ class Facts:
 
     def rows(self, predicate: str) -> set[Row]:
         return set(self.by_predicate.get(predicate, ()))
+
+    def predicates(self) -> set[str]:
+        return {p for p, rows in self.by_predicate.items() if rows}
 
     def in_stratum(self, stratum: Stratum) -> Facts:
         place = stratum.stratification.stratum_of
@@ -93,10 +101,12 @@ class Facts:
 
 
 class CountedFacts:
-    """Facts with multiplicities."""
+    """Facts with multiplicities; where these count instances, `instances` lists them."""
 
-    def __init__(self, engine: ReferenceEngine, counts: Counter[Fact]):
-        self.engine, self.counts = engine, counts
+    def __init__(
+        self, engine: ReferenceEngine, counts: Counter[Fact], instances: Sequence[RuleInstance] | None = None
+    ):
+        self.engine, self.counts, self.instances = engine, counts, instances
 
     def __iadd__(self, other: Bag) -> Self:
         self.counts.update(_counts(other))
@@ -136,6 +146,11 @@ class RuleInstance:
     def negated(self) -> tuple[Fact, ...]:
         return tuple(instantiate(a, self.binding) for a in self.rule.negative)
 
+    def body_in(self, stratum: Stratum) -> tuple[Fact, ...]:
+        """The facts of the positive atoms that belong to a stratum."""
+        body = self.body
+        return tuple(body[i] for i in stratum.own(self.rule))
+
 
 class InstanceList:
     """Rule instances, and the sets of facts they are made of."""
@@ -147,11 +162,52 @@ class InstanceList:
     def __iter__(self) -> Iterator[RuleInstance]:
         return iter(self.instances)
 
+    def __len__(self) -> int:
+        return len(self.instances)
+
+    def __or__(self, other: Instances) -> InstanceList:
+        return InstanceList(self.engine, dict.fromkeys([*self, *_instances(other)]))
+
     def heads(self) -> Facts:
         return Facts(self.engine, (i.head for i in self.instances))
 
-    def bodies(self) -> Facts:
-        return Facts(self.engine, (f for i in self.instances for f in i.body))
+    def bodies(self, stratum: Stratum | None = None) -> Facts:
+        if stratum is None:
+            return Facts(self.engine, (f for i in self.instances for f in i.body))
+        return Facts(self.engine, (f for i in self.instances for f in i.body_in(stratum)))
+
+    def bag(self) -> CountedFacts:
+        return CountedFacts(self.engine, Counter(i.head for i in self.instances), self.instances)
+
+
+class PlainSearch:
+    """Backward chaining, a few candidates at a time: all instances of a fact are listed when it is asked for first.
+
+    Which candidates hold is looked at when their turn comes.
+    """
+
+    def __init__(self, engine: ReferenceEngine, rules: Sequence[Rule]):
+        self.engine, self.rules = engine, rules
+        self._left: dict[Fact, list[RuleInstance]] = {}
+        self._turns: Counter[Fact] = Counter()
+
+    def more(self, H: FactSet, P: FactSet, N: FactSet) -> InstanceList:
+        positive, negative = _facts(P), _facts(N)
+        found = []
+        for fact in _facts(H):
+            if fact not in self._left:
+                self._left[fact] = list(self.engine.instances_of(self.rules, fact, positive, negative))
+            at_most = 2 ** self._turns[fact]
+            self._turns[fact] += 1
+            turn, self._left[fact] = self._left[fact][:at_most], self._left[fact][at_most:]
+            for instance in turn:
+                if all(f in positive for f in instance.body):
+                    self.engine.consider(instance)
+                    found.append(instance)
+        return InstanceList(self.engine, found)
+
+    def unfinished(self, H: FactSet) -> Facts:
+        return Facts(self.engine, (f for f in _facts(H) if self._left.get(f, True)))
 
 
 class ReferenceEngine:
@@ -162,9 +218,44 @@ class ReferenceEngine:
     def __init__(self, meter: Meter | None = None):
         self.meter = meter or Meter()
         self.recording: list[RuleInstance] | None = None
+        #: Whatever a failed transaction puts back as it was.
+        self._kept: WeakSet[Any] = WeakSet()
+
+    # -- for what belongs to the engine --------------------------------------------------------------------------------
+
+    def facts(self, facts: Iterable[Fact]) -> Facts:
+        return Facts(self, facts)
+
+    def instance_list(self, instances: Iterable[RuleInstance]) -> InstanceList:
+        return InstanceList(self, instances)
+
+    def own_set(self, facts: FactSet) -> Facts:
+        return _facts(facts)
+
+    def own_bag(self, bag: Bag) -> CountedFacts:
+        assert isinstance(bag, CountedFacts), "a bag of another engine"
+        return bag
+
+    def own_instances(self, found: Instances) -> InstanceList:
+        return _instances(found)
+
+    def _keep(self, thing: T) -> T:
+        self._kept.add(thing)
+        return thing
+
+    # -- the words -----------------------------------------------------------------------------------------------------
 
     def named(self, name: str) -> Facts:
-        return Facts(self)
+        return self._keep(Facts(self))
+
+    def numbers(self, name: str) -> PlainNumbers:
+        return self._keep(PlainNumbers(self))
+
+    def ranks(self) -> PlainRanks:
+        return self._keep(PlainRanks(self))
+
+    def trace(self) -> PlainTrace:
+        return self._keep(PlainTrace(self))
 
     def declare(self, predicate: Predicate) -> None:
         """Nothing to do: any predicate may be in a set."""
@@ -184,6 +275,16 @@ class ReferenceEngine:
     def abandon(self, keep: Sequence[FactSet]) -> None:
         """Nothing to do: sets that nobody holds are gone."""
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        before = [(thing, {k: deepcopy(v) for k, v in vars(thing).items() if k != "engine"}) for thing in self._kept]
+        try:
+            yield
+        except BaseException:
+            for thing, attributes in before:
+                vars(thing).update(attributes)
+            raise
+
     def settle(self, facts: FactSet) -> Facts:
         settled = _facts(facts)
         self.meter.round(settled.count())
@@ -197,22 +298,31 @@ class ReferenceEngine:
         via: FactSet | None,
         via_not: FactSet | None,
         heads: FactSet | None,
+        own: Own | None,
     ) -> Facts:
         if heads is None:
             found = Facts(self)
-            for number, i in enumerate(self._instances(rules, P, N, via, via_not)):
+            for number, i in enumerate(self._instances(rules, P, N, via, via_not, own)):
                 predicate, row = i.head
                 found.by_predicate[predicate].add(row)
                 if number % 1024 == 0:
                     self.meter.found(found.count())
             return found
-        assert via is None and via_not is None, "heads are asked for of all instances"
+        assert via is None and via_not is None and own is None, "heads are asked for of all instances"
         return Facts(self, self._derivable(rules, _facts(heads), _facts(P), _facts(N)))
 
     def derive_bag(
         self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
     ) -> CountedFacts:
-        return CountedFacts(self, Counter(i.head for i in self._instances(rules, P, N, via, via_not)))
+        return self.instances(rules, P, N, via, via_not).bag()
+
+    def instances(
+        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
+    ) -> InstanceList:
+        return InstanceList(self, self._instances(rules, P, N, via, via_not))
+
+    def search(self, rules: Sequence[Rule]) -> PlainSearch:
+        return PlainSearch(self, rules)
 
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> InstanceList:
         positive, negative = _facts(P), _facts(N)
@@ -223,32 +333,41 @@ class ReferenceEngine:
     # -- instances -----------------------------------------------------------------------------------------------------
 
     def _instances(
-        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
+        self,
+        rules: Sequence[Rule],
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None,
+        via_not: FactSet | None,
+        own: Own | None = None,
     ) -> Iterator[RuleInstance]:
         """Yield the instances that `derive` speaks of, each once."""
-        positive, negative = _facts(P), _facts(N)
-        if via is None and via_not is None:
-            for rule in rules:
-                yield from self._considered(rule, None, _body(rule, positive, negative), {})
-            return
+        negative = _facts(N)
+        places = [_facts(P), _facts(own.facts)] if own else [_facts(P)]
         X = _facts(via) if via is not None else Facts(self)
         Y = _facts(via_not) if via_not is not None else Facts(self)
         for rule in rules:
-            yield from self._by_positive(rule, positive, negative, X)
-            yield from self._by_negated(rule, positive, negative, X, Y)
+            mine = own.stratum.own(rule) if own else ()
+            P_of = [places[i in mine] for i in range(len(rule.positive))]
+            if via is None and via_not is None:
+                yield from self._considered(rule, None, _body(rule, P_of, negative), {})
+            else:
+                yield from self._by_positive(rule, P_of, negative, X)
+                yield from self._by_negated(rule, P_of, negative, X, Y)
 
-    def _by_positive(self, rule: Rule, P: Facts, N: Facts, X: Facts) -> Iterator[RuleInstance]:
-        """Query (156): atom i is the first one in X."""
-        for i, atom in enumerate(rule.positive):
-            first = Step(atom, P.__contains__, X.lookup)
-            before = [Step(a, _within(P, X), P.lookup) for a in rule.positive[:i]]
-            after = [Step(a, P.__contains__, P.lookup) for a in rule.positive[i + 1 :]]
+    def _by_positive(self, rule: Rule, P: Sequence[Facts], N: Facts, X: Facts) -> Iterator[RuleInstance]:
+        """Query (156): atom i is the first one in X. Each atom has its own P."""
+        atoms = list(zip(rule.positive, P, strict=True))
+        for i, (atom, mine) in enumerate(atoms):
+            first = Step(atom, mine.__contains__, X.lookup)
+            before = [Step(a, _within(p, X), p.lookup) for a, p in atoms[:i]]
+            after = [Step(a, p.__contains__, p.lookup) for a, p in atoms[i + 1 :]]
             negated = [Step(a, N.__contains__) for a in rule.negative]
             yield from self._considered(rule, first, [*before, *after, *negated], {})
 
-    def _by_negated(self, rule: Rule, P: Facts, N: Facts, X: Facts, Y: Facts) -> Iterator[RuleInstance]:
+    def _by_negated(self, rule: Rule, P: Sequence[Facts], N: Facts, X: Facts, Y: Facts) -> Iterator[RuleInstance]:
         """Query (157): no positive atom is in X, and negated atom i is the first one in Y."""
-        positive = [Step(a, _within(P, X), P.lookup) for a in rule.positive]
+        positive = [Step(a, _within(p, X), p.lookup) for a, p in zip(rule.positive, P, strict=True)]
         for i, atom in enumerate(rule.negative):
             first = Step(atom, lambda fact: fact not in N, Y.lookup)
             before = [Step(a, lambda fact: fact in N or fact in Y) for a in rule.negative[:i]]
@@ -257,10 +376,9 @@ class ReferenceEngine:
 
     def _deriving(self, rule: Rule, fact: Fact, P: Facts, N: Facts) -> Iterator[RuleInstance]:
         """Yield the instances of a rule whose head is `fact`."""
-        if rule.head.predicate == fact[0]:
-            binding = unify(rule.head, fact[1], {})
-            if binding is not None:
-                yield from self._considered(rule, None, _body(rule, P, N), binding)
+        for instance in self.instances_of((rule,), fact, P, N):
+            self.consider(instance)
+            yield instance
 
     def _derivable(self, rules: Sequence[Rule], heads: Facts, P: Facts, N: Facts) -> Iterator[Fact]:
         for fact in heads:
@@ -270,14 +388,31 @@ class ReferenceEngine:
     def _considered(
         self, rule: Rule, first: Step | None, steps: Sequence[Step], binding: Binding
     ) -> Iterator[RuleInstance]:
+        for instance in self._matched(rule, first, steps, binding):
+            self.consider(instance)
+            yield instance
+
+    def _matched(
+        self, rule: Rule, first: Step | None, steps: Sequence[Step], binding: Binding
+    ) -> Iterator[RuleInstance]:
         variables = rule.variables()
         first = self._trying(rule, first) if first else None
         for found in match(rule, first, [self._trying(rule, step) for step in steps], binding):
-            self.meter.instances(rule)
-            instance = RuleInstance(rule, tuple(found[v] for v in variables))
-            if self.recording is not None:
-                self.recording.append(instance)
-            yield instance
+            yield RuleInstance(rule, tuple(found[v] for v in variables))
+
+    def consider(self, instance: RuleInstance) -> None:
+        """Count an instance, and record it if asked to."""
+        self.meter.instances(instance.rule)
+        if self.recording is not None:
+            self.recording.append(instance)
+
+    def instances_of(self, rules: Sequence[Rule], fact: Fact, P: Facts, N: Facts) -> Iterator[RuleInstance]:
+        """Yield the instances that derive a fact; they do not count as considered."""
+        for rule in rules:
+            if rule.head.predicate == fact[0]:
+                binding = unify(rule.head, fact[1], {})
+                if binding is not None:
+                    yield from self._matched(rule, None, _body(rule, [P] * len(rule.positive), N), binding)
 
     def _trying(self, rule: Rule, step: Step) -> Step:
         """Return a step that tells the meter of the rows it tries."""
@@ -293,9 +428,9 @@ class ReferenceEngine:
         return Step(step.atom, step.holds, lookup)
 
 
-def _body(rule: Rule, P: Facts, N: Facts) -> list[Step]:
+def _body(rule: Rule, P: Sequence[Facts], N: Facts) -> list[Step]:
     return [
-        *(Step(a, P.__contains__, P.lookup) for a in rule.positive),
+        *(Step(a, p.__contains__, p.lookup) for a, p in zip(rule.positive, P, strict=True)),
         *(Step(a, N.__contains__) for a in rule.negative),
     ]
 
@@ -307,6 +442,11 @@ def _within(P: Facts, X: Facts) -> Callable[[Fact], bool]:
 def _facts(facts: FactSet) -> Facts:
     assert isinstance(facts, Facts), "a set of another engine"
     return facts
+
+
+def _instances(found: Instances) -> InstanceList:
+    assert isinstance(found, InstanceList), "instances of another engine"
+    return found
 
 
 def _counts(bag: Bag) -> Counter[Fact]:

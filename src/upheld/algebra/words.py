@@ -10,8 +10,9 @@ expression, a derivation may be part of one expression that is settled; to use i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol, Self
 
 from upheld.algebra.meter import Meter
 from upheld.language.ast import Value
@@ -42,9 +43,20 @@ class FactSet(Protocol):
         """The argument tuples of the facts of one predicate."""
         ...
 
+    def predicates(self) -> set[str]:
+        """The predicates that facts of it may have. Free for named and settled sets."""
+        ...
+
     def count(self) -> int:
         """The number of facts in it."""
         ...
+
+
+class Own(NamedTuple):
+    """Where the atoms of a rule's own stratum are matched, if not where all its atoms are."""
+
+    stratum: Stratum
+    facts: FactSet
 
 
 class Bag(Protocol):
@@ -65,15 +77,21 @@ class Bag(Protocol):
 
 
 class Instances(Protocol):
-    """Rule instances: each a rule, its head, and the facts its body was matched to."""
+    """Distinct rule instances: each a rule, its head, and the facts its body was matched to."""
 
     def heads(self) -> FactSet: ...
 
-    def bodies(self) -> FactSet:
-        """All facts that positive body atoms were matched to."""
+    def bodies(self, stratum: Stratum | None = None) -> FactSet:
+        """All facts that positive body atoms were matched to; with a stratum, only atoms that belong to it."""
         ...
 
+    def bag(self) -> Bag:
+        """The heads, each as often as there are instances that derive it."""
+        ...
+
+    def __or__(self, other: Instances, /) -> Instances: ...
     def __iter__(self) -> Iterator[Instance]: ...
+    def __len__(self) -> int: ...
 
 
 class Instance(Protocol):
@@ -83,6 +101,153 @@ class Instance(Protocol):
     def head(self) -> Fact: ...
     @property
     def body(self) -> Sequence[Fact]: ...
+
+
+class Search(Protocol):
+    """Backward chaining that goes on where it stopped: the candidates for each fact come a few at a time."""
+
+    def more(self, H: FactSet, P: FactSet, N: FactSet) -> Instances:
+        """Return further instances that derive facts of `H` from `P` and `N`, each once in the life of the search.
+
+        For each fact and rule one candidate is tried the first time, and twice as many each further time.
+        """
+        ...
+
+    def unfinished(self, H: FactSet) -> FactSet:
+        """The facts of `H` that may have instances which were not returned yet."""
+        ...
+
+
+class Numbers(Protocol):
+    """A number for each fact, kept by name: zero unless it was changed."""
+
+    def gain(self, derivations: Bag) -> FactSet:
+        """Add to each fact its multiplicity, and return the facts. The bag is used up."""
+        ...
+
+    def lose(self, derivations: Bag) -> FactSet:
+        """Take from each fact its multiplicity, and return the facts. The bag is used up."""
+        ...
+
+    def zero(self, facts: FactSet) -> FactSet:
+        """The facts of a set whose number is zero."""
+        ...
+
+    def above_zero(self, facts: FactSet) -> FactSet:
+        """The facts of a set whose number is above zero."""
+        ...
+
+    def items(self) -> Iterable[tuple[Fact, int]]:
+        """The facts with a number other than zero, each with it."""
+        ...
+
+
+class Ranks(Protocol):
+    """The rank, the total and the support of each fact (`maintain.ranked` says what they are for).
+
+    A derivation supports its head if the facts of its body that belong to the head's stratum all have lower rank.
+    Explicit facts and nonrecursive derivations always do.
+    """
+
+    def gain(self, derivations: Bag, stratum: Stratum) -> FactSet:
+        """Count derivations in the totals of their heads, and in the supports of those that they support."""
+        ...
+
+    def lose(self, derivations: Bag, stratum: Stratum) -> FactSet:
+        """Take derivations from the totals of their heads, and from the supports of those that they support."""
+        ...
+
+    def gain_total(self, derivations: Bag) -> FactSet:
+        """Count derivations in the totals alone: from bodies that rank above all heads that are there."""
+        ...
+
+    def unsupported(self, facts: FactSet) -> FactSet:
+        """The facts of a set without support."""
+        ...
+
+    def derivable(self, facts: FactSet) -> FactSet:
+        """The facts of a set with a total above zero."""
+        ...
+
+    def put_on_top(self, facts: FactSet) -> None:
+        """Rank facts above all others; all derivations that they have then support them."""
+        ...
+
+    def put_at_bottom(self, layers: Sequence[FactSet]) -> None:
+        """Rank facts below all others, each layer above the one before; their supports are to be counted anew."""
+        ...
+
+    def recount(self, facts: FactSet, derivations: Bag, stratum: Stratum) -> None:
+        """Let these derivations, which have their heads among the facts, be all that support them."""
+        ...
+
+    def forget(self, facts: FactSet) -> None:
+        """Take rank, total and support from facts."""
+        ...
+
+    def total_of(self, facts: FactSet) -> int:
+        """The sum of the totals of some facts."""
+        ...
+
+    def items(self) -> Iterable[tuple[Fact, tuple[int, int, int]]]:
+        """The facts that have derivations, each with its rank, total and support."""
+        ...
+
+
+class Trace(Protocol):
+    """The multisets of algorithm 2, a number for each fact and round, and the level of each fact: its first round.
+
+    Levels are kept twice, as they were and as they are to be; `settle_levels` makes the new ones the old.
+    """
+
+    def gain(self, derivations: Bag, round: int) -> FactSet: ...
+    def lose(self, derivations: Bag, round: int) -> FactSet: ...
+
+    def counted(self, facts: FactSet, round: int) -> FactSet:
+        """The facts of a set with a number above zero in a round."""
+        ...
+
+    def later_rounds(self, facts: FactSet, round: int) -> Mapping[int, FactSet]:
+        """For each later round, the facts of a set with a number above zero in it."""
+        ...
+
+    def at(self, facts: FactSet, round: int) -> FactSet:
+        """The facts of a set whose new level is this round."""
+        ...
+
+    def after(self, facts: FactSet, round: int) -> FactSet:
+        """The facts of a set whose new level is above this round, or that have none."""
+        ...
+
+    def were_after(self, facts: FactSet, round: int) -> FactSet:
+        """The facts of a set whose old level is above this round."""
+        ...
+
+    def place(self, facts: FactSet, round: int) -> None:
+        """Give facts a new level; 0 for none."""
+        ...
+
+    def settle_levels(self) -> None:
+        """Make new levels the old ones."""
+        ...
+
+    def by_old_round(self, found: Instances, stratum: Stratum) -> Mapping[int, Instances]:
+        """Group instances by the round in which they fired: one more than the highest old level in their body."""
+        ...
+
+    def by_new_round(self, found: Instances, stratum: Stratum) -> Mapping[int, Instances]:
+        """Group instances by the round in which they fire: one more than the highest new level in their body."""
+        ...
+
+    def split(
+        self, found: Instances, stratum: Stratum, round: int, P: FactSet, N: FactSet, *, old: bool = False
+    ) -> tuple[Instances, Instances]:
+        """The instances that fire from `P` and `N` in this round, by new or by old levels, and the others."""
+        ...
+
+    def items(self) -> Iterable[tuple[Fact, Mapping[int, int], int]]:
+        """The facts with a number in some round: their numbers by round, and their level."""
+        ...
 
 
 class Engine(Protocol):
@@ -111,6 +276,18 @@ class Engine(Protocol):
         """A bag with each of the facts once."""
         ...
 
+    def numbers(self, name: str) -> Numbers:
+        """A new number for each fact, under a name of the algorithm's choice."""
+        ...
+
+    def ranks(self) -> Ranks: ...
+
+    def trace(self) -> Trace: ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A block that, if it fails, leaves named sets made before it, numbers, ranks and traces as they were."""
+        ...
+
     def derive(
         self,
         rules: Sequence[Rule],
@@ -119,13 +296,25 @@ class Engine(Protocol):
         via: FactSet | None,
         via_not: FactSet | None,
         heads: FactSet | None,
+        own: Own | None,
     ) -> FactSet: ...
 
     def derive_bag(
         self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
     ) -> Bag: ...
 
+    def instances(
+        self,
+        rules: Sequence[Rule],
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None,
+        via_not: FactSet | None,
+    ) -> Instances: ...
+
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> Instances: ...
+
+    def search(self, rules: Sequence[Rule]) -> Search: ...
 
     def settle(self, facts: FactSet) -> FactSet: ...
 
@@ -146,14 +335,15 @@ def derive(
     via: FactSet | None = None,
     via_not: FactSet | None = None,
     heads: FactSet | None = None,
+    own: Own | None = None,
 ) -> FactSet:
     """Return the heads of the rule instances with positive atoms in `P` and negated atoms outside `N`.
 
     With `via` or `via_not`, only instances count that also have a positive atom in `via` or a negated one in
     `via_not`; each is considered once (paper 1, queries (155) to (157)). With `heads`, only heads in that set are
-    asked for, and one instance of each is enough.
+    asked for, and one instance of each is enough. With `own`, positive atoms of that stratum are in its facts instead.
     """
-    return P.engine.derive(rules, P, N, via, via_not, heads)
+    return P.engine.derive(rules, P, N, via, via_not, heads, own)
 
 
 def derive_bag(
@@ -166,6 +356,18 @@ def derive_bag(
 ) -> Bag:
     """Return the heads that `derive` returns, each as often as there are instances that derive it."""
     return P.engine.derive_bag(rules, P, N, via, via_not)
+
+
+def instances(
+    rules: Sequence[Rule],
+    P: FactSet,
+    N: FactSet,
+    *,
+    via: FactSet | None = None,
+    via_not: FactSet | None = None,
+) -> Instances:
+    """Return the instances whose heads `derive` returns."""
+    return P.engine.instances(rules, P, N, via, via_not)
 
 
 def supports(rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> Instances:

@@ -46,6 +46,29 @@ class Stratum:
     def rules(self) -> tuple[Rule, ...]:
         return self.nonrecursive + self.recursive
 
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The predicates of the bodies of the rules."""
+        return frozenset(a.predicate for rule in self.rules for a in rule.atoms)
+
+    @cached_property
+    def holds(self) -> frozenset[str]:
+        """The predicates that have facts in this stratum, but for those that no atom of a program speaks of."""
+        return self.stratification.predicates_in(self.index)
+
+    def own(self, rule: Rule) -> tuple[int, ...]:
+        """Return the positions of the positive atoms of one of the rules that belong to this stratum."""
+        found = self._own.get(rule)
+        if found is None:
+            level = self.stratification.level
+            found = tuple(i for i, a in enumerate(rule.positive) if level(a) == self.index)
+            self._own[rule] = found
+        return found
+
+    @cached_property
+    def _own(self) -> dict[Rule, tuple[int, ...]]:
+        return {}
+
     def out(self, facts: Stratified[F]) -> F:
         """Return those of the facts that belong to this stratum (Out of the paper)."""
         return facts.in_stratum(self)
@@ -85,6 +108,13 @@ class Stratification:
         if not whole:
             levels.add(1)
         return levels.pop() if len(levels) == 1 else None
+
+    def predicates_in(self, index: int) -> frozenset[str]:
+        """Return the predicates that have facts in a stratum, but in the first those that no atom speaks of."""
+        found = {p for p, patterns in self._by_predicate.items() if any(level == index for _, level in patterns)}
+        if index == 1:
+            found |= {p for p in self._by_predicate if self.sole_stratum(p) is None}
+        return frozenset(found)
 
     def patterns(self, predicate: str) -> list[tuple[Pattern, int]]:
         """Return the patterns of a predicate with their strata; no fact matches two of different strata."""

@@ -2,17 +2,20 @@
 
 E, I              explicit facts, and their materialisation before the update
 E_minus, E_plus   explicit facts to delete and to insert
+D, A              all of the old materialisation, and all of the new one
 """
 
 from __future__ import annotations
 
+from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet
-from upheld.language.stratification import Stratification
 from upheld.maintain.seminaive import seminaive
+from upheld.maintain.state import State
 
 
-def rematerialise(E: FactSet, strata: Stratification, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
-    """Return the new explicit facts `(E - E_minus) | E_plus` and their materialisation; E is left as it was."""
-    new = E.engine.named("E")
-    new |= (E - E_minus) | E_plus
-    return new, seminaive(new, strata)
+@phase("materialisation")
+def rematerialise(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+    """Return the old materialisation and the new one."""
+    E = state.E.engine.named("new E")
+    E |= (state.E - E_minus) | E_plus
+    return state.I, seminaive(E, state.strata)

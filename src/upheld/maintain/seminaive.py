@@ -4,32 +4,41 @@ E, I      explicit facts; the materialisation, as far as it has come
 N, delta  facts derived in a round; those of them not seen before
 trace     for each stratum, the multisets N of its rounds (algorithm 2)
 
-Departures from the paper: none.
+Departures from the paper: none. `books` counts derivations on the way, for algorithms that rely on counts.
 """
 
 from __future__ import annotations
 
-from upheld.algebra.words import Bag, FactSet, bag, derive, derive_bag, settle
-from upheld.language.stratification import Stratification
+from upheld.algebra.words import Bag, FactSet, bag, derive_bag, settle
+from upheld.language.stratification import Stratification, Stratum
+from upheld.maintain.books import Books, NoBooks
 
-Trace = list[list[Bag]]
+Multisets = list[list[Bag]]
 
 
-def seminaive(E: FactSet, strata: Stratification) -> FactSet:
+def seminaive(E: FactSet, strata: Stratification, books: Books | None = None) -> FactSet:
     """Return the materialisation of the strata with respect to E (algorithm 1)."""
     I = E.engine.named("I")  # 1
     for s in strata:  # 2
-        N = s.out(E) | derive(s.nonrecursive, I, I)  # 3
-        while delta := settle(N - I):  # 5, 6
-            I |= delta  # 7
-            N = derive(s.recursive, I, I, via=delta)  # 8
+        saturate(s, E, I, books or NoBooks())
     return I
 
 
-def seminaive_counting(E: FactSet, strata: Stratification) -> tuple[FactSet, Trace]:
+def saturate(s: Stratum, E: FactSet, I: FactSet, books: Books) -> None:
+    """Add to I all that a stratum derives from what it holds of the strata below."""
+    i = 1
+    N = books.first(s, E, I)  # 3
+    while delta := settle(N - I):  # 5, 6
+        books.found(delta, i)
+        I |= delta  # 7
+        i += 1
+        N = books.next(s, I, delta, i)  # 8
+
+
+def seminaive_counting(E: FactSet, strata: Stratification) -> tuple[FactSet, Multisets]:
     """Return the materialisation and its trace (algorithm 2)."""
     I = E.engine.named("I")  # 9
-    trace: Trace = []
+    trace: Multisets = []
     for s in strata:  # 10
         N = bag(s.out(E))  # 12
         N += derive_bag(s.nonrecursive, I, I)

@@ -1,0 +1,194 @@
+"""What the reference engine knows of each fact beside the sets it is in: dictionaries, changed in the plainest way."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from upheld.algebra.words import Bag, FactSet, Instances
+from upheld.language.core import Fact
+from upheld.language.stratification import Stratum
+
+if TYPE_CHECKING:
+    from upheld.algebra.reference import CountedFacts, Facts, InstanceList, ReferenceEngine, RuleInstance
+
+
+class PlainNumbers:
+    """A number for each fact."""
+
+    def __init__(self, engine: ReferenceEngine):
+        self.engine = engine
+        self.counts: Counter[Fact] = Counter()
+
+    def gain(self, derivations: Bag) -> Facts:
+        return self._add(self.engine.own_bag(derivations), 1)
+
+    def lose(self, derivations: Bag) -> Facts:
+        return self._add(self.engine.own_bag(derivations), -1)
+
+    def _add(self, derivations: CountedFacts, sign: int) -> Facts:
+        for fact, n in derivations.items():
+            self.counts[fact] += sign * n
+        return derivations.facts()
+
+    def zero(self, facts: FactSet) -> Facts:
+        return self.engine.facts(f for f in self.engine.own_set(facts) if self.counts[f] == 0)
+
+    def above_zero(self, facts: FactSet) -> Facts:
+        return self.engine.facts(f for f in self.engine.own_set(facts) if self.counts[f] > 0)
+
+    def items(self) -> Iterator[tuple[Fact, int]]:
+        return ((f, n) for f, n in self.counts.items() if n)
+
+
+class PlainRanks:
+    """A rank, a total and a support for each fact."""
+
+    def __init__(self, engine: ReferenceEngine):
+        self.engine = engine
+        self.rank: dict[Fact, int] = {}
+        self.total: Counter[Fact] = Counter()
+        self.support: Counter[Fact] = Counter()
+        self.top = self.bottom = 0
+
+    def gain(self, derivations: Bag, stratum: Stratum) -> Facts:
+        return self._add(self.engine.own_bag(derivations), stratum, 1)
+
+    def lose(self, derivations: Bag, stratum: Stratum) -> Facts:
+        return self._add(self.engine.own_bag(derivations), stratum, -1)
+
+    def _add(self, derivations: CountedFacts, stratum: Stratum, sign: int) -> Facts:
+        for fact, n in derivations.items():
+            self.total[fact] += sign * n
+        for fact, n in self._supporting(derivations, stratum).items():
+            self.support[fact] += sign * n
+        return derivations.facts()
+
+    def _supporting(self, derivations: CountedFacts, stratum: Stratum) -> Counter[Fact]:
+        if derivations.instances is None:  # explicit facts
+            return derivations.counts
+        return Counter(i.head for i in derivations.instances if self._supports(i, stratum))
+
+    def _supports(self, instance: RuleInstance, stratum: Stratum) -> bool:
+        rank = self.rank.get(instance.head, 0)
+        return all(self.rank[fact] < rank for fact in instance.body_in(stratum))
+
+    def gain_total(self, derivations: Bag) -> Facts:
+        own = self.engine.own_bag(derivations)
+        self.total.update(own.counts)
+        return own.facts()
+
+    def unsupported(self, facts: FactSet) -> Facts:
+        return self.engine.facts(f for f in self.engine.own_set(facts) if self.support[f] == 0)
+
+    def derivable(self, facts: FactSet) -> Facts:
+        return self.engine.facts(f for f in self.engine.own_set(facts) if self.total[f] > 0)
+
+    def put_on_top(self, facts: FactSet) -> None:
+        self.top += 1
+        for fact in self.engine.own_set(facts):
+            self.rank[fact], self.support[fact] = self.top, self.total[fact]
+
+    def put_at_bottom(self, layers: Sequence[FactSet]) -> None:
+        self.bottom -= len(layers)
+        for i, layer in enumerate(layers):
+            self.rank.update((fact, self.bottom + i) for fact in self.engine.own_set(layer))
+
+    def recount(self, facts: FactSet, derivations: Bag, stratum: Stratum) -> None:
+        counted = self._supporting(self.engine.own_bag(derivations), stratum)
+        for fact in self.engine.own_set(facts):
+            self.support[fact] = counted[fact]
+
+    def forget(self, facts: FactSet) -> None:
+        for fact in self.engine.own_set(facts):
+            self.rank.pop(fact, None)
+            del self.total[fact], self.support[fact]
+
+    def total_of(self, facts: FactSet) -> int:
+        return sum(self.total[f] for f in self.engine.own_set(facts))
+
+    def items(self) -> Iterator[tuple[Fact, tuple[int, int, int]]]:
+        return ((f, (self.rank[f], n, self.support[f])) for f, n in self.total.items() if n)
+
+
+class PlainTrace:
+    """A number for each fact and round, and the old and the new level of each fact, 0 where it has none."""
+
+    def __init__(self, engine: ReferenceEngine):
+        self.engine = engine
+        self.counts: dict[Fact, Counter[int]] = defaultdict(Counter)
+        self.old: dict[Fact, int] = {}
+        self.new: dict[Fact, int] = {}
+
+    def gain(self, derivations: Bag, round: int) -> Facts:
+        return self._add(self.engine.own_bag(derivations), round, 1)
+
+    def lose(self, derivations: Bag, round: int) -> Facts:
+        return self._add(self.engine.own_bag(derivations), round, -1)
+
+    def _add(self, derivations: CountedFacts, round: int, sign: int) -> Facts:
+        for fact, n in derivations.items():
+            self.counts[fact][round] += sign * n
+        return derivations.facts()
+
+    def counted(self, facts: FactSet, round: int) -> Facts:
+        return self.engine.facts(f for f in self.engine.own_set(facts) if self.counts[f][round] > 0)
+
+    def later_rounds(self, facts: FactSet, round: int) -> dict[int, FactSet]:
+        found: dict[int, list[Fact]] = defaultdict(list)
+        for fact in self.engine.own_set(facts):
+            for i, n in self.counts[fact].items():
+                if i > round and n > 0:
+                    found[i].append(fact)
+        return {i: self.engine.facts(mine) for i, mine in found.items()}
+
+    def at(self, facts: FactSet, round: int) -> Facts:
+        return self.engine.facts(f for f in self.engine.own_set(facts) if self.new.get(f, 0) == round)
+
+    def after(self, facts: FactSet, round: int) -> Facts:
+        return self.engine.facts(
+            f for f in self.engine.own_set(facts) if self.new.get(f, 0) > round or self.new.get(f, 0) == 0
+        )
+
+    def were_after(self, facts: FactSet, round: int) -> Facts:
+        return self.engine.facts(f for f in self.engine.own_set(facts) if self.old.get(f, 0) > round)
+
+    def place(self, facts: FactSet, round: int) -> None:
+        self.new.update((fact, round) for fact in self.engine.own_set(facts))
+
+    def settle_levels(self) -> None:
+        self.new = {fact: i for fact, i in self.new.items() if i}
+        self.old = dict(self.new)
+
+    def by_old_round(self, found: Instances, stratum: Stratum) -> dict[int, Instances]:
+        return self._grouped(found, stratum, self.old)
+
+    def by_new_round(self, found: Instances, stratum: Stratum) -> dict[int, Instances]:
+        return self._grouped(found, stratum, self.new)
+
+    def _grouped(self, found: Instances, stratum: Stratum, levels: dict[Fact, int]) -> dict[int, Instances]:
+        groups: dict[int, list[RuleInstance]] = defaultdict(list)
+        for instance in self.engine.own_instances(found):
+            groups[_round(instance, stratum, levels)].append(instance)
+        return {i: self.engine.instance_list(group) for i, group in groups.items()}
+
+    def split(
+        self, found: Instances, stratum: Stratum, round: int, P: FactSet, N: FactSet, *, old: bool = False
+    ) -> tuple[InstanceList, InstanceList]:
+        positive, negative = self.engine.own_set(P), self.engine.own_set(N)
+        fire, quiet = [], []
+        for i in self.engine.own_instances(found):
+            fires = all(f in positive for f in i.body) and not any(f in negative for f in i.negated)
+            fires = fires and _round(i, stratum, self.old if old else self.new) == round
+            (fire if fires else quiet).append(i)
+        return self.engine.instance_list(fire), self.engine.instance_list(quiet)
+
+    def items(self) -> Iterable[tuple[Fact, dict[int, int], int]]:
+        for fact, counts in self.counts.items():
+            if some := {i: n for i, n in counts.items() if n}:
+                yield fact, some, self.new.get(fact, 0)
+
+
+def _round(instance: RuleInstance, stratum: Stratum, levels: dict[Fact, int]) -> int:
+    return 1 + max((levels[f] for f in instance.body_in(stratum)), default=0)

@@ -1,0 +1,59 @@
+"""Delete/Rederive: Gupta et al. 1993, as algorithm 4 of Motik et al. 2019.
+
+E, I              explicit facts, and their materialisation before the update
+E_minus, E_plus   explicit facts to delete and to insert: E_minus is part of E, and E_plus is not
+D, A              over-deleted so far; added so far, rederived facts included
+R                 facts of the stratum that were over-deleted and are derivable in one step from what is left
+N, delta          candidates of a round; those not seen before
+
+Departures from the paper: E and I are brought up to date (line 44) by the caller, once nothing can fail any more.
+Strata that the update cannot reach are left out.
+"""
+
+from __future__ import annotations
+
+from upheld.algebra.meter import phase
+from upheld.algebra.words import FactSet, derive, settle
+from upheld.language.stratification import Stratum
+from upheld.maintain.state import State, reached
+
+
+def dred(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+    """Return what is over-deleted and what is added by an update."""
+    E, I = state.E, state.I
+    D, A = I.engine.named("D"), I.engine.named("A")  # 39
+    for s in reached(state.strata, E_minus, E_plus, D, A):  # 40
+        gone = overdelete(s, I, E_minus, D, A)  # 41
+        R = rederive(s, E, E_minus, I, D, A, gone)  # 42
+        insert(s, I, E_plus, D, A, R)  # 43
+    return D, A
+
+
+@phase("overdeletion")
+def overdelete(s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: FactSet) -> FactSet:
+    """Add to D all facts of the stratum that have lost a derivation, and return them."""
+    gone = I.engine.named("D of the stratum")
+    N = s.out(E_minus) | derive(s.rules, I, I, via=D - A, via_not=A - D)  # 46
+    while delta := settle(N - D):  # 48, 49
+        N = derive(s.recursive, I - (D - A), I | A, via=delta)  # 50
+        D |= delta  # 51, and not before: 50 must still find delta in I
+        gone |= delta
+    return gone
+
+
+@phase("one-step rederivation")
+def rederive(
+    s: Stratum, E: FactSet, E_minus: FactSet, I: FactSet, D: FactSet, A: FactSet, gone: FactSet
+) -> FactSet:
+    """Return those of the facts that went from the stratum that are explicit, or derived by what is left (line 42)."""
+    explicit = settle(gone & (E - E_minus))
+    return settle(explicit | derive(s.rules, I - (D - A), I | A, heads=gone - explicit))
+
+
+@phase("insertion")
+def insert(s: Stratum, I: FactSet, E_plus: FactSet, D: FactSet, A: FactSet, R: FactSet) -> None:
+    """Add to A what is rederived, inserted, and follows from that."""
+    N = R | s.out(E_plus) | derive(s.rules, (I - D) | A, (I - D) | A, via=A - D, via_not=D - A)  # 53
+    while delta := settle(N - ((I - D) | A)):  # 55, 56
+        A |= delta  # 57
+        N = derive(s.recursive, (I - D) | A, (I - D) | A, via=delta)  # 58

@@ -1,0 +1,71 @@
+"""Forward/Backward/Forward: algorithm 5 of Motik et al. 2019.
+
+E, I, E_minus, E_plus, D, A, R, N, delta   as in `dred`
+B, C, P, Y                                 blocked, checked, proved and delayed facts of the stratum: see `proving`
+
+A search that is never cut off makes this B/F; one that is always cut off, DRed.
+
+Departures from the paper: those of `dred` and of `proving`. The facts of a round are checked together, so none of them
+is known to go (delta of line 70) while others are checked.
+"""
+
+from __future__ import annotations
+
+from upheld.algebra.meter import phase
+from upheld.algebra.words import FactSet, derive, settle
+from upheld.language.stratification import Stratum
+from upheld.maintain.dred import insert
+from upheld.maintain.proving import Abort, Proving
+from upheld.maintain.state import State, reached
+
+
+def fbf(state: State, E_minus: FactSet, E_plus: FactSet, abort: Abort) -> tuple[FactSet, FactSet]:
+    """Return what is deleted, facts that come back included, and what is added by an update."""
+    E, I = state.E, state.I
+    D, A = I.engine.named("D"), I.engine.named("A")  # 59
+    for s in reached(state.strata, E_minus, E_plus, D, A):  # 60
+
+        def grounds(H: FactSet, s: Stratum = s) -> FactSet:
+            """Explicit facts, and those that a nonrecursive rule derives (88)."""
+            explicit = settle(H & (E - E_minus))
+            return explicit | derive(s.nonrecursive, I - (D - A), I | A, heads=H - explicit)
+
+        proving = Proving(s, I, D, A, grounds, abort)  # 61
+        gone = delete_unproved(s, I, E_minus, D, A, proving)  # 62
+        A |= proving.B & gone & proving.P  # 63
+        R = rederive(s, E, E_minus, I, D, A, gone, proving)  # 64
+        insert(s, I, E_plus, D, A, R)  # 65
+    return D, A
+
+
+@phase("deletion")
+def delete_unproved(
+    s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: FactSet, proving: Proving
+) -> FactSet:
+    """Add to D the facts of the stratum that have lost a derivation and are not proved, and return them."""
+    gone = I.engine.named("D of the stratum")
+    N = settle(s.out(E_minus) | derive(s.rules, I, I, via=D - A, via_not=A - D))  # 68
+    while doubted := settle(N - D):
+        proving.check(doubted)  # 71, 72
+        delta = settle(doubted - proving.P)  # 73
+        N = settle(derive(s.recursive, I - (D - A), I | A, via=delta))  # 75
+        D |= delta  # 76
+        gone |= delta
+    return gone
+
+
+@phase("one-step rederivation")
+def rederive(
+    s: Stratum,
+    E: FactSet,
+    E_minus: FactSet,
+    I: FactSet,
+    D: FactSet,
+    A: FactSet,
+    gone: FactSet,
+    proving: Proving,
+) -> FactSet:
+    """Return those of the deleted facts of unknown status that are explicit, or derived by what is left (line 64)."""
+    unknown = settle((gone & proving.B) - proving.P)
+    known = settle(unknown & ((E - E_minus) | proving.Y))
+    return settle(known | derive(s.rules, I - (D - A), I | A, heads=unknown - known))

@@ -1,0 +1,40 @@
+"""What an algorithm maintains: explicit facts, all that follows, and the bookkeeping that it relies on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from upheld.algebra.words import FactSet, Numbers, Ranks, Trace
+from upheld.language.stratification import Stratification, Stratum
+
+
+@dataclass
+class State:
+    """Explicit facts E, their materialisation I, and what is known of each fact beside.
+
+    cnr, cr   derivations of a fact, the explicit one included, by nonrecursive and by recursive rules
+    trace     derivations by the round of its stratum that finds them
+    ranks     all derivations, and those that lean on facts of lower rank alone
+    """
+
+    E: FactSet
+    I: FactSet
+    strata: Stratification
+    cnr: Numbers | None = None
+    cr: Numbers | None = None
+    trace: Trace | None = None
+    ranks: Ranks | None = None
+    #: What an algorithm that can choose has chosen in the update at work, and why.
+    choices: list[str] = field(default_factory=list)
+
+
+def reached(
+    strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet
+) -> Iterator[Stratum]:
+    """Yield the strata that explicit facts of an update belong to, or whose rules look at what has changed so far."""
+    explicit = E_minus.predicates() | E_plus.predicates()
+    for s in strata:
+        unspoken = s.index == 1 and bool(explicit)
+        if unspoken or s.holds & explicit or s.reads & (D.predicates() | A.predicates()):
+            yield s
