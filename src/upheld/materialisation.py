@@ -197,32 +197,33 @@ class Materialisation:
         engine = self._engine
         chosen = algorithm_named(algorithm) if algorithm else self._algorithm
         try:
-            minus, plus = self._given(delete or {}), self._given(insert or {})
             with engine.meter.run() as statistics:
                 self._convert(chosen)
+                E_minus, E_plus, ignored = self._net_effect(delete or {}, insert or {})
                 with engine.transaction():
-                    return self._update(minus, plus, statistics)
+                    deleted, inserted = self._update(E_minus, E_plus)
         except BaseException:
             engine.abandon(keep=(self._state.E, self._state.I))
             raise
-
-    def _update(self, minus: FactSet, plus: FactSet, statistics: Statistics) -> Change:
-        state = self._state
-        E, I = state.E, state.I
-        E_minus, E_plus = settle((minus & E) - plus), settle(plus - E)
-        D, A = self._algorithm.update(state, E_minus, E_plus)
-        deleted, inserted = settle(D - A), settle(A - D)
-        change = Change(
-            inserted=ByRelation(self._core.predicates, inserted),
-            deleted=ByRelation(self._core.predicates, deleted),
-            ignored=ByRelation(self._core.predicates, settle((minus - E) | (plus & E))),
-            statistics=statistics,
+        return Change(
+            *(ByRelation(self._core.predicates, facts) for facts in (inserted, deleted, ignored)), statistics
         )
+
+    def _net_effect(self, delete: FactsGiven, insert: FactsGiven) -> tuple[FactSet, FactSet, FactSet]:
+        """Return the explicit facts that an update takes away and adds, and those that it need not."""
+        E, minus, plus = self._state.E, self._given(delete), self._given(insert)
+        return settle((minus & E) - plus), settle(plus - E), settle((minus - E) | (plus & E))
+
+    def _update(self, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """Bring the state up to date, and return the facts that disappeared and appeared."""
+        E, I = self._state.E, self._state.I
+        D, A = self._algorithm.update(self._state, E_minus, E_plus)
+        deleted, inserted = settle(D - A), settle(A - D)
         E -= E_minus
         E |= E_plus
         I -= deleted
         I |= inserted
-        return change
+        return deleted, inserted
 
     def _convert(self, algorithm: Algorithm) -> None:
         """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""

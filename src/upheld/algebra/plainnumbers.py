@@ -90,15 +90,18 @@ class PlainRanks:
         for fact in self.engine.own_set(facts):
             self.rank[fact], self.support[fact] = self.top, self.total[fact]
 
-    def put_at_bottom(self, layers: Sequence[FactSet]) -> None:
+    def put_at_bottom(self, layers: Sequence[FactSet], explicit: FactSet) -> None:
         self.bottom -= len(layers)
+        known = self.engine.own_set(explicit)
         for i, layer in enumerate(layers):
-            self.rank.update((fact, self.bottom + i) for fact in self.engine.own_set(layer))
+            for fact in self.engine.own_set(layer):
+                self.rank[fact], self.support[fact] = self.bottom + i, int(fact in known)
 
-    def recount(self, facts: FactSet, derivations: Bag, stratum: Stratum) -> None:
-        counted = self._supporting(self.engine.own_bag(derivations), stratum)
-        for fact in self.engine.own_set(facts):
-            self.support[fact] = counted[fact]
+    def gain_support(self, found: Instances, stratum: Stratum) -> None:
+        self.support.update(i.head for i in self.engine.own_instances(found) if self._supports(i, stratum))
+
+    def lose_support(self, found: Instances, stratum: Stratum) -> None:
+        self.support.subtract(i.head for i in self.engine.own_instances(found) if self._supports(i, stratum))
 
     def forget(self, facts: FactSet) -> None:
         for fact in self.engine.own_set(facts):

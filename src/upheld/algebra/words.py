@@ -173,12 +173,16 @@ class Ranks(Protocol):
         """Rank facts above all others; all derivations that they have then support them."""
         ...
 
-    def put_at_bottom(self, layers: Sequence[FactSet]) -> None:
-        """Rank facts below all others, each layer above the one before; their supports are to be counted anew."""
+    def put_at_bottom(self, layers: Sequence[FactSet], explicit: FactSet) -> None:
+        """Rank facts below all others, each layer above the one before; none has a support but explicit ones."""
         ...
 
-    def recount(self, facts: FactSet, derivations: Bag, stratum: Stratum) -> None:
-        """Let these derivations, which have their heads among the facts, be all that support them."""
+    def gain_support(self, found: Instances, stratum: Stratum) -> None:
+        """Count derivations, which are in the totals, in the supports of those heads that they support."""
+        ...
+
+    def lose_support(self, found: Instances, stratum: Stratum) -> None:
+        """Take derivations, which stay in the totals, from the supports of those heads that they support."""
         ...
 
     def forget(self, facts: FactSet) -> None:

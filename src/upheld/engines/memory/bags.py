@@ -2,29 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from upheld.algebra.reference import RuleInstance
-from upheld.algebra.words import Bag
+from upheld.algebra.words import Bag, Instances
 from upheld.engines.memory.codes import Codes
-from upheld.engines.memory.sets import Settled
+from upheld.engines.memory.sets import MemorySet, Settled
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.core import Atom, Fact, Rule
+from upheld.language.stratification import Stratum
 
 if TYPE_CHECKING:
-    from upheld.engines.memory.engine import MemoryEngine
+    from upheld.engines.memory.engine import MemoryEngine, Where
 
 Counts = dict[Table, tuple[Rows, Codes]]
 
+#: The height of a body without facts of its stratum: below every rank.
+LOWEST = np.iinfo(np.int64).min
+
 
 class MemoryBag:
-    """For each table distinct rows and their multiplicities, none of them zero."""
+    """For each table distinct rows and their multiplicities, none of them zero.
 
-    def __init__(self, engine: MemoryEngine, counts: Counts):
-        self.engine, self.counts = engine, counts
+    A bag of derivations is not computed before it must be: most are counted somewhere else as they are found.
+    """
+
+    def __init__(
+        self,
+        engine: MemoryEngine,
+        counts: Counts | None = None,
+        derivation: tuple[Sequence[Rule], Where] | None = None,
+        facts: MemorySet | None = None,
+    ):
+        self.engine = engine
+        self._counts, self.derivation, self._facts = counts, derivation, facts
+        if counts is None:
+            engine.pending_bags.add(self)
+
+    @property
+    def counts(self) -> Counts:
+        return self.compute() if self._counts is None else self._counts
+
+    def compute(self) -> Counts:
+        """Count what was put off."""
+        if self.derivation is not None:
+            self._counts, self.derivation = self.engine.counted(*self.derivation), None
+        else:
+            assert self._facts is not None, "a bag that is used up"
+            self._counts = {t: (r, np.ones(len(r), np.int64)) for t, r in self._facts.listed() if len(r)}
+            self._facts = None
+        self.engine.pending_bags.discard(self)
+        return self._counts
+
+    def take(self) -> MemoryBag:
+        """Return the bag for one last use, which will see to it that it is computed in time."""
+        self.engine.pending_bags.discard(self)
+        return self
 
     def __iadd__(self, other: Bag) -> Self:
         return self._add(other, 1)
@@ -33,18 +71,18 @@ class MemoryBag:
         return self._add(other, -1)
 
     def _add(self, other: Bag, sign: int) -> Self:
-        assert isinstance(other, MemoryBag), "a bag of another engine"
-        for table, (rows, counts) in other.counts.items():
-            mine = self.counts.get(table)
-            if mine is not None:
-                rows, counts = np.concatenate([mine[0], rows]), np.concatenate([mine[1], sign * counts])
+        mine = self.counts
+        for table, (rows, counts) in own_bag(other).counts.items():
+            before = mine.get(table)
+            if before is not None:
+                rows, counts = np.concatenate([before[0], rows]), np.concatenate([before[1], sign * counts])
                 rows, inverse = np.unique(rows, return_inverse=True)
                 summed = np.zeros(len(rows), np.int64)
                 np.add.at(summed, inverse, counts)
                 counts = summed
             else:
                 counts = sign * counts
-            self.counts[table] = (rows[counts != 0], counts[counts != 0])
+            mine[table] = (rows[counts != 0], counts[counts != 0])
         return self
 
     def facts(self) -> Settled:
@@ -57,28 +95,92 @@ class MemoryBag:
                 yield (table.name, row), count
 
 
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Instances of one rule: a column of B for each, with the values of all variables of the rule."""
+
+    rule: Rule
+    B: Codes
+
+    def __len__(self) -> int:
+        return self.B.shape[1]
+
+    def chosen(self, which: npt.NDArray[np.bool_]) -> Group:
+        return Group(self.rule, np.ascontiguousarray(self.B[:, which]))
+
+    def rows(self, engine: MemoryEngine, atom: Atom) -> Rows:
+        """Return the row that an atom of the rule is under each binding."""
+        return engine.find(atom, self.rule.variables(), self.B)
+
+    def head_rows(self, engine: MemoryEngine) -> tuple[Table, Rows]:
+        return engine.tables[self.rule.head.predicate], self.rows(engine, self.rule.head)
+
+    def highest(self, engine: MemoryEngine, column: str, stratum: Stratum) -> Codes:
+        """Return for each instance the highest number in a column that a fact of its body in the stratum has."""
+        found = np.full(len(self), LOWEST, np.int64)
+        for i in stratum.own(self.rule):
+            atom = self.rule.positive[i]
+            numbers = engine.tables[atom.predicate].column(column)
+            np.maximum(found, numbers[self.rows(engine, atom)], out=found)
+        return found
+
+
 class MemoryInstances:
     """Rule instances as bindings of all variables of their rules."""
 
-    def __init__(self, engine: MemoryEngine, found: list[tuple[Rule, Codes]]):
-        self.engine, self.found = engine, found
+    def __init__(self, engine: MemoryEngine, groups: Iterable[Group]):
+        self.engine = engine
+        self.groups = [g for g in groups if len(g)]
 
     def __iter__(self) -> Iterator[RuleInstance]:
-        for rule, B in self.found:
-            types = self.engine.variable_types(rule)
-            columns = [self.engine.codec.decode(c, types[v]) for v, c in zip(rule.variables(), B, strict=True)]
-            for values in zip(*columns, strict=True) if columns else [()] * B.shape[1]:
-                yield RuleInstance(rule, tuple(values))
+        for group in self.groups:
+            types = self.engine.variable_types(group.rule)
+            names = group.rule.variables()
+            columns = [self.engine.codec.decode(c, types[v]) for v, c in zip(names, group.B, strict=True)]
+            for values in zip(*columns, strict=True) if columns else [()] * len(group):
+                yield RuleInstance(group.rule, tuple(values))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.groups))
+
+    def __or__(self, other: Instances) -> MemoryInstances:
+        by_rule: dict[Rule, list[Codes]] = {}
+        for group in (*self.groups, *own_instances(other).groups):
+            by_rule.setdefault(group.rule, []).append(group.B)
+        return MemoryInstances(self.engine, (Group(rule, _distinct(parts)) for rule, parts in by_rule.items()))
 
     def heads(self) -> Settled:
-        return self._facts((rule, rule.head, B) for rule, B in self.found)
+        return self._facts((group, group.rule.head) for group in self.groups)
 
-    def bodies(self) -> Settled:
-        return self._facts((rule, atom, B) for rule, B in self.found for atom in rule.positive)
+    def bodies(self, stratum: Stratum | None = None) -> Settled:
+        if stratum is None:
+            return self._facts((g, atom) for g in self.groups for atom in g.rule.positive)
+        return self._facts((g, g.rule.positive[i]) for g in self.groups for i in stratum.own(g.rule))
 
-    def _facts(self, atoms: Iterable[tuple[Rule, Atom, Codes]]) -> Settled:
+    def bag(self) -> MemoryBag:
+        return MemoryBag(self.engine, self.engine.counted_heads(self.groups))
+
+    def _facts(self, atoms: Iterable[tuple[Group, Atom]]) -> Settled:
         rows: dict[Table, list[Rows]] = {}
-        for rule, atom, B in atoms:
-            table = self.engine.tables[atom.predicate]
-            rows.setdefault(table, []).append(self.engine.find(atom, rule.variables(), B))
+        for group, atom in atoms:
+            rows.setdefault(self.engine.tables[atom.predicate], []).append(group.rows(self.engine, atom))
         return self.engine.settled({t: np.unique(np.concatenate(found)) for t, found in rows.items()})
+
+
+def _distinct(parts: Sequence[Codes]) -> Codes:
+    if len(parts) == 1:
+        return parts[0]
+    together = np.concatenate(parts, axis=1)
+    if not len(together):
+        return together[:, :1]
+    return np.ascontiguousarray(np.unique(together, axis=1))
+
+
+def own_bag(bag: Bag) -> MemoryBag:
+    assert isinstance(bag, MemoryBag), "a bag of another engine"
+    return bag
+
+
+def own_instances(found: Instances) -> MemoryInstances:
+    assert isinstance(found, MemoryInstances), "instances of another engine"
+    return found

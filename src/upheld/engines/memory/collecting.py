@@ -1,7 +1,8 @@
-"""Where derived facts go: into the tables, as rows found for the first time, or counted."""
+"""Where derived facts go: into the tables, as rows found for the first time."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,9 +12,11 @@ from upheld.engines.memory import kernels
 from upheld.engines.memory.codes import Codes
 from upheld.engines.memory.densebits import BITS_PER_DELTA_ROW, FEWEST_ROWS, DenseBits, dense_bits
 from upheld.engines.memory.joins import CHUNK
-from upheld.engines.memory.plans import AtomStep, Plan
+from upheld.engines.memory.journal import Used
+from upheld.engines.memory.plans import AtomStep, Places, Plan
 from upheld.engines.memory.sets import Spelling, Truth
 from upheld.engines.memory.table import FLAGS, Rows, Table, key_view
+from upheld.errors import EvaluationError, Problem, quote
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine
@@ -37,6 +40,10 @@ class Collected:
     def rows(self) -> dict[Table, Rows]:
         return {t: self._out[t][:found] for t, found in self._found.items() if found}
 
+    def found(self, table: Table) -> int:
+        """Return how many rows of a table have been found."""
+        return self._found.get(table, 0)
+
     def take(self, table: Table, rows: Rows, reject: Truth) -> None:
         """Find some rows of a table, except those that `reject` holds for or that were found before."""
         fresh = selected(table, rows, ~(reject | self.truth))
@@ -59,29 +66,55 @@ class Collected:
         if dense is not None and work * BITS_PER_DELTA_ROW >= dense.width * dense.height:
             self._seen[table] = dense.copy()
 
-    def enter(self, table: Table, made: MadeRows, reject: Truth) -> int:
-        """Find rows by their values, and return how many have been found; those not in the table yet are entered."""
-        seen = self._seen.get(table)
-        if seen is not None and made.dtype == np.int32:
-            made = seen.unseen(made)
-        wanted, width = key_view(made), len(made)
+    def tally(
+        self, table: Table, made: MadeRows, reject: Truth, numbers: str, amount: int, log: Rows, logged: Used
+    ) -> None:
+        """As `enter`; besides add an amount to the number of each row, and write the rows into the log."""
+        width, wanted, bit = len(made), key_view(made), self.bit
+        table.column(numbers)
+
+        def step(i: int, out: Rows, found: int) -> tuple[int, int, int]:
+            return kernels.tally_rows(  # type: ignore[no-any-return]
+                wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, bit, out, found,
+                table.columns[numbers], amount, log, logged,
+            )  # fmt: skip
+
+        self._all(table, width, step)
+
+    def _all(self, table: Table, width: int, step: Callable[[int, Rows, int], tuple[int, int, int]]) -> None:
+        """Go through all wanted keys, with room for what is found."""
         out, found = self._out.get(table), self._found.get(table, 0)
         if out is None:
             out = self._out[table] = np.empty(min(width, CHUNK) + kernels.GROUP, np.int32)
         i = 0
         while i < width:
             try:
-                i, table.n, found = kernels.find_or_add(
-                    wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, self.bit, out, found
-                )
+                i, table.n, found = step(i, out, found)
             except BaseException:
                 table.mend()
                 raise
+            if i < 0:
+                raise too_many_derivations(table.name)
             if i < width:
                 if found + kernels.GROUP > len(out):
                     out = self._out[table] = np.concatenate([out, np.empty(len(out) + kernels.GROUP, np.int32)])
                 table.make_room(min(width - i, CHUNK))
         self._found[table] = found
+
+    def enter(self, table: Table, made: MadeRows, reject: Truth) -> int:
+        """Find rows by their values, and return how many have been found; those not in the table yet are entered."""
+        seen = self._seen.get(table)
+        if seen is not None and made.dtype == np.int32:
+            made = seen.unseen(made)
+        width, wanted, bit = len(made), key_view(made), self.bit
+
+        def step(i: int, out: Rows, found: int) -> tuple[int, int, int]:
+            return kernels.find_or_add(  # type: ignore[no-any-return]
+                wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, bit, out, found
+            )
+
+        self._all(table, width, step)
+        out, found = self._out[table], self._found[table]
         if seen is None and found > self._ask_at.get(table, FEWEST_ROWS):
             self._ask_at[table] = 2 * found
             dense = dense_bits(table, out[:found])
@@ -97,7 +130,8 @@ class HeadSink:
         self.collected, self.plan, self.reject, self.wide = collected, plan, reject, wide
 
     def take(self, B: Codes, width: int) -> None:
-        self._enter(made_rows(self.plan, B, width, self.wide))
+        plan = self.plan
+        self._enter(made_rows(plan.head, plan.terms, plan.constants, B, width, self.wide))
 
     def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
         self._enter(made_joined_rows(self.plan, B, step, parents, matches, count, self.wide))
@@ -108,71 +142,15 @@ class HeadSink:
         meter.found(self.collected.enter(self.plan.head, rows, self.reject))
 
 
-class Counted:
-    """Heads with the number of their instances."""
-
-    def __init__(self, engine: MemoryEngine):
-        self.engine = engine
-        self._scratch: dict[Table, Codes] = {}
-        self._out: dict[Table, Rows] = {}
-        self._found: dict[Table, int] = {}
-
-    def sink(self, plan: Plan, start: Table | None) -> CountSink:
-        return CountSink(self, plan, plan.has_wide_values(start))
-
-    def enter(self, table: Table, made: MadeRows) -> None:
-        """Count rows by their values; those not in the table yet are entered."""
-        width, found = len(made), self._found.get(table, 0)
-        table.make_room(width)
-        counts = self._scratch.get(table)
-        if counts is None or len(counts) < len(table.rows):
-            grown = np.zeros(len(table.rows), np.int64)  # untouched pages of it cost nothing
-            if counts is not None:
-                grown[: len(counts)] = counts
-            counts = self._scratch[table] = grown
-        out = self._out.get(table, np.empty(0, np.int32))
-        if len(out) < found + width:
-            out = self._out[table] = np.concatenate([out[:found], np.empty(len(out) + width, np.int32)])
-        try:
-            table.n, self._found[table] = kernels.count_rows(
-                key_view(made), width, table.keys, table.n, table.slots, table.flags, counts, out, found
-            )
-        except BaseException:
-            table.mend()
-            raise
-
-    def counts(self) -> dict[Table, tuple[Rows, Codes]]:
-        return {
-            t: (rows, self._scratch[t][rows]) for t, found in self._found.items() if len(rows := self._out[t][:found])
-        }
-
-
-class CountSink:
-    """Counts the heads of a plan."""
-
-    def __init__(self, counted: Counted, plan: Plan, wide: bool):
-        self.counted, self.plan, self.wide = counted, plan, wide
-
-    def take(self, B: Codes, width: int) -> None:
-        self.counted.engine.meter.instances(self.plan.rule, width)
-        self.counted.enter(self.plan.head, made_rows(self.plan, B, width, self.wide))
-
-    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
-        self.counted.engine.meter.instances(self.plan.rule, count)
-        rows = made_joined_rows(self.plan, B, step, parents, matches, count, self.wide)
-        self.counted.enter(self.plan.head, rows)
-
-
-def made_rows(plan: Plan, B: Codes, width: int, wide: bool) -> MadeRows:
-    """Return the head rows of bindings; the table is widened first if a value asks for it."""
-    table = plan.head
+def made_rows(table: Table, terms: Places, constants: Codes, B: Codes, width: int, wide: bool) -> MadeRows:
+    """Return the rows that terms name under bindings; the table is widened first if a value asks for it."""
     if wide:
-        values = [int(c) for c in plan.constants]
-        for t in plan.terms[plan.terms >= 0]:
+        values = [int(c) for c in constants]
+        for t in terms[terms >= 0]:
             values += [int(B[t].min()), int(B[t].max())]
         table.fit(min(values, default=0), max(values, default=0))
     made = np.empty((width, table.arity), table.rows.dtype)
-    kernels.make_rows(B, width, plan.terms, plan.constants, made)
+    kernels.make_rows(B, width, terms, constants, made)
     return made
 
 
@@ -187,6 +165,17 @@ def made_joined_rows(
         table.fit(int(made.min()), int(made.max()))
         made = made.astype(table.rows.dtype)
     return made
+
+
+def too_many_derivations(predicate: str) -> EvaluationError:
+    return EvaluationError(
+        Problem(
+            "too-many-derivations",
+            f"a fact of {quote(predicate)} has more than {kernels.LARGEST} derivations",
+            note="the algorithm counts the derivations of each fact, in 32 bits",
+            hint="use an algorithm that does not count, such as `bf`, or `dred`",
+        )
+    )
 
 
 def selected(table: Table, rows: Rows, truth: Truth) -> Rows:

@@ -12,7 +12,7 @@ from upheld.algebra.matching import is_ready, undefined
 from upheld.engines.memory import kernels
 from upheld.engines.memory.batchfunctors import Batch, evaluate, generate, generates, holds
 from upheld.engines.memory.codes import Codes
-from upheld.engines.memory.plans import AtomStep, BuiltinStep, ChoiceStep, Plan, Planner
+from upheld.engines.memory.plans import HEIGHT, AtomStep, BuiltinStep, ChoiceStep, Literal, Plan, Planner
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.ast import Variable
@@ -52,7 +52,10 @@ Lister = Callable[[Table, str], Rows]
 
 
 class Join:
-    """One run of a plan: where its atoms are matched, and what takes the bindings that come out."""
+    """One run of a plan: where its atoms are matched, and what takes the bindings that come out.
+
+    `rank` names the column of ranks, for plans that look at them.
+    """
 
     def __init__(
         self,
@@ -63,9 +66,10 @@ class Join:
         sink: Sink,
         tick: Callable[[Rule], None],
         listing: Lister,
+        rank: str | None = None,
     ):
         self.plan, self.truths, self.planner, self.types, self.sink = plan, truths, planner, types, sink
-        self.tick, self.listing = tick, listing
+        self.tick, self.listing, self.rank = tick, listing, rank
 
     def run(self, B: Codes, width: int) -> None:
         """Send a batch of bindings of the plan's first variables through all steps."""
@@ -100,22 +104,31 @@ class Join:
         rows = table.find(B, width, step.terms, step.constants)
         there = rows >= 0
         there[there] = self.truths[step.where.lstrip("!")][table.flags[rows[there]]]
+        if step.ranked:
+            self._raise(step, B, rows)
         return there
+
+    def _raise(self, step: AtomStep, B: Codes, rows: Rows) -> None:
+        """Raise the heights of bindings to the ranks of the rows that they are matched to."""
+        assert self.rank is not None, "a plan that looks at ranks, without any"
+        height = B[step.variables.index(HEIGHT)]
+        np.maximum(height, step.table.column(self.rank)[rows[: len(height)]], out=height)
+
+    def _extended(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> Codes:
+        made = extended(B, step, parents, matches, count)
+        if step.ranked:
+            self._raise(step, made, matches)
+        return made
 
     def _choose(self, at: int, step: ChoiceStep, B: Codes, width: int) -> None:
         """Join each binding with the atom that has fewer rows for it, and look the other atom up."""
-        fewer = self._lengths(step.ways[0][0], B, width) <= self._lengths(step.ways[1][0], B, width)
+        fewer = fewer_rows(step, B, width)
         for (join, check), mine in zip(step.ways, (fewer, ~fewer), strict=True):
             if mine.any():
                 part = B if mine.all() else np.ascontiguousarray(B[:, mine])
                 for parents, matches, found in self._matches(join, part, part.shape[1]):
-                    made = extended(part, join, parents, matches, found)
+                    made = self._extended(part, join, parents, matches, found)
                     self._keep(at, made, self._holds(check, made, found))
-
-    def _lengths(self, step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.int64]:
-        wanted = np.empty((width, len(step.known)), np.int64)
-        kernels.make_rows(B, width, step.terms, step.constants, wanted)
-        return step.table.blocks(step.known).lengths(step.table, wanted)
 
     def _keep(self, at: int, B: Codes, kept: np.ndarray) -> None:
         count = int(np.count_nonzero(kept))
@@ -153,10 +166,10 @@ class Join:
             self._extend(at, step, B, parents, matches, found)
 
     def _extend(self, at: int, step: AtomStep, B: Codes, parents: Rows, matches: Rows, found: int) -> None:
-        if found and at + 1 == len(self.plan.steps):
+        if found and at + 1 == len(self.plan.steps) and not step.ranked:
             self.sink.take_joined(B, step, parents, matches, found)
         elif found:
-            self._step(at + 1, extended(B, step, parents, matches, found), found)
+            self._step(at + 1, self._extended(B, step, parents, matches, found), found)
 
     def _builtin(self, at: int, step: BuiltinStep, B: Codes, width: int) -> None:
         builtin = step.builtin
@@ -189,16 +202,16 @@ class Join:
         """
         rule, planner = self.plan.rule, self.planner
         rest = self.plan.steps[at + 1 :]
-        atoms = [(s.atom, s.where) for s in rest if isinstance(s, AtomStep)]
-        atoms += [(a.atom, a.where) for s in rest if isinstance(s, ChoiceStep) for a in s.ways[0]]
-        bound = set(step.before).union(*(a.variables() for a, where in atoms if not where.startswith("!")))
+        atoms = [Literal(s.atom, s.where) for s in rest if isinstance(s, AtomStep)]
+        atoms += [Literal(a.atom, a.where) for s in rest if isinstance(s, ChoiceStep) for a in s.ways[0]]
+        bound = set(step.before).union(*(a.atom.variables() for a in atoms if not a.negated))
         left = [s.builtin for s in rest if isinstance(s, BuiltinStep)]
         builtins: list[Builtin] = []
         while ready := next((b for b in left if is_ready(b, bound)), None):
             left.remove(ready)
             builtins.append(ready)
             bound.update(ready.variables())
-        atoms = [(a, where) for a, where in atoms if not where.startswith("!") or bound.issuperset(a.variables())]
+        atoms = [a for a in atoms if not a.negated or bound.issuperset(a.atom.variables())]
         plan = planner.plan(rule, (*step.before, NUMBER), atoms, (NUMBER,), builtins)
         bindings = sorted(reasons)
         number = (plan.steps[-1].variables if plan.steps else plan.start).index(NUMBER)
@@ -223,3 +236,15 @@ def extended(B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int)
     made = np.empty((len(step.variables), count), np.int64)
     kernels.gather(B, step.kept, parents, step.table.rows, matches, step.added, count, made)
     return made
+
+
+def fewer_rows(step: ChoiceStep, B: Codes, width: int) -> npt.NDArray[np.bool_]:
+    """Return for each binding whether the first of two atoms has no more rows for it than the second."""
+    first, second = (_lengths(join, B, width) for join, _ in step.ways)
+    return first <= second
+
+
+def _lengths(step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.int64]:
+    wanted = np.empty((width, len(step.known)), np.int64)
+    kernels.make_rows(B, width, step.terms, step.constants, wanted)
+    return step.table.blocks(step.known).lengths(step.table, wanted)

@@ -28,6 +28,9 @@ FILL_NUMERATOR, FILL_DENOMINATOR = 3, 4
 
 GROUP = 16
 
+#: The largest number that a column holds.
+LARGEST = np.iinfo(np.int32).max
+
 #: Rows looked at in vain before a kernel comes back to have the clock looked at: some tens of milliseconds.
 PATIENCE = 1 << 22
 
@@ -206,29 +209,83 @@ def find_or_add(wanted, start, width, keys, n, slots, flags, reject, bit, out, f
 
 
 @kernel
-def count_rows(wanted, width, keys, n, slots, flags, counts, out, found):
-    """Enter the wanted keys as rows, with room for all, and add one to the count of each; write those new to it.
+def tally_rows(wanted, start, width, keys, n, slots, flags, reject, bit, out, found, numbers, amount, log, logged):
+    """As `find_or_add`; besides add an amount to the number of each row, and write each row into the log if there is one.
 
-    Return the number of rows, and the number written.
+    Return -1 for the key to go on with if a number would not fit.
     """
     mask, shift = len(slots) - 1, shift_of(len(slots))
-    for i in range(width):
-        at = place(hash_key(wanted, i), shift)
-        row = slots[at]
-        while row >= 0 and not same_key(keys, row, wanted, i):
-            at = (at + 1) & mask
+    room = min(len(keys), len(slots) * FILL_NUMERATOR // FILL_DENOMINATOR)
+    places = np.empty(GROUP, np.int64)
+    logs, written = len(log) > 0, logged[0]
+    while start < width:
+        stop = min(start + GROUP, width)
+        if n + (stop - start) > room or found + (stop - start) > len(out):
+            break
+        for i in range(start, stop):
+            places[i - start] = place(hash_key(wanted, i), shift)
+            prefetch(slots, places[i - start])
+        for i in range(start, stop):
+            row = slots[places[i - start]]
+            if row >= 0:
+                prefetch(keys, row)
+                prefetch(flags, row)
+                prefetch(numbers, row)
+        for i in range(start, stop):
+            at = places[i - start]
             row = slots[at]
-        if row < 0:
-            row = n
-            n += 1
-            slots[at] = row
-            copy_key(keys, row, wanted, i)
-            flags[row] = 0
-        if counts[row] == 0:
-            out[found] = row
-            found += 1
-        counts[row] += 1
-    return n, found
+            while row >= 0 and not same_key(keys, row, wanted, i):
+                at = (at + 1) & mask
+                row = slots[at]
+            if row < 0:
+                row = n
+                n += 1
+                slots[at] = row
+                copy_key(keys, row, wanted, i)
+                flags[row] = 0
+            if numbers[row] == LARGEST:
+                logged[0] = written
+                return np.int64(-1), n, found
+            numbers[row] += amount
+            if logs:
+                log[written] = row
+                written += 1
+            f = flags[row]
+            if not (f & bit) and not reject[f]:
+                flags[row] = f | bit
+                out[found] = row
+                found += 1
+        start = stop
+    logged[0] = written
+    return start, n, found
+
+
+@kernel
+def add_supports(rows, heights, ranks, supports, amount, log, logged):
+    """Add an amount to the support of each row whose rank is above the height of its derivation, and write it down."""
+    logs, written = len(log) > 0, logged[0]
+    for i in range(len(rows)):
+        row = rows[i]
+        if heights[i] < ranks[row]:
+            supports[row] += amount
+            if logs:
+                log[written] = row
+                written += 1
+    logged[0] = written
+
+
+@kernel
+def add_to(numbers, rows, amount):
+    """Add an amount to the number of each row, as often as the row is there."""
+    for row in rows:
+        numbers[row] += amount
+
+
+@kernel
+def add_counts(numbers, rows, counts, sign):
+    """Add to the number of each row its count, or take it away."""
+    for i in range(len(rows)):
+        numbers[rows[i]] += sign * counts[i]
 
 
 # -- column indexes ---------------------------------------------------------------------------------------------------
@@ -469,6 +526,76 @@ def probe_blocks(wanted, i, done, width, rows, columns, slots, entries, pool, fl
 
 
 @kernel
+def probe_some(wanted, chosen, limits, cursors, rows, columns, slots, following, flags, truth, equal, parents, matches):
+    """Write pairs of a chosen wanted key and a row that has it, from the cursor of the key on, up to its limit.
+
+    A cursor is the row to go on with; -2 before the first one, -1 after the last. There is room for all pairs.
+    """
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    found, simple = 0, len(equal) == 0
+    for j in range(len(chosen)):
+        i, left = chosen[j], limits[j]
+        row = cursors[i]
+        if row == -2:
+            at = place(hash_key(wanted, i), shift)
+            row = np.int64(slots[at])
+            while row >= 0:
+                same = True
+                for k in range(len(columns)):
+                    same = same and rows[row, columns[k]] == wanted[i, k]
+                if same:
+                    break
+                at = (at + 1) & mask
+                row = np.int64(slots[at])
+        while row >= 0 and left > 0:
+            if truth[flags[row]] and (simple or columns_equal(rows, row, equal)):
+                parents[found] = i
+                matches[found] = row
+                found += 1
+                left -= 1
+            row = np.int64(following[row])
+        cursors[i] = row
+    return found
+
+
+@kernel
+def probe_some_of_blocks(
+    wanted, chosen, limits, cursors, rows, columns, slots, entries, pool, flags, truth, equal, parents, matches
+):
+    """As `probe_some`, for an index of blocks: a cursor is the place in the block to go on with."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    found, simple = 0, len(equal) == 0
+    for j in range(len(chosen)):
+        i, left = chosen[j], limits[j]
+        h = hash_key(wanted, i)
+        at = place(h, shift)
+        key = slots[at]
+        while key >= 0:
+            if np.uint64(entries[key, 3]) == h:
+                other, same = pool[entries[key, 0]], True
+                for k in range(len(columns)):
+                    same = same and rows[other, columns[k]] == wanted[i, k]
+                if same:
+                    break
+            at = (at + 1) & mask
+            key = slots[at]
+        if key < 0:
+            cursors[i] = -1
+            continue
+        done, length = max(cursors[i], 0), entries[key, 1]
+        while done < length and left > 0:
+            row = pool[entries[key, 0] + done]
+            if truth[flags[row]] and (simple or columns_equal(rows, row, equal)):
+                parents[found] = i
+                matches[found] = row
+                found += 1
+                left -= 1
+            done += 1
+        cursors[i] = done if done < length else -1
+    return found
+
+
+@kernel
 def cross(i, j, width, candidates, parents, matches):
     """Write all pairs of a binding and a candidate row, from binding i and candidate j on."""
     found, limit = 0, len(parents)
@@ -483,6 +610,64 @@ def cross(i, j, width, candidates, parents, matches):
         i += 1
         j = 0
     return i, j, found
+
+
+# -- numbers by round -------------------------------------------------------------------------------------------------
+
+
+@kernel
+def add_by_round(rows, counts, sign, round, first, entries, n, done):
+    """Add to the number of each row in a round its count, or take it away; return the number of entries.
+
+    `first` holds for each row one more than its newest entry. An entry is a round, a number, and one more than the next
+    older entry of the row. There is room for all. `done` is set when all is done.
+    """
+    for i in range(len(rows)):
+        row = rows[i]
+        entry = first[row] - 1
+        while entry >= 0 and entries[entry, 0] != round:
+            entry = entries[entry, 2] - 1
+        if entry < 0:
+            entry = n
+            n += 1
+            entries[entry, 0] = round
+            entries[entry, 1] = 0
+            entries[entry, 2] = first[row]
+            first[row] = entry + 1
+        entries[entry, 1] += sign * counts[i]
+    done[0] = 1
+    return n
+
+
+@kernel
+def number_in_round(rows, round, first, entries, out):
+    """Write the number of each row in a round."""
+    for i in range(len(rows)):
+        entry = first[rows[i]] - 1
+        while entry >= 0 and entries[entry, 0] != round:
+            entry = entries[entry, 2] - 1
+        out[i] = entries[entry, 1] if entry >= 0 else 0
+
+
+@kernel
+def rounds_after(rows, round, first, entries, start, where, rounds):
+    """Write pairs of a row and a later round in which its number is above zero, from row number `start` on.
+
+    Return the row number to go on with, and the number of pairs.
+    """
+    found = 0
+    for i in range(start, len(rows)):
+        entry = first[rows[i]] - 1
+        before = found
+        while entry >= 0:
+            if entries[entry, 0] > round and entries[entry, 1] > 0:
+                if found == len(where):
+                    return i, before
+                where[found] = rows[i]
+                rounds[found] = entries[entry, 0]
+                found += 1
+            entry = entries[entry, 2] - 1
+    return len(rows), found
 
 
 # -- batches and sets -------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,24 @@ from upheld.language.core import Atom, Builtin, Rule
 Places = npt.NDArray[np.int64]
 
 #: Where an atom is matched: in P; in P but not in X, to count no instance twice; or, negated, outside N, or outside
-#: both N and Y.
+#: both N and Y. Atoms of a rule's own stratum may be matched in another set, O.
 IN_P, IN_P_NOT_X, NOT_IN_N, NOT_IN_N_OR_Y = "P", "P-X", "!N", "!(N|Y)"
+IN_OWN, IN_OWN_NOT_X = "O", "O-X"
+
+#: A variable that carries the highest rank of the facts matched so far; no dialect lets a user write it.
+HEIGHT = "$height"
+
+
+class Literal(NamedTuple):
+    """An atom of a body, where it is matched, and whether the ranks of its facts are looked at."""
+
+    atom: Atom
+    where: str
+    ranked: bool = False
+
+    @property
+    def negated(self) -> bool:
+        return self.where.startswith("!")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +65,8 @@ class AtomStep:
     variables: tuple[str, ...]
     #: Rows expected to match one binding.
     fan_out: float
+    #: Whether the ranks of the facts that are matched are looked at.
+    ranked: bool = False
     #: The rows of the batch that a filter keeps.
     known_columns: Places = field(init=False)
 
@@ -96,6 +115,11 @@ class Plan:
     #: Sizes of the tables when the plan was made.
     sizes: tuple[int, ...] = ()
 
+    @property
+    def last(self) -> tuple[str, ...]:
+        """The variables that bindings have at the end."""
+        return self.steps[-1].variables if self.steps else self.start
+
     @cached_property
     def joined_terms(self) -> Places:
         """How the head is made from the batch before the last step and the rows that this step matches."""
@@ -140,7 +164,7 @@ class Planner:
         self,
         rule: Rule,
         start: Sequence[str],
-        atoms: Sequence[tuple[Atom, str]],
+        atoms: Sequence[Literal],
         needed: Sequence[str] | None = None,
         builtins: Sequence[Builtin] | None = None,
     ) -> Plan:
@@ -150,6 +174,8 @@ class Planner:
         unless some are given.
         """
         last = tuple(needed) if needed is not None else tuple(dict.fromkeys(rule.head.variables()))
+        if HEIGHT in start:
+            last += (HEIGHT,)
         chosen = rule.builtins if builtins is None else builtins
         order = self._order(set(start), atoms, chosen)
         steps: list[Step] = []
@@ -162,18 +188,18 @@ class Planner:
             steps.append(step)
             held = step.variables
             position += 2 if choice else 1
-        terms, constants = self._terms(rule.head, held) if needed is None else (np.empty(0, np.int64),) * 2
+        terms, constants = self.terms(rule.head, held) if needed is None else (np.empty(0, np.int64),) * 2
         plan = Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants)
         return replace(plan, sizes=tuple(t.n for t in plan.tables))
 
     def _order(
-        self, bound: set[str], atoms: Sequence[tuple[Atom, str]], builtins: Sequence[Builtin]
+        self, bound: set[str], atoms: Sequence[Literal], builtins: Sequence[Builtin]
     ) -> list[tuple[Atom, str] | Builtin]:
         """Return everything in the order to do it in: what only filters as soon as it can be done."""
-        positive = [item for item in atoms if not item[1].startswith("!")]
-        filters: list[tuple[Atom, str] | Builtin] = [*builtins, *(item for item in atoms if item[1].startswith("!"))]
-        joined = [positive[i] for i in best_order([a for a, _ in positive], builtins, bound, self._fan_out)]
-        order: list[tuple[Atom, str] | Builtin] = []
+        positive = [literal for literal in atoms if not literal.negated]
+        filters: list[Literal | Builtin] = [*builtins, *(literal for literal in atoms if literal.negated)]
+        joined = [positive[i] for i in best_order([p.atom for p in positive], builtins, bound, self._fan_out)]
+        order: list[Literal | Builtin] = []
         while True:
             while ready := next((f for f in filters if _is_ready(f, bound)), None):
                 filters.remove(ready)
@@ -199,16 +225,16 @@ class Planner:
         return min(1.0, table.n / domain)
 
     def _choice(
-        self, pair: Sequence[tuple[Atom, str] | Builtin], held: tuple[str, ...], later: set[str]
+        self, pair: Sequence[Literal | Builtin], held: tuple[str, ...], later: set[str]
     ) -> ChoiceStep | None:
         """Return a choice between two positive atoms that follow each other, if they share one new variable alone."""
-        if len(pair) < 2 or any(isinstance(item, Builtin) or item[1].startswith("!") for item in pair):
+        if len(pair) < 2 or any(isinstance(item, Builtin) or item.negated for item in pair):
             return None
         first, second = pair
         assert not isinstance(first, Builtin) and not isinstance(second, Builtin), "two atoms"
-        new = [[v for v in item[0].variables() if v not in held] for item in (first, second)]
-        known = [_known(item[0], set(held)) for item in (first, second)]
-        if new[0] != new[1] or len(new[0]) != 1 or not all(known) or self._fan_out(first[0], set(held)) < _CHOOSE_FROM:
+        new = [[v for v in item.atom.variables() if v not in held] for item in (first, second)]
+        known = [_known(item.atom, set(held)) for item in (first, second)]
+        if new[0] != new[1] or len(new[0]) != 1 or not all(known) or self._fan_out(first.atom, set(held)) < _CHOOSE_FROM:
             return None
         carried = later | _variables(first) | _variables(second)
         ways = []
@@ -219,18 +245,18 @@ class Planner:
             ways.append((join, check))
         return ChoiceStep((ways[0], ways[1]), ways[0][0].variables)
 
-    def _step(self, item: tuple[Atom, str] | Builtin, held: tuple[str, ...], later: set[str]) -> Step:
+    def _step(self, item: Literal | Builtin, held: tuple[str, ...], later: set[str]) -> Step:
         if isinstance(item, Builtin):
             binds = next((v for v in item.variables() if v not in held), None)
             return BuiltinStep(item, held, binds, held if binds is None else (*held, binds))
-        atom, where = item
+        atom, where, ranked = item
         table = self.tables[atom.predicate]
         known = _known(atom, set(held))
-        terms, constants = self._terms(Atom(atom.predicate, tuple(atom.terms[c] for c in known)), held)
+        terms, constants = self.terms(Atom(atom.predicate, tuple(atom.terms[c] for c in known)), held)
         if len(known) == table.arity:
             nothing = np.empty(0, np.int64)
             pairs = np.empty((0, 2), np.int64)
-            return AtomStep(atom, table, where, known, terms, constants, pairs, nothing, nothing, held, 0.0)
+            return AtomStep(atom, table, where, known, terms, constants, pairs, nothing, nothing, held, 0.0, ranked)
         first: dict[str, int] = {}
         equal = []
         for column, term in enumerate(atom.terms):
@@ -253,9 +279,10 @@ class Planner:
             np.array([first[v] for v in added], np.int64),
             (*kept, *added),
             self._fan_out(atom, set(held)),
+            ranked,
         )
 
-    def _terms(self, atom: Atom, held: tuple[str, ...]) -> tuple[Places, Codes]:
+    def terms(self, atom: Atom, held: tuple[str, ...]) -> tuple[Places, Codes]:
         """Return where the values of an atom come from: rows of the batch, or -1 - k for constant k."""
         terms, constants = [], []
         for term in atom.terms:
@@ -271,9 +298,9 @@ def _known(atom: Atom, bound: set[str]) -> tuple[int, ...]:
     return tuple(c for c, t in enumerate(atom.terms) if isinstance(t, Constant) or t.name in bound)
 
 
-def _is_ready(item: tuple[Atom, str] | Builtin, bound: set[str]) -> bool:
-    return is_ready(item, bound) if isinstance(item, Builtin) else bound.issuperset(item[0].variables())
+def _is_ready(item: Literal | Builtin, bound: set[str]) -> bool:
+    return is_ready(item, bound) if isinstance(item, Builtin) else bound.issuperset(item.atom.variables())
 
 
-def _variables(item: tuple[Atom, str] | Builtin) -> set[str]:
-    return set(item.variables() if isinstance(item, Builtin) else item[0].variables())
+def _variables(item: Literal | Builtin) -> set[str]:
+    return set(item.variables() if isinstance(item, Builtin) else item.atom.variables())

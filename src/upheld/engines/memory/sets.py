@@ -1,6 +1,6 @@
 """Sets of facts as bits in the flags of rows, and expressions over them as truth tables.
 
-A named set is a bit. A settled set is a list of rows, and a bit while it lives. An expression is kept as it was written
+A named set is a bit. A settled set is a list of rows, and a bit once an expression speaks of it. An expression is kept as it was written
 until it is settled; whether a row belongs to it is then one look into a table of all values that flags can have.
 Membership is free of the size of the sets, and listing costs the size of the smallest set that must be listed.
 
@@ -10,7 +10,7 @@ settled yet are evaluated, and expressions that mention the set are listed.
 
 from __future__ import annotations
 
-import weakref
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from upheld.algebra.words import FactSet
 from upheld.columns import Columns
 from upheld.engines.memory import kernels
+from upheld.engines.memory.bits import BITS
 from upheld.engines.memory.densebits import DenseBits, dense_bits
 from upheld.engines.memory.table import FLAGS, Rows, Table
 from upheld.language.stratification import Stratum
@@ -31,10 +32,13 @@ Truth = npt.NDArray[np.bool_]
 #: An expression spelled out: a bit, or an operator and two operands.
 Spelling = int | tuple[str, "Spelling", "Spelling"]
 
-BITS = 16
 _ALL_FLAGS = np.arange(1 << BITS, dtype=np.uint32)
 _NO_ROWS: Rows = np.empty(0, np.int32)
 NOTHING: Truth = np.zeros(1 << BITS, np.bool_)
+
+
+#: Truth tables that are kept: 16 MB of them.
+_MOST_TABLES = 256
 
 
 class TruthTables:
@@ -46,6 +50,8 @@ class TruthTables:
     def __getitem__(self, spelling: Spelling) -> Truth:
         found = self._tables.get(spelling)
         if found is None:
+            if len(self._tables) >= _MOST_TABLES:
+                self._tables.clear()
             found = self._tables[spelling] = self._make(spelling)
         return found
 
@@ -68,13 +74,13 @@ class MemorySet:
     engine: MemoryEngine
 
     def __or__(self, other: FactSet) -> Combined:
-        return Combined(self.engine, "|", self, _own(other))
+        return Combined(self.engine, "|", self, own_set(other))
 
     def __and__(self, other: FactSet) -> Combined:
-        return Combined(self.engine, "&", self, _own(other))
+        return Combined(self.engine, "&", self, own_set(other))
 
     def __sub__(self, other: FactSet) -> Combined:
-        return Combined(self.engine, "-", self, _own(other))
+        return Combined(self.engine, "-", self, own_set(other))
 
     def __ior__(self, other: FactSet) -> Self:
         raise AssertionError("only a named set can be changed")
@@ -92,6 +98,9 @@ class MemorySet:
         rows = self.of(table)  # before the rows of the table are looked at: it may have to derive them, and grow it
         # A row never changes, so it may be read later.
         return self.engine.codec.chosen(table.rows, rows, table.types)
+
+    def predicates(self) -> set[str]:
+        return {table.name for table in self.tables()}
 
     def count(self) -> int:
         return sum(len(rows) for _, rows in self.listed())
@@ -133,20 +142,22 @@ class Named(MemorySet):
 
     def __init__(self, engine: MemoryEngine, name: str):
         self.engine, self.name = engine, name
-        self.bit = engine.take_bit(name)
+        self.bit = engine.bits.take(name)
         self.logs: dict[Table, list[Rows] | None] = {}
         self._logged: dict[Table, int] = {}
         self._dense: dict[Table, DenseBits] = {}
         self._asked: dict[Table, int] = {}
+        self._released = False
         engine.named_sets[self.bit] = self
-        engine.live.add(self)
-        self.release = weakref.finalize(self, _forget, engine, self.bit, self.logs)
+        engine.bits.give(self.bit, self)
 
     def __ior__(self, other: FactSet) -> Self:  # type: ignore[override]
-        added = self.engine.settle_for_change(_own(other))
+        added = self.engine.settle_for_change(own_set(other))
         self.engine.about_to_change(self)
         bits = FLAGS(1 << self.bit)
         for table, rows in added.listed():
+            if self.engine.keeps(self):
+                self._note_added(table, rows)
             self._log(table, rows)  # before the bits: a row that an interruption leaves in the set is in its log
             kernels.set_bits(table.flags, rows, bits)
             if table in self._dense:
@@ -154,14 +165,37 @@ class Named(MemorySet):
         return self
 
     def __isub__(self, other: FactSet) -> Self:  # type: ignore[override]
-        removed = self.engine.settle_for_change(_own(other))
+        removed = self.engine.settle_for_change(own_set(other))
         self.engine.about_to_change(self)
         keep = FLAGS(~(1 << self.bit) & 0xFFFF)
         for table, rows in removed.listed():
-            if self._dense.pop(table, None):
-                self._asked.pop(table)
+            if self.engine.keeps(self):
+                self._note_removed(table, rows)
+            self._forget_dense(table)
             kernels.clear_bits(table.flags, rows, keep)
         return self
+
+    def _note_added(self, table: Table, rows: Rows) -> None:
+        fresh = rows[~self.engine.truths[self.bit][table.flags[rows]]]
+
+        def undo() -> None:
+            self._forget_dense(table)
+            kernels.clear_bits(table.flags, fresh, FLAGS(~(1 << self.bit) & 0xFFFF))
+
+        self.engine.journal.note(undo)
+
+    def _note_removed(self, table: Table, rows: Rows) -> None:
+        gone = rows[self.engine.truths[self.bit][table.flags[rows]]]
+
+        def undo() -> None:
+            self._log(table, gone)
+            kernels.set_bits(table.flags, gone, FLAGS(1 << self.bit))
+
+        self.engine.journal.note(undo)
+
+    def _forget_dense(self, table: Table) -> None:
+        if self._dense.pop(table, None):
+            self._asked.pop(table)
 
     def dense(self, table: Table) -> DenseBits | None:
         """Return the rows of the set in a table as a matrix of bits, if it is worth having one.
@@ -184,6 +218,27 @@ class Named(MemorySet):
             self.logs[table] = None  # most of the table: reading its flags is as good as a list
         else:
             log.append(rows)
+
+    @property
+    def in_use(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        if self._released:
+            return
+        self._released = True
+        keep = FLAGS(~(1 << self.bit) & 0xFFFF)
+        for table, log in self.logs.items():
+            if log is None:
+                table.flags[: table.n] &= keep
+            else:
+                for rows in log:
+                    kernels.clear_bits(table.flags, rows, keep)
+        self.engine.bits.give_back(self.bit)
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.release()
 
     def spelling(self) -> Spelling:
         return self.bit
@@ -209,16 +264,36 @@ class Named(MemorySet):
 
 
 class Settled(MemorySet):
-    """A list of rows for each table, and a bit that says whether a row is in it."""
+    """A list of rows for each table, and once an expression speaks of it a bit that says whether a row is in it."""
 
-    def __init__(self, engine: MemoryEngine, bit: int, rows: dict[Table, Rows]):
-        self.engine, self.bit = engine, bit
-        self._rows = rows
-        engine.live.add(self)
-        self.release = weakref.finalize(self, _clear, engine, bit, rows)
+    def __init__(self, engine: MemoryEngine, rows: dict[Table, Rows], bit: int | None = None):
+        self.engine, self._rows, self._bit = engine, rows, bit
+        #: Whether an expression may speak of the bit.
+        self.in_use = False
+        if bit is not None:
+            engine.bits.give(bit, self)
+
+    def release(self) -> None:
+        bit, self._bit = self._bit, None
+        if bit is not None:
+            keep = FLAGS(~(1 << bit) & 0xFFFF)
+            for table, rows in self._rows.items():
+                kernels.clear_bits(table.flags, rows, keep)
+            self.engine.bits.give_back(bit)
+
+    def __del__(self) -> None:
+        if self._bit is not None and not sys.is_finalizing():
+            self.release()
 
     def spelling(self) -> Spelling:
-        return self.bit
+        if self._bit is None:
+            bit = self.engine.bits.take("settled")
+            for table, rows in self._rows.items():
+                kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
+            self._bit = bit
+            self.engine.bits.give(bit, self)
+        self.in_use = True
+        return self._bit
 
     def tables(self) -> list[Table]:
         return list(self._rows)
@@ -316,24 +391,6 @@ class OfStratum(Deferred):
         return self.now is None and (self.facts is None or any(leaf.spent for leaf in self.leaves()))
 
 
-def _own(facts: FactSet) -> MemorySet:
+def own_set(facts: FactSet) -> MemorySet:
     assert isinstance(facts, MemorySet), "a set of another engine"
     return facts
-
-
-def _clear(engine: MemoryEngine, bit: int, rows: dict[Table, Rows]) -> None:
-    keep = FLAGS(~(1 << bit) & 0xFFFF)
-    for table, mine in rows.items():
-        kernels.clear_bits(table.flags, mine, keep)
-    engine.give_back(bit)
-
-
-def _forget(engine: MemoryEngine, bit: int, logs: dict[Table, list[Rows] | None]) -> None:
-    keep = FLAGS(~(1 << bit) & 0xFFFF)
-    for table, log in logs.items():
-        if log is None:
-            table.flags[: table.n] &= keep
-        else:
-            for rows in log:
-                kernels.clear_bits(table.flags, rows, keep)
-    engine.give_back(bit)

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from upheld.engines.memory import kernels
 
 Rows = npt.NDArray[np.int32]
+#: A number for each row of a table.
+Column = npt.NDArray[np.int32]
 
 #: Flags are a word for each row.
 FLAGS = np.uint16
@@ -42,6 +44,8 @@ class Table:
         self.slots: Rows = np.full(_slots_for(_SMALLEST), -1, np.int32)
         self.keys = key_view(self.rows)
         self.indexes: dict[tuple[int, ...], ChainIndex | BlockIndex] = {}
+        #: Numbers kept for each row, by name; zero in every row that was not given one.
+        self.columns: dict[str, Column] = {}
         #: Estimates of distinct values by columns, with the number of rows when they were made.
         self._distinct: dict[tuple[int, ...], tuple[int, float]] = {}
 
@@ -52,10 +56,18 @@ class Table:
             # A quarter more at a time: a fifth of the memory at most lies idle, and copying stays linear in all.
             capacity = max(need, len(self.rows) + len(self.rows) // 4)
             rows, flags = _grown(self.rows, (capacity, self.arity)), _grown(self.flags, (capacity,))
+            columns = {name: _grown_with_zeros(column, capacity) for name, column in self.columns.items()}
             # Here and below what belongs together changes at once: an interruption finds a table that is whole.
-            self.rows, self.keys, self.flags = rows, key_view(rows), flags
+            self.rows, self.keys, self.flags, self.columns = rows, key_view(rows), flags, columns
         if _slots_for(need) > len(self.slots):
             self.slots = _tuple_index(self.keys, self.n, _slots_for(need))
+
+    def column(self, name: str) -> Column:
+        """Return the numbers under a name, which are zero where none have been given."""
+        found = self.columns.get(name)
+        if found is None:
+            found = self.columns[name] = np.zeros(len(self.rows), np.int32)
+        return found
 
     def fit(self, low: int, high: int) -> None:
         """Make ids wide enough for values between two bounds."""
@@ -115,8 +127,8 @@ class Table:
         return estimate
 
     def nbytes(self) -> int:
-        """Return the bytes of the rows, flags and tuple index."""
-        return self.rows.nbytes + self.flags.nbytes + self.slots.nbytes
+        """Return the bytes of the rows, flags, numbers and tuple index."""
+        return self.rows.nbytes + self.flags.nbytes + self.slots.nbytes + sum(c.nbytes for c in self.columns.values())
 
 
 #: From so many rows for each key on, blocks of row numbers are better than chains: no row waits for the one before.
@@ -169,6 +181,24 @@ class ChainIndex:
         """Write pairs of a wanted key and a row of a set, from key i on; return where to go on, and their number."""
         return kernels.probe(  # type: ignore[no-any-return]
             wanted, i, -1 if at is None else at, len(wanted), table.rows, self.columns, self.slots, self.following,
+            table.flags, truth, equal, parents, matches,
+        )  # fmt: skip
+
+    def probe_some(
+        self,
+        table: Table,
+        wanted: npt.NDArray[np.int64],
+        chosen: npt.NDArray[np.int64],
+        limits: npt.NDArray[np.int64],
+        cursors: npt.NDArray[np.int64],
+        truth: npt.NDArray[np.bool_],
+        equal: npt.NDArray[np.int64],
+        parents: Rows,
+        matches: Rows,
+    ) -> int:
+        """Write pairs of a chosen key and a row of a set, from its cursor on, at most so many for each."""
+        return kernels.probe_some(  # type: ignore[no-any-return]
+            wanted, chosen, limits, cursors, table.rows, self.columns, self.slots, self.following,
             table.flags, truth, equal, parents, matches,
         )  # fmt: skip
 
@@ -234,6 +264,24 @@ class BlockIndex:
             table.flags, truth, equal, parents, matches,
         )  # fmt: skip
 
+    def probe_some(
+        self,
+        table: Table,
+        wanted: npt.NDArray[np.int64],
+        chosen: npt.NDArray[np.int64],
+        limits: npt.NDArray[np.int64],
+        cursors: npt.NDArray[np.int64],
+        truth: npt.NDArray[np.bool_],
+        equal: npt.NDArray[np.int64],
+        parents: Rows,
+        matches: Rows,
+    ) -> int:
+        """Write pairs of a chosen key and a row of a set, from its cursor on, at most so many for each."""
+        return kernels.probe_some_of_blocks(  # type: ignore[no-any-return]
+            wanted, chosen, limits, cursors, table.rows, self.columns, self.slots, self.entries, self.pool,
+            table.flags, truth, equal, parents, matches,
+        )  # fmt: skip
+
     def lengths(self, table: Table, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return for each wanted key how many rows have it, whatever sets they are in."""
         out = np.empty(len(wanted), np.int64)
@@ -272,6 +320,12 @@ def _estimate_distinct(sample: npt.NDArray[Any], n: int) -> float:
     _, counts = np.unique(sample, axis=0, return_counts=True)
     once = int(np.count_nonzero(counts == 1))
     return max(1.0, float(np.sqrt(n / len(sample)) * once + len(counts) - once))
+
+
+def _grown_with_zeros(column: Column, size: int) -> Column:
+    grown = np.zeros(size, column.dtype)  # pages that are never written cost nothing
+    grown[: len(column)] = column
+    return grown
 
 
 def _grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:

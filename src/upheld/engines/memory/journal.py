@@ -1,0 +1,75 @@
+"""What a transaction has changed, so that a failed one can be undone: the last change first.
+
+An entry is written before the change it speaks of, and undoing it is harmless where the change never happened: an
+interruption may come between any two statements. Kernels are never interrupted, so where only a kernel knows which rows
+it changes, it writes the entry itself, in the arrays that it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory import kernels
+from upheld.engines.memory.table import Rows, Table
+
+#: The number of rows that a kernel has written into a log.
+Used = npt.NDArray[np.int64]
+
+_NO_LOG: Rows = np.empty(0, np.int32)
+
+
+class Journal:
+    """Undoes changes of columns and of named sets. Outside of a transaction nothing is noted."""
+
+    def __init__(self) -> None:
+        self._entries: list[Callable[[], None]] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._entries is not None
+
+    def begin(self) -> None:
+        assert self._entries is None, "a transaction within another"
+        self._entries = []
+
+    def end(self) -> None:
+        self._entries = None
+
+    def undo(self) -> None:
+        """Undo all changes since the beginning."""
+        entries = self._entries or []
+        while entries:
+            entries[-1]()
+            entries.pop()  # not before it is done: undoing it twice is harmless, leaving it out is not
+
+    def note(self, undo: Callable[[], None]) -> None:
+        """Note how to undo the change that comes next."""
+        if self._entries is not None:
+            self._entries.append(undo)
+
+    def log(self, table: Table, column: str, amount: int, room: int) -> tuple[Rows, Used]:
+        """Return arrays in which a kernel notes the rows to which it adds an amount, once for each time."""
+        used = np.zeros(1, np.int64)
+        if self._entries is None:
+            return _NO_LOG, used
+        log = np.empty(room, np.int32)
+
+        def undo() -> None:
+            kernels.add_to(table.columns[column], log[: used[0]], -amount)
+            used[0] = 0
+
+        self._entries.append(undo)
+        return log, used
+
+    def note_values(self, table: Table, column: str, rows: Rows) -> None:
+        """Note the values of a column in some rows, which are about to change."""
+        if self._entries is not None:
+            values = table.columns[column][rows]
+
+            def undo() -> None:
+                table.columns[column][rows] = values
+
+            self._entries.append(undo)

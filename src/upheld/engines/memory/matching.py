@@ -1,0 +1,316 @@
+"""Which instances rules have: from all facts, from changed facts forwards, or from heads backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from upheld.algebra.words import FactSet, Own
+from upheld.engines.memory.bags import LOWEST
+from upheld.engines.memory.codes import Codes
+from upheld.engines.memory.collecting import selected
+from upheld.engines.memory.deltaindex import DeltaIndex
+from upheld.engines.memory.joins import CHUNK, FunctionSink, Join, Sink
+from upheld.engines.memory.plans import (
+    HEIGHT,
+    IN_OWN,
+    IN_OWN_NOT_X,
+    IN_P,
+    IN_P_NOT_X,
+    NOT_IN_N,
+    NOT_IN_N_OR_Y,
+    Literal,
+    Plan,
+    Planner,
+)
+from upheld.engines.memory.plantext import plan_lines
+from upheld.engines.memory.sets import Spelling, Truth, own_set
+from upheld.engines.memory.table import Rows, Table
+from upheld.language.ast import Variable
+from upheld.language.core import Atom, Predicate, Rule
+from upheld.language.corewriter import atom_text
+from upheld.language.stratification import Stratum
+
+if TYPE_CHECKING:
+    from upheld.engines.memory.engine import MemoryEngine
+
+#: Makes what takes the bindings of a plan, given the table it begins with and the number of rows.
+MakeSink = Callable[[Plan, Table | None, int], Sink]
+
+#: The atoms by which rules are found, by kind.
+_ATOMS: dict[str, Callable[[Rule], Sequence[Atom]]] = {
+    "positive": lambda rule: rule.positive,
+    "negated": lambda rule: rule.negative,
+    "heads": lambda rule: (rule.head,),
+}
+
+#: A variable that carries the number of the row a binding began with; no dialect lets a user write it.
+ROW = "$row"
+
+
+class Where(dict[str, Truth]):
+    """Where atoms are matched: the truth tables of the sets that plans speak of, made when a step asks for one."""
+
+    def __init__(
+        self,
+        engine: MemoryEngine,
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None = None,
+        via_not: FactSet | None = None,
+        own: Own | None = None,
+    ):
+        super().__init__()
+        self.engine = engine
+        self.P, self.N = own_set(P), own_set(N)
+        self.via = own_set(via) if via is not None else None
+        self.via_not = own_set(via_not) if via_not is not None else None
+        self.own = own_set(own.facts) if own is not None else None
+        self.stratum = own.stratum if own is not None else None
+
+    def __missing__(self, where: str) -> Truth:
+        truth = self[where] = self.engine.truths[self._spelling(where)]
+        return truth
+
+    def _spelling(self, where: str) -> Spelling:
+        if where == "N":
+            return self.N.spelling()
+        if where == "(N|Y)":
+            assert self.via_not is not None, "a place that no plan speaks of"
+            return ("|", self.N.spelling(), self.via_not.spelling())
+        place = self.own if where.startswith(IN_OWN) else self.P
+        assert place is not None, "a place that no plan speaks of"
+        if where in (IN_P, IN_OWN) or self.via is None:
+            return place.spelling()
+        return ("-", place.spelling(), self.via.spelling())
+
+    def rows(self, table: Table, where: str) -> Rows:
+        """Return the rows of a table that are in P, or in P but not X."""
+        return selected(table, np.arange(table.n, dtype=np.int32), self[where])
+
+
+class Matcher:
+    """Finds the instances of rules. Plans and indexes from atoms to rules are made once and kept."""
+
+    def __init__(self, engine: MemoryEngine):
+        self.engine = engine
+        self.planner = Planner(engine.tables, engine.codec)
+        self._plans: dict[Rule, dict[tuple[object, ...], Plan]] = {}
+        self._delta_indexes: dict[tuple[int, str], tuple[Sequence[Rule], DeltaIndex]] = {}
+        self._variable_types: dict[Rule, dict[str, str]] = {}
+
+    def forget(self, predicate: Predicate) -> None:
+        """Give up what was kept for the rules that derive a predicate."""
+        for rule in [rule for rule in self._plans if rule.head.predicate == predicate.name]:
+            del self._plans[rule]
+            self._variable_types.pop(rule, None)
+        self._delta_indexes.clear()
+
+    def forwards(
+        self,
+        rules: Sequence[Rule],
+        where: Where,
+        sink: MakeSink,
+        *,
+        ranked: tuple[str, Stratum] | None = None,
+        whole: bool = False,
+    ) -> None:
+        """Send the bindings of all instances that `derive` speaks of to the sinks of their plans.
+
+        With `ranked`, a column and a stratum, bindings carry the highest rank that a fact of the stratum has. With
+        `whole`, they have all variables of the rule.
+        """
+        run = _Forwards(self, where, sink, ranked, whole)
+        if where.via is None and where.via_not is None:
+            for rule in rules:
+                run.from_all(rule)
+            return
+        if where.via is not None:
+            index = self.delta_index(rules, "positive")
+            for table in where.via.tables():
+                if index.concerns(table):
+                    for occurrence, rows in index.concerned(table, where.via.of(table)):
+                        run.from_positive(occurrence.rule, occurrence.position, table, rows)
+        if where.via_not is not None:
+            index = self.delta_index(rules, "negated")
+            for table in where.via_not.tables():
+                if index.concerns(table):
+                    for occurrence, rows in index.concerned(table, where.via_not.of(table)):
+                        run.from_negated(occurrence.rule, occurrence.position, table, rows)
+
+    def backwards(
+        self,
+        rule: Rule,
+        table: Table,
+        rows: Rows,
+        where: Where,
+        needed: Sequence[str],
+        take: Callable[[Codes, int], None],
+    ) -> None:
+        """Take bindings under which a rule derives some of the rows, which have the constants of its head."""
+        if not len(rows):
+            return
+        plan, variables = self.backward_plan(rule, needed)
+        order = [plan.last.index(v) for v in needed]
+
+        def taken(B: Codes, width: int) -> None:
+            self.engine.meter.instances(rule, width)
+            take(B[order], width)
+
+        join = self.join(plan, where, FunctionSink(taken))
+        for B, width in batches(table, rows, rule.head, variables):
+            join.run(B, width)
+
+    def backward_plan(self, rule: Rule, needed: Sequence[str]) -> tuple[Plan, tuple[str, ...]]:
+        """Return a plan that begins with the variables of the head and the row, and those variables."""
+        variables = (*dict.fromkeys(rule.head.variables()), ROW)
+        atoms = [Literal(a, IN_P) for a in rule.positive] + [Literal(a, NOT_IN_N) for a in rule.negative]
+        return self.plan(rule, ("backwards", tuple(needed)), variables, atoms, needed), variables
+
+    # -- plans ---------------------------------------------------------------------------------------------------------
+
+    def plan_texts(self, rule: Rule) -> Iterator[str]:
+        """Yield the plans of a rule as lines of text: from all facts, and from new facts of each body atom."""
+        everything = [Literal(a, IN_P) for a in rule.positive] + [Literal(a, NOT_IN_N) for a in rule.negative]
+        yield from plan_lines("all facts", self.planner.plan(rule, (), everything))
+        for i, atom in enumerate(rule.positive):
+            others = [Literal(a, IN_P) for k, a in enumerate(rule.positive) if k != i]
+            others += [Literal(a, NOT_IN_N) for a in rule.negative]
+            plan = self.planner.plan(rule, tuple(dict.fromkeys(atom.variables())), others)
+            yield from plan_lines(f"new {atom_text(atom)}", plan)
+
+    def plan(
+        self,
+        rule: Rule,
+        kind: tuple[object, ...],
+        start: tuple[str, ...],
+        atoms: list[Literal],
+        needed: Sequence[str] | None = None,
+    ) -> Plan:
+        """Return the plan of a kind for a rule, made anew if the tables have changed much."""
+        plans = self._plans.setdefault(rule, {})
+        plan = plans.get(kind)
+        if plan is None or plan.is_stale():
+            plan = plans[kind] = self.planner.plan(rule, start, atoms, needed)
+        return plan
+
+    def join(self, plan: Plan, where: Where, sink: Sink, rank: str | None = None) -> Join:
+        types = self.variable_types(plan.rule)
+        return Join(plan, where, self.planner, types, sink, self.engine.meter.look, where.rows, rank)
+
+    def delta_index(self, rules: Sequence[Rule], kind: str) -> DeltaIndex:
+        cached = self._delta_indexes.get((id(rules), kind))
+        if cached is None or cached[0] is not rules:
+            made = DeltaIndex(rules, self.engine.codec, _ATOMS[kind])
+            cached = self._delta_indexes[id(rules), kind] = (rules, made)
+        return cached[1]
+
+    def variable_types(self, rule: Rule) -> dict[str, str]:
+        """Return the types of the variables of a rule."""
+        found = self._variable_types.get(rule)
+        if found is None:
+            found = {}
+            for atom in (*rule.positive, *rule.negative, rule.head):
+                for term, type in zip(atom.terms, self.engine.tables[atom.predicate].types, strict=True):
+                    if isinstance(term, Variable):
+                        found[term.name] = type
+            for builtin in rule.builtins:
+                for argument in builtin.arguments:
+                    if isinstance(argument, Variable):
+                        found.setdefault(argument.name, builtin.type)
+            self._variable_types[rule] = found
+        return found
+
+
+class _Forwards:
+    """One forward run: how the atoms of its rules are matched."""
+
+    def __init__(
+        self, matcher: Matcher, where: Where, sink: MakeSink, ranked: tuple[str, Stratum] | None, whole: bool
+    ):
+        self.matcher, self.where, self.sink, self.whole = matcher, where, sink, whole
+        self.rank, self.ranked_in = ranked if ranked is not None else (None, None)
+        #: What the plans of this run depend on beside the rule and the atom they begin with.
+        self.kind = (where.own is not None, self.ranked_in is not None, whole)
+
+    def from_all(self, rule: Rule) -> None:
+        atoms = [self._positive(rule, i, IN_P) for i in range(len(rule.positive))]
+        atoms += [Literal(a, NOT_IN_N) for a in rule.negative]
+        start = (HEIGHT,) if self.rank else ()
+        plan = self._plan(rule, "all", 0, start, atoms)
+        join = self.matcher.join(plan, self.where, self.sink(plan, None, 0), self.rank)
+        join.run(np.full((len(start), 1), LOWEST, np.int64), 1)
+
+    def from_positive(self, rule: Rule, i: int, table: Table, rows: Rows) -> None:
+        """Query (156): atom i is the first one in X."""
+        rows = selected(table, rows, self.where[self._positive(rule, i, IN_P).where])
+        if not len(rows):
+            return
+        atoms = [self._positive(rule, k, IN_P_NOT_X) for k in range(i)]
+        atoms += [self._positive(rule, k, IN_P) for k in range(i + 1, len(rule.positive))]
+        atoms += [Literal(a, NOT_IN_N) for a in rule.negative]
+        ranked = self.ranked_in is not None and i in self.ranked_in.own(rule)
+        self._from_rows(rule, "via", i, rule.positive[i], table, rows, atoms, self.rank if ranked else None)
+
+    def from_negated(self, rule: Rule, i: int, table: Table, rows: Rows) -> None:
+        """Query (157): no positive atom is in X, and negated atom i is the first one in Y."""
+        rows = selected(table, rows, ~self.where["N"])
+        if not len(rows):
+            return
+        atoms = [self._positive(rule, k, IN_P_NOT_X) for k in range(len(rule.positive))]
+        atoms += [Literal(a, NOT_IN_N_OR_Y) for a in rule.negative[:i]]
+        atoms += [Literal(a, NOT_IN_N) for a in rule.negative[i + 1 :]]
+        self._from_rows(rule, "via not", i, rule.negative[i], table, rows, atoms, None)
+
+    def _positive(self, rule: Rule, i: int, where: str) -> Literal:
+        own = self.where.stratum is not None and i in self.where.stratum.own(rule)
+        if own:
+            where = IN_OWN if where == IN_P else IN_OWN_NOT_X
+        return Literal(rule.positive[i], where, self.ranked_in is not None and i in self.ranked_in.own(rule))
+
+    def _plan(self, rule: Rule, kind: str, i: int, start: tuple[str, ...], atoms: list[Literal]) -> Plan:
+        return self.matcher.plan(rule, (kind, i, *self.kind), start, atoms, rule.variables() if self.whole else None)
+
+    def _from_rows(
+        self,
+        rule: Rule,
+        kind: str,
+        i: int,
+        atom: Atom,
+        table: Table,
+        rows: Rows,
+        atoms: list[Literal],
+        rank: str | None,
+    ) -> None:
+        variables = tuple(dict.fromkeys(atom.variables()))
+        start = (*variables, HEIGHT) if self.rank else variables
+        plan = self._plan(rule, kind, i, start, atoms)
+        join = self.matcher.join(plan, self.where, self.sink(plan, table, len(rows)), self.rank)
+        for B, width in batches(table, rows, atom, start, rank):
+            join.run(B, width)
+
+
+def batches(
+    table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...], rank: str | None = None
+) -> Iterator[tuple[Codes, int]]:
+    """Yield bindings of an atom's variables to rows, a chunk at a time, without rows that repeat a variable wrongly."""
+    first: dict[str, int] = {}
+    for column, term in enumerate(atom.terms):
+        if isinstance(term, Variable):
+            if term.name in first:
+                rows = rows[table.rows[rows, first[term.name]] == table.rows[rows, column]]
+            else:
+                first[term.name] = column
+    for start in range(0, len(rows), CHUNK):
+        chunk = rows[start : start + CHUNK]
+        B = np.empty((len(variables), len(chunk)), np.int64)
+        for k, name in enumerate(variables):
+            if name == ROW:
+                B[k] = chunk
+            elif name == HEIGHT:
+                B[k] = LOWEST if rank is None else table.column(rank)[chunk]
+            else:
+                B[k] = table.rows[chunk, first[name]]
+        yield B, len(chunk)

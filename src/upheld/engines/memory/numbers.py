@@ -1,0 +1,265 @@
+"""Numbers of facts in columns of their tables, and derivations that are counted there as they are found.
+
+Counting is put off until the heads are asked for, so that finding them and counting them is one pass. It is done at the
+latest when a number is read or a set changes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from upheld.algebra.words import Bag, FactSet, Instances
+from upheld.engines.memory import kernels
+from upheld.engines.memory.bags import MemoryBag, own_bag, own_instances
+from upheld.engines.memory.codes import Codes
+from upheld.engines.memory.collecting import Collected, made_joined_rows, made_rows
+from upheld.engines.memory.joins import Sink, extended
+from upheld.engines.memory.journal import Journal
+from upheld.engines.memory.plans import HEIGHT, AtomStep, Plan
+from upheld.engines.memory.sets import Deferred, Settled, Spelling, Truth, own_set
+from upheld.engines.memory.table import Column, Rows, Table
+from upheld.language.core import Fact
+from upheld.language.stratification import Stratum
+
+if TYPE_CHECKING:
+    from upheld.engines.memory.engine import MemoryEngine
+
+#: Makes names of columns that no other object has.
+_numbering = itertools.count(1)
+
+
+def new_columns(engine: MemoryEngine, owner: object, *names: str) -> tuple[str, ...]:
+    """Return names for columns of an object; when it is gone, so are they."""
+    mine = tuple(f"{name} {next(_numbering)}" for name in names)
+    weakref.finalize(owner, _drop_columns, weakref.ref(engine), mine)
+    return mine
+
+
+def _drop_columns(engine: Callable[[], MemoryEngine | None], names: Sequence[str]) -> None:
+    found = engine()
+    for table in found.tables.values() if found is not None else ():
+        for name in names:
+            table.columns.pop(name, None)
+
+
+class Tally(Deferred):
+    """The facts of a bag, whose multiplicities are added to a number when they are asked for."""
+
+    def __init__(self, engine: MemoryEngine, derivations: Bag, count: Counting):
+        self.bag: MemoryBag | None = own_bag(derivations).take()
+        self.count = count
+        engine.tallies.append(self)
+        super().__init__(engine)
+
+    def drop(self) -> None:
+        self.bag = None
+        if self in self.engine.tallies:
+            self.engine.tallies.remove(self)
+
+    @property
+    def spent(self) -> bool:
+        return self.now is None and self.bag is None
+
+    def evaluate(self, collected: Collected, reject: Spelling | None) -> None:
+        """Count, and collect the facts except those that `reject` holds for."""
+        assert self.bag is not None, "a tally is settled once; settle it by itself to use it twice"
+        truth = self.engine.truth_of(reject)
+        bag, self.bag = self.bag, None
+        if bag.derivation is not None:
+            rules, where = bag.derivation
+            self.engine.matcher.forwards(
+                rules, where, lambda plan, start, _: self.count.sink(collected, truth, plan, start),
+                ranked=self.count.ranked,
+            )  # fmt: skip
+            return
+        for table, (rows, counts) in bag.counts.items():
+            self.count.add_counts(table, rows, counts)
+            collected.take(table, rows, truth)
+
+
+class Counting:
+    """Adds derivations to one number of their heads. `sign` is -1 where they are taken away."""
+
+    #: The column of ranks and the stratum within which the bodies of derivations are ranked, if they are.
+    ranked: tuple[str, Stratum] | None = None
+
+    def __init__(self, journal: Journal, numbers: str, sign: int):
+        self.journal, self.numbers, self.sign = journal, numbers, sign
+
+    def sink(self, collected: Collected, reject: Truth, plan: Plan, start: Table | None) -> Sink:
+        return TallySink(self, collected, reject, plan, plan.has_wide_values(start))
+
+    def add_rows(self, collected: Collected, table: Table, made: Rows, reject: Truth, heights: Codes | None) -> None:
+        """Count the heads of some instances, given by their values."""
+        table.column(self.numbers)
+        log, used = self.journal.log(table, self.numbers, self.sign, len(made))
+        collected.tally(table, made, reject, self.numbers, self.sign, log, used)
+
+    def add_counts(self, table: Table, rows: Rows, counts: Codes) -> None:
+        """Count distinct rows, each as often as it says."""
+        column = table.column(self.numbers)
+        self.journal.note_values(table, self.numbers, rows)
+        kernels.add_counts(column, rows, counts, self.sign)
+
+
+class SupportCounting(Counting):
+    """Adds derivations to the totals of their heads, and to the supports of those they support."""
+
+    def __init__(self, ranks: MemoryRanks, sign: int, stratum: Stratum):
+        super().__init__(ranks.engine.journal, ranks.total, sign)
+        self.ranks, self.ranked = ranks, (ranks.rank, stratum)
+
+    def add_rows(self, collected: Collected, table: Table, made: Rows, reject: Truth, heights: Codes | None) -> None:
+        assert heights is not None, "derivations that are not ranked"
+        journal = self.journal
+        log, used = journal.log(table, self.numbers, self.sign, len(made))
+        if not journal.is_open:
+            log = np.empty(len(made), np.int32)
+        collected.tally(table, made, reject, self.numbers, self.sign, log, used)
+        supported, also = journal.log(table, self.ranks.support, self.sign, len(made))
+        rank, support = table.column(self.ranks.rank), table.column(self.ranks.support)
+        kernels.add_supports(log, heights, rank, support, self.sign, supported, also)
+
+    def add_counts(self, table: Table, rows: Rows, counts: Codes) -> None:
+        super().add_counts(table, rows, counts)
+        column = table.column(self.ranks.support)
+        self.journal.note_values(table, self.ranks.support, rows)
+        kernels.add_counts(column, rows, counts, self.sign)
+
+
+class TallySink:
+    """Counts the heads of a plan."""
+
+    def __init__(self, counting: Counting, collected: Collected, reject: Truth, plan: Plan, wide: bool):
+        self.counting, self.collected, self.reject = counting, collected, reject
+        self.plan, self.wide = plan, wide
+
+    def take(self, B: Codes, width: int) -> None:
+        heights = B[self.plan.last.index(HEIGHT)] if self.counting.ranked is not None else None
+        plan = self.plan
+        self._count(made_rows(plan.head, plan.terms, plan.constants, B, width, self.wide), heights)
+
+    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
+        if self.counting.ranked is not None:
+            self.take(extended(B, step, parents, matches, count), count)
+        else:
+            self._count(made_joined_rows(self.plan, B, step, parents, matches, count, self.wide), None)
+
+    def _count(self, made: Rows, heights: Codes | None) -> None:
+        meter = self.collected.engine.meter
+        meter.instances(self.plan.rule, len(made))
+        self.counting.add_rows(self.collected, self.plan.head, made, self.reject, heights)
+        meter.found(self.collected.found(self.plan.head))
+
+
+class MemoryNumbers:
+    """A number for each fact, in a column of its table."""
+
+    def __init__(self, engine: MemoryEngine, name: str):
+        self.engine = engine
+        (self.column,) = new_columns(engine, self, name)
+
+    def gain(self, derivations: Bag) -> Tally:
+        return Tally(self.engine, derivations, Counting(self.engine.journal, self.column, 1))
+
+    def lose(self, derivations: Bag) -> Tally:
+        return Tally(self.engine, derivations, Counting(self.engine.journal, self.column, -1))
+
+    def zero(self, facts: FactSet) -> Settled:
+        return self.engine.filtered(facts, lambda table, rows: table.column(self.column)[rows] == 0)
+
+    def above_zero(self, facts: FactSet) -> Settled:
+        return self.engine.filtered(facts, lambda table, rows: table.column(self.column)[rows] > 0)
+
+    def items(self) -> Iterator[tuple[Fact, int]]:
+        return self.engine.numbered(self.column)
+
+
+class MemoryRanks:
+    """The ranks, totals and supports of facts, in columns of their tables."""
+
+    def __init__(self, engine: MemoryEngine):
+        self.engine = engine
+        self.rank, self.total, self.support = new_columns(engine, self, "rank", "total", "support")
+        self.top = self.bottom = 0
+
+    def gain(self, derivations: Bag, stratum: Stratum) -> Tally:
+        return Tally(self.engine, derivations, SupportCounting(self, 1, stratum))
+
+    def lose(self, derivations: Bag, stratum: Stratum) -> Tally:
+        return Tally(self.engine, derivations, SupportCounting(self, -1, stratum))
+
+    def gain_total(self, derivations: Bag) -> Tally:
+        return Tally(self.engine, derivations, Counting(self.engine.journal, self.total, 1))
+
+    def unsupported(self, facts: FactSet) -> Settled:
+        return self.engine.filtered(facts, lambda table, rows: table.column(self.support)[rows] == 0)
+
+    def derivable(self, facts: FactSet) -> Settled:
+        return self.engine.filtered(facts, lambda table, rows: table.column(self.total)[rows] > 0)
+
+    def put_on_top(self, facts: FactSet) -> None:
+        self._note_ends()
+        self.top += 1
+        for table, rows in self._read(facts):
+            self._assign(table, self.rank, rows, self.top)
+            self._assign(table, self.support, rows, table.column(self.total)[rows])
+
+    def put_at_bottom(self, layers: Sequence[FactSet], explicit: FactSet) -> None:
+        self._note_ends()
+        self.bottom -= len(layers)
+        for i, layer in enumerate(layers):
+            for table, rows in self._read(layer):
+                self._assign(table, self.rank, rows, self.bottom + i)
+                self._assign(table, self.support, rows, 0)
+        for table, rows in self._read(explicit):
+            self._assign(table, self.support, rows, 1)
+
+    def gain_support(self, found: Instances, stratum: Stratum) -> None:
+        self._add_support(found, stratum, 1)
+
+    def lose_support(self, found: Instances, stratum: Stratum) -> None:
+        self._add_support(found, stratum, -1)
+
+    def _add_support(self, found: Instances, stratum: Stratum, sign: int) -> None:
+        self.engine.count_all()
+        for group in own_instances(found).groups:
+            table, rows = group.head_rows(self.engine)
+            heights = group.highest(self.engine, self.rank, stratum)
+            log, used = self.engine.journal.log(table, self.support, sign, len(rows))
+            kernels.add_supports(rows, heights, table.column(self.rank), table.column(self.support), sign, log, used)
+
+    def forget(self, facts: FactSet) -> None:
+        for table, rows in self._read(facts):
+            for column in (self.rank, self.total, self.support):
+                self._assign(table, column, rows, 0)
+
+    def total_of(self, facts: FactSet) -> int:
+        return sum(int(table.column(self.total)[rows].sum()) for table, rows in self._read(facts))
+
+    def items(self) -> Iterator[tuple[Fact, tuple[int, int, int]]]:
+        ranks, supports = dict(self.engine.numbered(self.rank)), dict(self.engine.numbered(self.support))
+        for fact, total in self.engine.numbered(self.total):
+            yield fact, (ranks.get(fact, 0), total, supports.get(fact, 0))
+
+    def _read(self, facts: FactSet) -> Iterator[tuple[Table, Rows]]:
+        self.engine.count_all()
+        return own_set(facts).listed()
+
+    def _assign(self, table: Table, column: str, rows: Rows, values: int | Column) -> None:
+        found = table.column(column)
+        self.engine.journal.note_values(table, column, rows)
+        found[rows] = values
+
+    def _note_ends(self) -> None:
+        top, bottom = self.top, self.bottom
+
+        def undo() -> None:
+            self.top, self.bottom = top, bottom
+
+        self.engine.journal.note(undo)
