@@ -50,7 +50,8 @@ class PlainRanks:
         self.rank: dict[Fact, int] = {}
         self.total: Counter[Fact] = Counter()
         self.support: Counter[Fact] = Counter()
-        self.top = self.bottom = 0
+        self.by_stratum: Counter[int] = Counter()
+        self.top = self.bottom = self.below = 0
 
     def gain(self, derivations: Bag, stratum: Stratum) -> Facts:
         return self._add(self.engine.own_bag(derivations), stratum, 1)
@@ -61,6 +62,7 @@ class PlainRanks:
     def _add(self, derivations: CountedFacts, stratum: Stratum, sign: int) -> Facts:
         for fact, n in derivations.items():
             self.total[fact] += sign * n
+            self.by_stratum[stratum.index] += sign * n
         for fact, n in self._supporting(derivations, stratum).items():
             self.support[fact] += sign * n
         return derivations.facts()
@@ -74,9 +76,10 @@ class PlainRanks:
         rank = self.rank.get(instance.head, 0)
         return all(self.rank[fact] < rank for fact in instance.body_in(stratum))
 
-    def gain_total(self, derivations: Bag) -> Facts:
+    def gain_total(self, derivations: Bag, stratum: Stratum) -> Facts:
         own = self.engine.own_bag(derivations)
         self.total.update(own.counts)
+        self.by_stratum[stratum.index] += own.counts.total()
         return own.facts()
 
     def unsupported(self, facts: FactSet) -> Facts:
@@ -90,12 +93,17 @@ class PlainRanks:
         for fact in self.engine.own_set(facts):
             self.rank[fact], self.support[fact] = self.top, self.total[fact]
 
-    def put_at_bottom(self, layers: Sequence[FactSet], explicit: FactSet) -> None:
-        self.bottom -= len(layers)
-        known = self.engine.own_set(explicit)
-        for i, layer in enumerate(layers):
-            for fact in self.engine.own_set(layer):
-                self.rank[fact], self.support[fact] = self.bottom + i, int(fact in known)
+    def make_room_below(self, facts: FactSet) -> None:
+        self.bottom -= facts.count()
+        self.below = self.bottom
+
+    def put_below(self, facts: FactSet) -> None:
+        for fact in self.engine.own_set(facts):
+            self.rank[fact], self.support[fact] = self.below, 0
+        self.below += 1
+
+    def support_explicit(self, facts: FactSet) -> None:
+        self.support.update(self.engine.own_set(facts))
 
     def gain_support(self, found: Instances, stratum: Stratum) -> None:
         self.support.update(i.head for i in self.engine.own_instances(found) if self._supports(i, stratum))
@@ -103,13 +111,14 @@ class PlainRanks:
     def lose_support(self, found: Instances, stratum: Stratum) -> None:
         self.support.subtract(i.head for i in self.engine.own_instances(found) if self._supports(i, stratum))
 
-    def forget(self, facts: FactSet) -> None:
+    def forget(self, facts: FactSet, stratum: Stratum) -> None:
         for fact in self.engine.own_set(facts):
+            self.by_stratum[stratum.index] -= self.total[fact]
             self.rank.pop(fact, None)
             del self.total[fact], self.support[fact]
 
-    def total_of(self, facts: FactSet) -> int:
-        return sum(self.total[f] for f in self.engine.own_set(facts))
+    def derivations(self, stratum: Stratum) -> int:
+        return self.by_stratum[stratum.index]
 
     def items(self) -> Iterator[tuple[Fact, tuple[int, int, int]]]:
         return ((f, (self.rank[f], n, self.support[f])) for f, n in self.total.items() if n)

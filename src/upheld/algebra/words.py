@@ -157,7 +157,7 @@ class Ranks(Protocol):
         """Take derivations from the totals of their heads, and from the supports of those that they support."""
         ...
 
-    def gain_total(self, derivations: Bag) -> FactSet:
+    def gain_total(self, derivations: Bag, stratum: Stratum) -> FactSet:
         """Count derivations in the totals alone: from bodies that rank above all heads that are there."""
         ...
 
@@ -173,8 +173,16 @@ class Ranks(Protocol):
         """Rank facts above all others; all derivations that they have then support them."""
         ...
 
-    def put_at_bottom(self, layers: Sequence[FactSet], explicit: FactSet) -> None:
-        """Rank facts below all others, each layer above the one before; none has a support but explicit ones."""
+    def make_room_below(self, facts: FactSet) -> None:
+        """Set ranks aside for as many facts as there are in a set, below all others."""
+        ...
+
+    def put_below(self, facts: FactSet) -> None:
+        """Give facts the next of the ranks that were set aside, and no support."""
+        ...
+
+    def support_explicit(self, facts: FactSet) -> None:
+        """Count the explicit derivations of facts, which are in the totals, in the supports."""
         ...
 
     def gain_support(self, found: Instances, stratum: Stratum) -> None:
@@ -185,12 +193,12 @@ class Ranks(Protocol):
         """Take derivations, which stay in the totals, from the supports of those heads that they support."""
         ...
 
-    def forget(self, facts: FactSet) -> None:
-        """Take rank, total and support from facts."""
+    def forget(self, facts: FactSet, stratum: Stratum) -> None:
+        """Take rank, total and support from facts of a stratum."""
         ...
 
-    def total_of(self, facts: FactSet) -> int:
-        """The sum of the totals of some facts."""
+    def derivations(self, stratum: Stratum) -> int:
+        """The sum of the totals of all facts of a stratum."""
         ...
 
     def items(self) -> Iterable[tuple[Fact, tuple[int, int, int]]]:

@@ -1,3 +1,141 @@
-"""The default: ranked support, with a budgeted search and the choice to start again (not yet)."""
+"""The default: ranked support, with two safeguards that are chosen stratum by stratum and update by update.
 
-from upheld.maintain.ranked import ranked as adaptive  # noqa: F401
+E, I, E_minus, E_plus, D, A, N, delta   as in `dred`
+rank, total, support                    as in `ranked`
+P                                       facts that were proved, all of them with proofs within P: see `proving`
+
+Search. Ranked support over-deletes a long chain whose first fact loses its support but has another derivation, from
+above its rank. So facts that are about to go and have derivations left are first looked for backwards, within a budget
+that grows with the work that deletion has done. A proof that is found reaches down to explicit facts and other strata;
+its facts take ranks below all others, in the order of the proof. Lowering ranks takes no support from any other fact.
+
+Start again. The number of derivations of a stratum says what it costs to materialise it. When deletion has handled a
+good part of them, the stratum is materialised anew instead.
+"""
+
+from __future__ import annotations
+
+from upheld.algebra.meter import phase
+from upheld.algebra.words import FactSet, Own, Ranks, bag, derive, derive_bag, instances, settle, supports
+from upheld.language.stratification import Stratum
+from upheld.maintain.books import Ranked
+from upheld.maintain.proving import Abort, Proving
+from upheld.maintain.ranked import insert
+from upheld.maintain.state import State, reached
+
+#: Instances that a search may look at to begin with, and for each instance that deletion has handled.
+SEARCH_FIRST, SEARCH_SHARE = 64, 0.25
+#: The part of a stratum's derivations that deletion may handle before the stratum is materialised anew instead.
+START_AGAIN = 0.4
+#: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed.
+SMALL = 1024
+
+
+def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+    """Return what is over-deleted and what is added by an update; ranks, totals and supports are brought up to date."""
+    E, I = state.E, state.I
+    D, A = I.engine.named("D"), I.engine.named("A")
+    for s in reached(state.strata, E_minus, E_plus, D, A):
+        stratum = Adaptive(state, s, D, A, E_minus)
+        gone = stratum.overdelete()
+        if gone is not None:
+            insert(s, I, E_plus, D, A, gone, stratum.ranks)
+        else:
+            stratum.start_again((E - E_minus) | E_plus)
+    return D, A
+
+
+class Adaptive:
+    """A stratum in an update."""
+
+    def __init__(self, state: State, s: Stratum, D: FactSet, A: FactSet, E_minus: FactSet):
+        assert state.ranks is not None, "ranked support relies on ranks"
+        self.state, self.s, self.D, self.A, self.E_minus = state, s, D, A, E_minus
+        self.E, self.I, self.ranks = state.E, state.I, state.ranks
+        self.searched = 0
+
+    @phase("deletion")
+    def overdelete(self) -> FactSet | None:
+        """Add to D the facts that have lost their last support and are not proved; None if it is better to start again.
+
+        This is `ranked.overdelete` with a look at the work done in each round.
+        """
+        s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
+        size = ranks.derivations(s)
+        gone = I.engine.named("D of the stratum")
+        N = ranks.lose(bag(s.out(self.E_minus)), s)
+        N = N | ranks.lose(derive_bag(s.rules, I, I, via=D - A, via_not=A - D), s)
+        while delta := self.doubted(N):
+            lost = size - ranks.derivations(s)
+            if size > SMALL and lost > START_AGAIN * size:
+                self.note(f"started again after {lost} of {size} derivations were lost")
+                return None
+            if self.rescue(delta, lost) and not (delta := self.doubted(delta)):
+                break
+            N = ranks.lose(derive_bag(s.recursive, I - (D - A), I | A, via=delta), s)
+            D |= delta
+            gone |= delta
+        return gone
+
+    def doubted(self, N: FactSet) -> FactSet:
+        return settle(self.ranks.unsupported(N - self.D))
+
+    def rescue(self, delta: FactSet, lost: int) -> bool:
+        """Look for proofs of facts that have derivations left, and rank anew what is proved; return whether any is."""
+        s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
+        budget = SEARCH_FIRST + SEARCH_SHARE * lost - self.searched
+        if not s.recursive or budget <= 0 or not (hopeful := settle(ranks.derivable(delta))):
+            return False
+        before = I.engine.meter.statistics.instances.total()
+        proving = Proving(s, I, D, A, self.grounds, Abort(budget=budget))
+        proving.check(hopeful)
+        P = proving.P
+        saved = settle(hopeful & P)
+        del proving
+        if saved:
+            self.rank_below(P)
+        self.searched += I.engine.meter.statistics.instances.total() - before
+        self.note(f"searched for {hopeful.count()} facts and found proofs of {saved.count()}")
+        return bool(saved)
+
+    def grounds(self, H: FactSet) -> FactSet:
+        """Return the explicit facts among some, and those that a nonrecursive rule derives."""
+        explicit = settle(H & (self.E - self.E_minus))
+        survive, known = self.I - (self.D - self.A), self.I | self.A
+        return explicit | derive(self.s.nonrecursive, survive, known, heads=H - explicit)
+
+    @phase("forward")
+    def rank_below(self, P: FactSet) -> None:
+        """Give proved facts ranks below all others, in the order of their proofs, and count supports accordingly."""
+        s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
+        uses = instances(s.recursive, I - (D - A), I | A, via=P)
+        plain = supports(s.nonrecursive, P, I - (D - A), I | A)
+        explicit = settle(P & (self.E - self.E_minus))
+        ranks.lose_support(uses, s)
+        ranks.make_room_below(P)
+        placed = I.engine.named("placed")
+        N = settle(explicit | plain.heads())
+        while layer := settle((N & P) - placed):
+            ranks.put_below(layer)
+            placed |= layer
+            N = settle(derive(s.recursive, I - (D - A), I | A, via=layer, own=Own(s, placed)))
+        ranks.support_explicit(explicit)
+        ranks.gain_support(plain, s)
+        ranks.gain_support(uses, s)
+
+    @phase("materialisation")
+    def start_again(self, E: FactSet) -> None:
+        """Delete all of the stratum, and derive it anew from the strata below."""
+        s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
+        whole = settle(s.out(I))
+        D |= whole
+        ranks.forget(whole, s)
+        books = Ranked(ranks)
+        N = books.first(s, E, (I - D) | A)
+        while delta := settle(N - ((I - D) | A)):
+            ranks.put_on_top(delta)
+            A |= delta
+            N = books.next(s, (I - D) | A, delta, 0)
+
+    def note(self, choice: str) -> None:
+        self.state.choices.append(f"stratum {self.s.index}: {choice}")

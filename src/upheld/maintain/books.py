@@ -79,10 +79,10 @@ class Ranked:
         self.ranks = ranks
 
     def first(self, s: Stratum, E: FactSet, I: FactSet) -> FactSet:
-        return self.ranks.gain_total(bag(s.out(E))) | self.ranks.gain_total(derive_bag(s.nonrecursive, I, I))
+        return self.ranks.gain_total(bag(s.out(E)), s) | self.ranks.gain_total(derive_bag(s.nonrecursive, I, I), s)
 
     def next(self, s: Stratum, I: FactSet, delta: FactSet, round: int) -> FactSet:
-        return self.ranks.gain_total(derive_bag(s.recursive, I, I, via=delta))
+        return self.ranks.gain_total(derive_bag(s.recursive, I, I, via=delta), s)
 
     def found(self, delta: FactSet, round: int) -> None:
         self.ranks.put_on_top(delta)

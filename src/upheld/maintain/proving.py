@@ -61,6 +61,7 @@ class Proving:
         asked |= N
         H, rounds = settle(N - C), 0  # 78
         while True:
+            considered = I.engine.meter.statistics.instances.total()
             if H:
                 self.saturate(H)  # 80
             if not settle(N - P):
@@ -74,10 +75,10 @@ class Proving:
                 B |= asked - P  # 79, 84
                 return
             found = self.search.more(H, I - (D - (A | B)), I | A)  # 81
-            self.abort.spend(len(found))
             H = settle(found.bodies(self.s))  # 82
             asked |= H
             H = settle(H - C)  # 78
+            self.abort.spend(I.engine.meter.statistics.instances.total() - considered)
 
     @phase("forward")
     def saturate(self, H: FactSet) -> None:

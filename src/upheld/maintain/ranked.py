@@ -55,5 +55,5 @@ def insert(
     while delta := settle(N - ((I - D) | A)):
         ranks.put_on_top(delta)  # all derivations that they have so far come from below
         A |= delta
-        N = ranks.gain_total(derive_bag(s.recursive, (I - D) | A, (I - D) | A, via=delta))
-    ranks.forget(gone - A)
+        N = ranks.gain_total(derive_bag(s.recursive, (I - D) | A, (I - D) | A, via=delta), s)
+    ranks.forget(gone - A, s)

@@ -78,6 +78,7 @@ class Tally(Deferred):
             )  # fmt: skip
             return
         for table, (rows, counts) in bag.counts.items():
+            self.count.note(int(counts.sum()))
             self.count.add_counts(table, rows, counts)
             collected.take(table, rows, truth)
 
@@ -87,6 +88,9 @@ class Counting:
 
     #: The column of ranks and the stratum within which the bodies of derivations are ranked, if they are.
     ranked: tuple[str, Stratum] | None = None
+
+    def note(self, derivations: int) -> None:
+        """Note how many derivations are about to be counted."""
 
     def __init__(self, journal: Journal, numbers: str, sign: int):
         self.journal, self.numbers, self.sign = journal, numbers, sign
@@ -107,12 +111,23 @@ class Counting:
         kernels.add_counts(column, rows, counts, self.sign)
 
 
-class SupportCounting(Counting):
-    """Adds derivations to the totals of their heads, and to the supports of those they support."""
+class TotalCounting(Counting):
+    """Adds derivations to the totals of their heads, and to the sum of the stratum."""
 
     def __init__(self, ranks: MemoryRanks, sign: int, stratum: Stratum):
         super().__init__(ranks.engine.journal, ranks.total, sign)
-        self.ranks, self.ranked = ranks, (ranks.rank, stratum)
+        self.ranks, self.stratum = ranks, stratum
+
+    def note(self, derivations: int) -> None:
+        self.ranks.change_sum(self.stratum, self.sign * derivations)
+
+
+class SupportCounting(TotalCounting):
+    """Adds derivations to the totals of their heads, and to the supports of those they support."""
+
+    def __init__(self, ranks: MemoryRanks, sign: int, stratum: Stratum):
+        super().__init__(ranks, sign, stratum)
+        self.ranked = (ranks.rank, stratum)
 
     def add_rows(self, collected: Collected, table: Table, made: Rows, reject: Truth, heights: Codes | None) -> None:
         assert heights is not None, "derivations that are not ranked"
@@ -153,6 +168,7 @@ class TallySink:
     def _count(self, made: Rows, heights: Codes | None) -> None:
         meter = self.collected.engine.meter
         meter.instances(self.plan.rule, len(made))
+        self.counting.note(len(made))
         self.counting.add_rows(self.collected, self.plan.head, made, self.reject, heights)
         meter.found(self.collected.found(self.plan.head))
 
@@ -186,7 +202,18 @@ class MemoryRanks:
     def __init__(self, engine: MemoryEngine):
         self.engine = engine
         self.rank, self.total, self.support = new_columns(engine, self, "rank", "total", "support")
-        self.top = self.bottom = 0
+        self.top = self.bottom = self.below = 0
+        self._sums: dict[int, int] = {}
+
+    def change_sum(self, stratum: Stratum, amount: int) -> None:
+        """Add to the number of derivations of a stratum."""
+        index, before = stratum.index, self._sums.get(stratum.index, 0)
+
+        def undo() -> None:
+            self._sums[index] = before
+
+        self.engine.journal.note(undo)
+        self._sums[index] = before + amount
 
     def gain(self, derivations: Bag, stratum: Stratum) -> Tally:
         return Tally(self.engine, derivations, SupportCounting(self, 1, stratum))
@@ -194,8 +221,8 @@ class MemoryRanks:
     def lose(self, derivations: Bag, stratum: Stratum) -> Tally:
         return Tally(self.engine, derivations, SupportCounting(self, -1, stratum))
 
-    def gain_total(self, derivations: Bag) -> Tally:
-        return Tally(self.engine, derivations, Counting(self.engine.journal, self.total, 1))
+    def gain_total(self, derivations: Bag, stratum: Stratum) -> Tally:
+        return Tally(self.engine, derivations, TotalCounting(self, 1, stratum))
 
     def unsupported(self, facts: FactSet) -> Settled:
         return self.engine.filtered(facts, lambda table, rows: table.column(self.support)[rows] == 0)
@@ -210,15 +237,21 @@ class MemoryRanks:
             self._assign(table, self.rank, rows, self.top)
             self._assign(table, self.support, rows, table.column(self.total)[rows])
 
-    def put_at_bottom(self, layers: Sequence[FactSet], explicit: FactSet) -> None:
+    def make_room_below(self, facts: FactSet) -> None:
         self._note_ends()
-        self.bottom -= len(layers)
-        for i, layer in enumerate(layers):
-            for table, rows in self._read(layer):
-                self._assign(table, self.rank, rows, self.bottom + i)
-                self._assign(table, self.support, rows, 0)
-        for table, rows in self._read(explicit):
-            self._assign(table, self.support, rows, 1)
+        self.bottom -= facts.count()
+        assert self.bottom > -kernels.LARGEST, "ranks go down to the lowest 32-bit number"
+        self.below = self.bottom
+
+    def put_below(self, facts: FactSet) -> None:
+        for table, rows in self._read(facts):
+            self._assign(table, self.rank, rows, self.below)
+            self._assign(table, self.support, rows, 0)
+        self.below += 1
+
+    def support_explicit(self, facts: FactSet) -> None:
+        for table, rows in self._read(facts):
+            self._assign(table, self.support, rows, table.column(self.support)[rows] + 1)
 
     def gain_support(self, found: Instances, stratum: Stratum) -> None:
         self._add_support(found, stratum, 1)
@@ -234,13 +267,15 @@ class MemoryRanks:
             log, used = self.engine.journal.log(table, self.support, sign, len(rows))
             kernels.add_supports(rows, heights, table.column(self.rank), table.column(self.support), sign, log, used)
 
-    def forget(self, facts: FactSet) -> None:
+    def derivations(self, stratum: Stratum) -> int:
+        self.engine.count_all()
+        return self._sums.get(stratum.index, 0)
+
+    def forget(self, facts: FactSet, stratum: Stratum) -> None:
         for table, rows in self._read(facts):
+            self.change_sum(stratum, -int(table.column(self.total)[rows].sum(dtype=np.int64)))
             for column in (self.rank, self.total, self.support):
                 self._assign(table, column, rows, 0)
-
-    def total_of(self, facts: FactSet) -> int:
-        return sum(int(table.column(self.total)[rows].sum()) for table, rows in self._read(facts))
 
     def items(self) -> Iterator[tuple[Fact, tuple[int, int, int]]]:
         ranks, supports = dict(self.engine.numbered(self.rank)), dict(self.engine.numbered(self.support))
