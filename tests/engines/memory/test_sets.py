@@ -35,13 +35,13 @@ def setting(program: str = PATHS, limits: Limits | None = None):
 
 def free_bits(engine: MemoryEngine) -> int:
     gc.collect()
-    return len(engine._free_bits)
+    return engine.bits.free.bit_count()
 
 
 def assert_dead_sets_left_nothing(engine: MemoryEngine) -> None:
     """A bit that is free is set in no row."""
     gc.collect()
-    mask = sum(1 << bit for bit in engine._free_bits)
+    mask = engine.bits.free
     for table in engine.tables.values():
         assert not np.any(table.flags[: table.n] & np.uint16(mask)), table.name
 

@@ -215,7 +215,7 @@ def test_interrupted_as_a_kernel_comes_back(kernel, monkeypatch):
     A = engine.named("A")
     A |= engine.load("r", [(i, i + 1) for i in range(30)])
     engine.tables["r"].index((0,))
-    free = len(engine._free_bits)
+    free = engine.bits.free.bit_count()
     whole = getattr(kernels, kernel)
 
     def interrupted(*arguments):
@@ -247,4 +247,4 @@ def test_interrupted_as_a_kernel_comes_back(kernel, monkeypatch):
         assert facts.issuperset([*more, *((i, i + 1) for i in range(30))])
         heads = {(a,) for a, b in facts if (b, a) in facts}
         assert {row for (_, row), _ in engine.derive_bag(rules, A, A, None, None).items()} == heads
-    assert len(engine._free_bits) == free
+    assert engine.bits.free.bit_count() == free
