@@ -289,7 +289,7 @@ def materialise_core(
     facts: Iterable[tuple[str, Iterable[Row]]],
     *,
     engine: str,
-    algorithm: str,
+    algorithm: str = "adaptive",
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,

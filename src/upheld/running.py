@@ -80,7 +80,7 @@ class Job:
         self,
         facts: str | Path,
         *,
-        algorithm: str,
+        algorithm: str = "adaptive",
         limits: Limits | None = None,
         progress: ProgressWatcher | None = None,
     ) -> Materialisation:

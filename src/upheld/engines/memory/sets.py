@@ -140,6 +140,9 @@ class MemorySet:
 class Named(MemorySet):
     """A set under a name: a bit, and a log of the rows that were put in, as long as that is worth its memory."""
 
+    #: A set that could not be given a bit has none to give back.
+    _released = True
+
     def __init__(self, engine: MemoryEngine, name: str):
         self.engine, self.name = engine, name
         self.bit = engine.bits.take(name)
