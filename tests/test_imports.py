@@ -21,7 +21,7 @@ BASIS = {"source", "errors"}
 LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 DATA = {"columns", "factfiles", "relation", "ingest"}
-MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "materialisation"}
+MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "materialisation"}
 SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
 
 TABULAR = {"pandas", "pyarrow"}
@@ -39,13 +39,14 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "factfiles":       (LANGUAGE | {"columns", "relation"},  set()),
     "ingest":          (LANGUAGE | DATA,                     {"numpy"} | TABULAR),
     "engines":         (ALGEBRA | DATA - {"ingest"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
+    "explaining":      (ALGEBRA,                             set()),
     "materialisation": (MATERIALISATION,                     set()),
     "checking":        (MATERIALISATION,                     set()),
     "running":         (MATERIALISATION,                     set()),
     "updatefiles":     (LANGUAGE | DATA,                     TABULAR),
     "applying":        (MATERIALISATION | {"updatefiles", "running"}, set()),
-    "upheld":          (SURFACE,                             set()),
-    "pipeline":        (MATERIALISATION | {"upheld"},        {"pyoxigraph"} | SPARK | TABULAR),
+    "pipeline":        (MATERIALISATION,                     {"numpy", "pyoxigraph"} | SPARK | TABULAR),
+    "upheld":          (SURFACE | {"pipeline"},              set()),
     "experiments":     (MATERIALISATION | {"upheld"},        {"numpy"} | TABULAR),
     "cli":             ({"upheld", "errors"},                {"tqdm"}),
     "__main__":        ({"cli"},                             set()),

@@ -1,5 +1,9 @@
 """Upheld keeps what your rules derive true while your data changes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from upheld.algebra.meter import Limits, Statistics
 from upheld.applying import apply, read_updates
 from upheld.checking import Report, check
@@ -10,12 +14,16 @@ from upheld.relation import Relation
 from upheld.running import Run, load, run
 from upheld.updatefiles import Update
 
+if TYPE_CHECKING:
+    from upheld.pipeline import Pipeline
+
 __version__ = "0.1.0"
 
 __all__ = [
     "Change",
     "Limits",
     "Materialisation",
+    "Pipeline",
     "Program",
     "Progress",
     "Relation",
@@ -32,3 +40,12 @@ __all__ = [
     "read_updates",
     "run",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import what most programs do not use when it is first asked for."""
+    if name == "Pipeline":
+        from upheld.pipeline import Pipeline
+
+        return Pipeline
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import upheld
 
@@ -67,3 +68,39 @@ def commits_line(shown: bool = True) -> Iterator[tuple[Watcher | None, Committed
             line.update(1)
 
         yield show, committed
+
+
+class Stage(Protocol):
+    """A stage of a pipeline: its seconds are zero while it runs."""
+
+    name: str
+    result: str
+    seconds: float
+
+
+@contextmanager
+def stage_lines() -> Iterator[Callable[[Stage], None] | None]:
+    """Give a function that shows the stages of a pipeline on standard error, or None if that is not a terminal.
+
+    The stage at work has the line, and leaves it with what it did when the next one comes.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    said = "starting Spark ..."
+    print(said, end="", file=sys.stderr, flush=True)
+
+    def show(stage: Stage) -> None:
+        nonlocal said
+        wiped = "\r" + " " * len(said) + "\r"
+        if stage.seconds:
+            said = ""
+            print(f"{wiped}{stage.name}: {stage.result}, {stage.seconds:.1f} s", file=sys.stderr, flush=True)
+        else:
+            said = f"{stage.name} ..."
+            print(f"{wiped}{said}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        print("\r" + " " * len(said) + "\r", end="", file=sys.stderr, flush=True)

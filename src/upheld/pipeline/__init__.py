@@ -1,0 +1,84 @@
+"""The data pipeline on Spark: sources, dictionary encoding, the program, sinks, and the report of a run.
+
+This file and `job` load without pyspark; all else is imported when a pipeline runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from upheld.algebra.meter import Limits
+from upheld.engines.spark.session import open_session
+from upheld.language.ast import Program
+from upheld.pipeline.job import Job, Settings, job_of, read_job
+from upheld.pipeline.report import RunReport, Stage, StageWatcher
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Pipeline", "PipelineRun", "RunReport", "Stage"]
+
+
+@dataclass(frozen=True)
+class PipelineRun:
+    """A finished run of a pipeline: its relations as DataFrames, and its report."""
+
+    frames: dict[str, DataFrame]
+    report: RunReport
+
+    def __getitem__(self, relation: str) -> DataFrame:
+        """Return the facts of a relation that went to some sink or is an output."""
+        return self.frames[relation]
+
+
+class Pipeline:
+    """A program with the sources of its facts and the sinks of what follows from them, to be run on Spark.
+
+    `sources` gives for each relation the path of files (a file, a folder, a glob), a Spark DataFrame, a dictionary of
+    the options that `[[source]]` has in a job file, or a list of these. `sinks` is a list of dictionaries with the
+    options of `[[sink]]`, and `settings` are those of `[run]`. `limits` bound the materialisation. Nothing is read
+    before `run`.
+    """
+
+    def __init__(
+        self,
+        program: str | Path | Program,
+        sources: Mapping[str, object],
+        sinks: Sequence[Mapping[str, object]] = (),
+        *,
+        limits: Limits | None = None,
+        **settings: object,
+    ) -> None:
+        self._job = job_of(program, sources, sinks, settings)
+        self._limits = limits or Limits()
+
+    @classmethod
+    def from_file(
+        cls, path: str | Path, *, limits: Limits | None = None, memory: str | None = None, cores: int | None = None
+    ) -> Pipeline:
+        """Return the pipeline that a job file describes; `memory` and `cores` take the place of what it says."""
+        pipeline = cls.__new__(cls)
+        pipeline._job, pipeline._limits = read_job(Path(path)), limits or Limits()
+        settings = pipeline._job.settings
+        settings = replace(settings, memory=memory or settings.memory, cores=cores or settings.cores)
+        pipeline._job = replace(pipeline._job, settings=settings)
+        return pipeline
+
+    def run(self, spark: SparkSession | None = None, *, progress: StageWatcher | None = None) -> PipelineRun:
+        """Read the sources, derive what follows, fill the sinks, and return the relations and a report.
+
+        Without a session the active one is used, or a local one is started. Sinks get all or nothing: an error leaves
+        them as they were. `progress` is told of each stage when it starts and when it has ended.
+        """
+        settings: Settings = self._job.settings
+        spark = open_session(spark, memory=settings.memory, cores=settings.cores)
+        from upheld.pipeline.stages import run
+
+        return run(self._job, self._limits, spark, progress)
+
+    def __repr__(self) -> str:
+        job: Job = self._job
+        return f"<Pipeline {len(job.sources)} sources, {len(job.sinks)} sinks>"

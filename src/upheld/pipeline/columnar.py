@@ -1,0 +1,75 @@
+"""Sources whose columns have names and types: Parquet, ORC, tables of Spark's catalogue, DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from upheld.pipeline.reading import Reading, columns, file_of_row, nothing, numbered
+
+
+@dataclass(frozen=True)
+class Columnar:
+    """Parquet or ORC files, whose columns are those of the first file."""
+
+    spark: SparkSession
+    files: tuple[str, ...]
+    place: str
+    format: str
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @classmethod
+    def found(cls, spark: SparkSession, files: Sequence[str], place: str, format: str) -> Columnar:
+        schema = spark.read.format(format).load(files[0]).schema
+        types = tuple(field.dataType.simpleString() for field in schema)
+        return cls(spark, tuple(files), place, format, tuple(schema.names), types)
+
+    def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
+        schema = ", ".join(f"{_quoted(name)} {type}" for name, type in zip(self.names, self.types))
+        frame = self.spark.read.schema(schema).format(self.format).load(list(self.files))
+        values = [F.col(_quoted(name)) for name in names]
+
+        def located() -> DataFrame:
+            if self.format == "parquet":
+                row = (F.col("_metadata.row_index") + 1).alias("_row")
+                return _rows(frame.select(*columns(values), file_of_row(), row), len(names), "_row")
+            return _rows(numbered(frame.select(*columns(values), "_metadata")), len(names), "_row")
+
+        return Reading(_rows(frame.select(*columns(values), file_of_row()), len(names)), located)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A DataFrame, or a table that Spark knows by name. Its rows have no numbers."""
+
+    frame: DataFrame
+    place: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(field.dataType.simpleString() for field in self.frame.schema)
+
+    def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
+        frame = self.frame.select(*columns([F.col(_quoted(name)) for name in names]), nothing("_file"))
+
+        def located() -> DataFrame:
+            return _rows(frame, len(names)).withColumn("_row", F.lit(None).cast("long"))
+
+        return Reading(_rows(frame, len(names)), located)
+
+
+def _rows(frame: DataFrame, count: int, *more: str) -> DataFrame:
+    values = [f"c{i}" for i in range(count)]
+    return frame.select(*values, "_file", nothing("_bad"), nothing("_record"), *more)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

@@ -1,0 +1,77 @@
+"""CSV and TSV: a row a line. Fields may be quoted as in RFC 4180, and then hold no line break."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from upheld.errors import FactsError, Problem, quote
+from upheld.pipeline.reading import Reading, columns, file_of_row, lines, numbered
+
+#: The column that gets a line which is no row.
+_WHOLE = "_upheld_line"
+
+
+@dataclass(frozen=True)
+class Delimited:
+    """Files of rows. `names` are those of the first file that is not empty, or numbers if files have no header."""
+
+    spark: SparkSession
+    files: tuple[str, ...]
+    place: str
+    delimiter: str
+    header: bool
+    names: tuple[str, ...]
+    types: None = None
+
+    @classmethod
+    def found(cls, spark: SparkSession, files: Sequence[str], place: str, delimiter: str, header: bool) -> Delimited:
+        """Return the files as a table, after a look at the first line of the first that has one."""
+        first = next((row["value"] for file in files for row in lines(spark, [file]).take(1)), None)
+        if first is None and header:
+            message, hint = "all files are empty", "write a header line, or leave the source out"
+            raise FactsError(Problem("missing-header", message, place=place, hint=hint))
+        fields = next(csv.reader([first or ""], delimiter=delimiter), [])
+        names = tuple(fields) if header else tuple(f"{i + 1}" for i in range(len(fields)))
+        folded = [name.lower() for name in names]  # Spark does not tell cases apart either
+        if len(set(folded)) < len(names):
+            twice = next(name for name in names if folded.count(name.lower()) > 1)
+            message = f"two columns are called {quote(twice)}"
+            raise FactsError(Problem("missing-header", message, place=place, note="the header names each column"))
+        return cls(spark, tuple(files), place, delimiter, header, names)
+
+    def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
+        chosen = [self.names.index(name) for name in names]
+        plain = [f"f{i}" for i in range(len(self.names))]
+        options = {"sep": self.delimiter, "escape": '"', "columnNameOfCorruptRecord": _WHOLE, "emptyValue": ""}
+        reader = self.spark.read.options(**options)
+        # Spark compares the header of each file with the names of the schema.
+        reader = reader.options(header=str(self.header).lower(), enforceSchema=str(not self.header).lower())
+        schema = StructType([StructField(name, StringType()) for name in (*self.names, _WHOLE)])
+        frame = reader.schema(schema).csv(list(self.files)).select("*", file_of_row()).toDF(*plain, _WHOLE, "_file")
+
+        def located() -> DataFrame:
+            texts = numbered(lines(self.spark, self.files)).filter(F.col("value") != "")
+            texts = texts.filter(F.col("_row") > 1) if self.header else texts
+            parsed = F.from_csv("value", ", ".join(f"{name} string" for name in (*plain, _WHOLE)), options)
+            texts = texts.select(parsed.alias("v"), "_file", "_row").select("v.*", "_file", "_row")
+            return self._rows(texts, chosen, "_row")
+
+        expected = f"{len(self.names)} values with {quote(self.delimiter)} between them"
+        return Reading(self._rows(frame, chosen), located, expected)
+
+    def _rows(self, frame: DataFrame, chosen: Sequence[int], *more: str) -> DataFrame:
+        # Spark has null for a field with nothing in it, and that is the empty text.
+        fields = [F.coalesce(F.col(f"f{i}"), F.lit("")) for i in chosen]
+        damaged = F.lit(False)
+        for field in fields:
+            damaged = damaged | field.contains("\N{REPLACEMENT CHARACTER}")
+        whole = F.col(_WHOLE)
+        bad = F.when(whole.isNotNull(), "bad-record").when(damaged, "not-utf8")
+        record = F.when(whole.isNotNull(), whole).when(damaged, F.concat_ws(self.delimiter, *fields))
+        return frame.select(*columns(fields), "_file", bad.alias("_bad"), record.alias("_record"), *more)

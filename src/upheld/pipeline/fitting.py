@@ -1,0 +1,171 @@
+"""Bringing rows to the types of their relation, and telling of those that do not fit: which file, which row, why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Observation, Row
+from pyspark.sql import functions as F
+
+from upheld.errors import FactsError, Problem, quote
+from upheld.factfiles.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name, count
+from upheld.language.core import Predicate
+from upheld.pipeline.filesystem import shown
+from upheld.pipeline.job import Source
+from upheld.pipeline.reading import Reading, Table
+
+#: What Spark has for each of our types.
+SPARK_TYPES = {
+    "number": "bigint",
+    "unsigned": "decimal(20,0)",
+    "float": "double",
+    "symbol": "string",
+    "term": "string",
+}
+
+
+@dataclass
+class Load:
+    """One source on its way into a relation. What it counts is known when its rows have been through Spark once."""
+
+    source: Source
+    table: Table
+    reading: Reading
+    predicate: Predicate
+    counts: Observation = field(default_factory=Observation)
+
+    def rows(self) -> DataFrame:
+        """Return the rows that fit, as columns `c0`, `c1`, ... of Spark's type for each of the relation's."""
+        fitted = _fitted(self.reading.frame, self.predicate.types)
+        counted = fitted.observe(
+            self.counts, F.count(F.lit(1)).alias("rows"), F.count_if(F.col("_column").isNotNull()).alias("bad")
+        )
+        return (
+            counted.filter(F.col("_column").isNull())
+            .select(*(f"v{i}" for i in range(self.predicate.arity)))
+            .toDF(*(f"c{i}" for i in range(self.predicate.arity)))
+        )
+
+    @property
+    def read(self) -> int:
+        return int(self.counts.get["rows"])
+
+    @property
+    def bad(self) -> int:
+        return int(self.counts.get["bad"])
+
+    def bad_rows(self) -> DataFrame:
+        """Return the rows that do not fit: `_file`, `_row`, `_bad`, `_record`, `_column` from zero or -1, `_value`."""
+        fitted = _fitted(self.reading.located(), self.predicate.types)
+        return fitted.filter(F.col("_column").isNotNull()).drop(*(f"v{i}" for i in range(self.predicate.arity)))
+
+    def problems(self) -> list[Problem]:
+        """Return the problems of the first bad rows."""
+        found = self.bad_rows().orderBy("_file", "_row").take(BAD_ROWS_SHOWN)
+        problems = [self._problem(row) for row in found]
+        if self.bad > len(problems):
+            message = f"{count(self.bad, 'row')} of {self.read} do not fit; only the first {len(problems)} are shown"
+            problems.append(Problem("more-bad-rows", message, place=self.table.place))
+        return problems
+
+    def _problem(self, row: Row) -> Problem:
+        file = shown(row["_file"]) if row["_file"] else self.table.place
+        place = file if row["_row"] is None else f"{file}:{row['_row']}"
+        if row["_bad"]:
+            return self._record_problem(row["_bad"], row["_record"], place)
+        index, type = row["_column"], self.predicate.types[row["_column"]]
+        name = column_name(index, self.predicate.columns)
+        if row["_value"] is None:
+            hint = "leave the row out, or put a value there"
+            return Problem("missing-value", f"{name} holds no value", place=place, hint=hint)
+        message = f"{name} holds {quote(row['_value'])}, which is not a `{type}`"
+        hint = "correct the value, or declare another type"
+        return Problem("ill-typed-value", message, place=place, note=EXPECTED[type], hint=hint)
+
+    def _record_problem(self, wrong: str, record: str, place: str) -> Problem:
+        match wrong:
+            case "bad-record":
+                message = f"this cannot be read: {quote(record)}"
+                return Problem("bad-record", message, place=place, note=f"expected is {self.reading.expected}")
+            case "not-utf8":
+                hint = "convert the file, for example with `iconv -f latin1 -t utf-8`"
+                message = f"there are bytes that are not UTF-8 in {quote(record)}"
+                return Problem("not-utf8", message, place=place, note="text files are UTF-8", hint=hint)
+        assert wrong == "unreadable-file", "a slug that no reader gives"
+        return Problem("unreadable-file", record, place=place, hint="make or fetch the file again")
+
+
+def check(loads: Sequence[Load]) -> None:
+    """Raise the bad rows of sources that have some."""
+    problems = [problem for load in loads if load.bad for problem in load.problems()]
+    if problems:
+        raise FactsError(problems)
+
+
+def quarantined(loads: Sequence[Load]) -> DataFrame | None:
+    """Return the bad rows of all sources, for people to look at; None if there are none."""
+    frames = [
+        load.bad_rows().select(
+            F.lit(load.predicate.name).alias("relation"),
+            F.coalesce("_file", F.lit(load.table.place)).alias("file"),
+            F.col("_row").alias("row"),
+            F.coalesce("_bad", F.when(F.col("_value").isNull(), "missing-value").otherwise("ill-typed-value")).alias(
+                "problem"
+            ),
+            _name_of(F.col("_column"), load.predicate.columns).alias("column"),
+            F.coalesce("_record", "_value").alias("text"),
+        )
+        for load in loads
+        if load.bad
+    ]
+    return reduce(DataFrame.unionAll, frames) if frames else None
+
+
+def _name_of(index: Column, columns: Sequence[str]) -> Column:
+    return F.element_at(F.array(*map(F.lit, columns)), index + 1) if len(columns) else F.lit(None)
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def _fitted(frame: DataFrame, types: Sequence[str]) -> DataFrame:
+    """Return rows with their values of the types as `v0`, `v1`, ..., and in `_column` the first that does not fit.
+
+    A record that is bad as a whole has -1 there. `_value` is the text of the value that does not fit.
+    """
+    sources = dict(frame.dtypes)
+    values = [_value(F.col(f"c{i}"), sources[f"c{i}"], type) for i, type in enumerate(types)]
+    column = F.when(F.col("_bad").isNotNull(), -1)
+    text = F.when(F.col("_bad").isNotNull(), F.lit(None).cast("string"))
+    for i, value in enumerate(values):
+        column = column.when(value.isNull(), i)
+        text = text.when(value.isNull(), F.col(f"c{i}").cast("string"))
+    kept = [name for name in frame.columns if name.startswith("_")]
+    return frame.select(
+        *(value.alias(f"v{i}") for i, value in enumerate(values)),
+        *kept,
+        column.alias("_column"),
+        text.alias("_value"),
+    )
+
+
+def _value(column: Column, source: str, type: str) -> Column:
+    """Return a column as one of a type; null where it does not fit."""
+    if type in ("symbol", "term"):
+        return F.when(F.is_valid_utf8(column), column)
+    if type == "number":
+        return column.try_cast("bigint") if source == "string" else column.cast("bigint")
+    if type == "unsigned":
+        if source == "string":
+            column = F.when(column.rlike("^[0-9]{1,20}$"), column.try_cast("decimal(20,0)"))
+        else:
+            column = column.cast("decimal(20,0)")
+        return F.when((column >= 0) & (column <= F.lit(Decimal(2**64 - 1))), column)
+    assert type == "float", "a type that Spark has no column for"
+    if source == "string":
+        # Java would take `1.5f` and `2d` for numbers too.
+        column = F.when(~column.rlike("[0-9.][dDfF]$"), column.try_cast("double"))
+    return column.cast("double") + F.lit(0.0)  # no -0.0

@@ -1,0 +1,264 @@
+"""What a pipeline is to do: its program, sources, sinks and settings, from Python or from a TOML file. No Spark yet."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.factfiles.reading import unreadable
+from upheld.language.ast import Program
+from upheld.materialisation import parse
+
+#: The formats of files that sources are read from, by how their names end; `.gz` may follow.
+EXTENSIONS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".facts": "tsv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".orc": "orc",
+    ".nt": "ntriples",
+    ".ttl": "turtle",
+}
+SOURCE_FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
+SINK_FORMATS = ("parquet", "csv", "view", "changes")
+MODES = ("auto", "driver")
+
+#: The settings that are paths.
+_FOLDERS = ("dictionary", "quarantine", "report")
+
+
+def option(*types: type, choices: Sequence[str] = (), default: Any = None) -> Any:
+    """Return a field that callers set: by a value of one of these types, or by a sequence of values of the last one."""
+    return field(default=default, metadata={"types": types, "choices": tuple(choices)})
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where facts of a relation come from: files, a table that Spark knows, or a DataFrame; one of the three."""
+
+    relation: str
+    #: A file, a folder or a glob, or several.
+    path: tuple[str, ...] = option(tuple, str, default=())
+    table: str | None = option(str)
+    frame: Any = field(default=None, metadata={"types": ()})
+    #: By default what the name of the files says.
+    format: str | None = option(str, choices=SOURCE_FORMATS)
+    #: The columns of the source that make the relation, in its order: names, or numbers from one.
+    columns: tuple[str | int, ...] = option(tuple, str, int, default=())
+    #: Whether the first line of each CSV or TSV file names the columns. By default that of `.csv` does.
+    header: bool | None = option(bool)
+    #: What separates the fields of CSV or TSV.
+    delimiter: str | None = option(str)
+    #: Whether one label in two RDF files is two blank nodes (`file`) or one (`shared`).
+    blank_nodes: str = option(str, choices=("file", "shared"), default="file")
+    #: What messages call it.
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where relations go."""
+
+    format: str = option(str, choices=SINK_FORMATS, default="parquet")
+    #: The folder that gets a folder for each relation.
+    path: str | None = option(str)
+    #: By default the outputs of the program, and if it names none all that rules derive.
+    relations: tuple[str, ...] = option(tuple, str, default=())
+    #: What stands before the names of views.
+    prefix: str = option(str, default="")
+    #: The number of files for each relation; by default Spark's.
+    files: int | None = option(int)
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a pipeline runs."""
+
+    #: The folder of the dictionary, which later runs extend. By default it is forgotten after the run.
+    dictionary: str | None = option(str)
+    #: The folder for rows that do not fit. By default they are an error.
+    quarantine: str | None = option(str)
+    #: The file that gets the report of the run, as JSON.
+    report: str | None = option(str)
+    #: Where rules are applied: `driver` is the memory engine in the driver, `auto` chooses by size.
+    mode: str = option(str, choices=MODES, default="auto")
+    #: The memory that the driver may use for facts, such as `4g`. By default half of the machine's.
+    driver_memory: str | None = option(str)
+    #: The memory of Spark's Java, where a session is started.
+    memory: str = option(str, default="2g")
+    #: The cores of a session that is started. By default all.
+    cores: int | None = option(int)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A pipeline as it was asked for, checked as far as that can be done without looking at data."""
+
+    program: Program
+    sources: tuple[Source, ...]
+    sinks: tuple[Sink, ...]
+    settings: Settings
+
+
+def job_of(
+    program: str | Path | Program,
+    sources: Mapping[str, object],
+    sinks: Sequence[Mapping[str, object]],
+    settings: Mapping[str, object],
+) -> Job:
+    """Return the job that arguments of a call describe; raise all that is wrong with them."""
+    problems: list[Problem] = []
+    made = []
+    for relation, given in sources.items():
+        for number, one in enumerate(given if isinstance(given, list) else [given], start=1):
+            place = f'sources["{relation}"]' + (f"[{number - 1}]" if isinstance(given, list) else "")
+            if isinstance(one, str | os.PathLike):
+                one = {"path": str(one)}
+            elif not isinstance(one, Mapping):
+                one = {"frame": one}
+            made.append(_source({**one, "relation": relation}, place, Path(), problems))
+    drains = [_sink(one, f"sinks[{number}]", Path(), problems) for number, one in enumerate(sinks)]
+    chosen = _within(Path(), _checked(Settings, settings, "settings", problems), *_FOLDERS)
+    if problems:
+        raise UsageError(problems)
+    return Job(parse(program), tuple(made), tuple(drains), Settings(**chosen))
+
+
+def read_job(path: Path) -> Job:
+    """Return the job that a TOML file describes. Its paths are relative to the folder of the file."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        if isinstance(error, OSError):
+            raise UsageError(unreadable(path, error)) from None
+        raise UsageError(Problem("bad-job", f"this is not TOML: {error}", place=str(path))) from None
+    problems: list[Problem] = []
+    known = ("program", "source", "sink", "run")
+    for name in tables.keys() - set(known):
+        problems.append(_unknown(name, f"a job has no table {quote(name)}", known, str(path)))
+    program = _program(tables.get("program"), path, problems)
+    sources = [
+        _source(one, f"{path} [[source]] {number}", path.parent, problems)
+        for number, one in enumerate(_tables(tables, "source", path, problems), start=1)
+    ]
+    sinks = [
+        _sink(one, f"{path} [[sink]] {number}", path.parent, problems)
+        for number, one in enumerate(_tables(tables, "sink", path, problems), start=1)
+    ]
+    settings = tables.get("run", {})
+    if not isinstance(settings, dict):
+        problems.append(Problem("bad-job", "`run` is not a table", place=str(path), hint="write `[run]`"))
+        settings = {}
+    place = f"{path} [run]"
+    chosen = _within(path.parent, _checked(Settings, settings, place, problems), *_FOLDERS)
+    if problems:
+        raise UsageError(problems)
+    assert program is not None, "a job without a program and without a problem"
+    return Job(parse(program), tuple(sources), tuple(sinks), Settings(**chosen))
+
+
+# -- the parts ---------------------------------------------------------------------------------------------------------
+
+
+def _program(table: object, path: Path, problems: list[Problem]) -> str | Path | None:
+    place = f"{path} [program]"
+    match table:
+        case {"file": str(file), **rest} if not rest:
+            return path.parent / file
+        case {"text": str(text), **rest} if not rest:
+            return text + "\n"  # so that no text is taken for the name of a file
+    note = "`[program]` has `file`, the path of a `.dl` or `.dlog` file, or `text`, and nothing else"
+    problems.append(Problem("bad-job", "there is no program", place=place, note=note))
+    return None
+
+
+def _tables(tables: Mapping[str, object], name: str, path: Path, problems: list[Problem]) -> list[dict[str, Any]]:
+    found = tables.get(name, [])
+    if isinstance(found, list) and all(isinstance(one, dict) for one in found):
+        return found
+    problems.append(
+        Problem("bad-job", f"`{name}` is not a list of tables", place=str(path), hint=f"write `[[{name}]]`")
+    )
+    return []
+
+
+def _source(given: Mapping[str, object], place: str, folder: Path, problems: list[Problem]) -> Source:
+    known = dict(given)
+    relation = known.pop("relation", None)
+    values = _within(folder, _checked(Source, known, place, problems), "path")
+    if not isinstance(relation, str):
+        problems.append(Problem("bad-job", "the source names no relation", place=place, hint='add `relation = "edge"`'))
+    if sum(bool(values.get(k) is not None and values.get(k) != ()) for k in ("path", "table", "frame")) != 1:
+        note = "a source has one of `path`, `table` and, in Python, a DataFrame"
+        problems.append(Problem("bad-job", f"nothing says where {quote(relation)} comes from", place=place, note=note))
+    if values.get("delimiter") is not None and not re.fullmatch(r"[^\r\n\"]", values["delimiter"]):
+        message = f"the delimiter {quote(values['delimiter'])} is not one character"
+        problems.append(Problem("bad-job", message, place=place, note="it is no quote and no line break either"))
+    return Source(relation=str(relation), place=place, **values)
+
+
+def _sink(given: Mapping[str, object], place: str, folder: Path, problems: list[Problem]) -> Sink:
+    values = _within(folder, _checked(Sink, given, place, problems), "path")
+    format = values.get("format", "parquet")
+    if (format == "view") == ("path" in values):
+        message = "a view has no path" if format == "view" else f"the sink of format {quote(format)} has no path"
+        problems.append(Problem("bad-job", message, place=place, note="all sinks but views name the folder they fill"))
+    if values.get("files") is not None and values["files"] < 1:
+        problems.append(Problem("bad-job", f"{quote(values['files'])} files for each relation", place=place))
+    return Sink(place=place, **values)
+
+
+def _checked(
+    cls: type[Source] | type[Sink] | type[Settings], given: Mapping[str, object], place: str, problems: list[Problem]
+) -> dict[str, Any]:
+    """Return the options that were given, those for several values as tuples, after refusing the wrong ones."""
+    known = {f.name: f.metadata for f in fields(cls) if "types" in f.metadata}
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in known:
+            public = [k for k in known if k != "frame"]
+            problems.append(_unknown(name, f"there is no option {quote(name)}", public, place))
+            continue
+        types, choices = known[name]["types"], known[name].get("choices", ())
+        several = types[:1] == (tuple,)
+        parts = value if several and isinstance(value, list | tuple) else [value]
+        wanted = types[1:] if several else types
+        if wanted and not (parts and all(type(part) in wanted for part in parts)):
+            kinds = " or ".join({str: "text", bool: "`true` or `false`", int: "a whole number"}[t] for t in wanted)
+            message = f"the option {quote(name)} is {quote(value)}"
+            note = f"it is {kinds}" + (", or a list of such" if several else "")
+            problems.append(Problem("bad-job", message, place=place, note=note))
+        elif choices and value not in choices:
+            message, note = f"unknown {name} {quote(value)}", f"it is one of {', '.join(map(quote, choices))}"
+            problems.append(Problem("bad-job", message, place=place, note=note, hint=nearest(str(value), choices)))
+        else:
+            values[name] = tuple(parts) if several else value
+    return values
+
+
+def _unknown(name: str, message: str, known: Sequence[str], place: str) -> Problem:
+    note = f"these are known: {', '.join(map(quote, known))}"
+    return Problem("unknown-option", message, place=place, note=note, hint=nearest(name, known))
+
+
+def _within(folder: Path, values: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return options with their relative paths taken from a folder: Spark's Java may work in another one."""
+
+    def absolute(path: str) -> str:
+        return path if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", path) else str(folder.absolute() / path)
+
+    for name in names:
+        if name in values:
+            value = values[name]
+            values[name] = tuple(map(absolute, value)) if isinstance(value, tuple) else absolute(value)
+    return values

@@ -1,0 +1,46 @@
+"""JSON: an object a line, whose fields are the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from upheld.errors import quote
+from upheld.pipeline.reading import Reading, columns, file_of_row, lines, numbered
+
+_TYPES = {"number": "bigint", "unsigned": "decimal(20, 0)", "float": "double", "symbol": "string", "term": "string"}
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """Files of objects, which have any fields."""
+
+    spark: SparkSession
+    files: tuple[str, ...]
+    place: str
+    names: None = None
+    types: None = None
+
+    def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
+        fields = ", ".join(f"`{name.replace('`', '``')}` {_TYPES[type]}" for name, type in zip(names, types))
+        schema = f"{fields}, _whole string"
+        options = {"columnNameOfCorruptRecord": "_whole"}
+        frame = self.spark.read.schema(schema).options(**options).json(list(self.files)).select("*", file_of_row())
+
+        def rows(frame: DataFrame, *more: str) -> DataFrame:
+            whole = F.col("_whole")
+            damaged = whole.isNotNull() & ~F.is_valid_utf8(whole)
+            bad = F.when(damaged, "not-utf8").when(whole.isNotNull(), "bad-record")
+            values = [F.col(f"`{name.replace('`', '``')}`") for name in names]
+            return frame.select(*columns(values), "_file", bad.alias("_bad"), whole.alias("_record"), *more)
+
+        def located() -> DataFrame:
+            texts = numbered(lines(self.spark, self.files)).filter(F.trim("value") != "")
+            parsed = F.from_json("value", schema, options)
+            return rows(texts.select(parsed.alias("v"), "_file", "_row").select("v.*", "_file", "_row"), "_row")
+
+        wanted = ", ".join(f"{quote(name)}: {type}" for name, type in zip(names, types))
+        return Reading(rows(frame), located, f"a JSON object on one line, with {wanted}")

@@ -1,0 +1,89 @@
+"""What all sources have in common: their columns, their rows before these are checked, and where each row stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Rows as a source has them.
+
+    `frame` has a column `c0`, `c1`, ... for each of the relation, and three more: `_file`, where the row is; `_bad`,
+    the slug of what is wrong with its record as a whole, or null; `_record`, the text of such a record. `located` makes
+    the same rows with a number from one in `_row`, which is null if the source has no order. It costs another look at
+    the data, or two.
+    """
+
+    frame: DataFrame
+    located: Callable[[], DataFrame]
+    #: What a record is, where a whole one may be bad.
+    expected: str = ""
+
+
+class Table(Protocol):
+    """A source that has been found and not been read."""
+
+    @property
+    def place(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of its columns, or None if rows have those that they are asked for."""
+        ...
+
+    @property
+    def types(self) -> tuple[str, ...] | None:
+        """What Spark calls the types of its columns, or None if all of them are texts."""
+        ...
+
+    def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
+        """Return its rows: columns of these names, for a relation whose columns have these types."""
+        ...
+
+
+def columns(values: Sequence[Column]) -> list[Column]:
+    """Return the values of rows under the names that a `Reading` has for them."""
+    return [value.alias(f"c{i}") for i, value in enumerate(values)]
+
+
+def file_of_row() -> Column:
+    return F.col("_metadata.file_path").alias("_file")
+
+
+def nothing(name: str) -> Column:
+    return F.lit(None).cast("string").alias(name)
+
+
+def numbered(frame: DataFrame) -> DataFrame:
+    """Return the rows of files with `_file` and `_row`, which counts from one in each file.
+
+    A task reads the rows of a block in order. Blocks of a file may be read in any order by any task, so rows are
+    counted by block before they are numbered.
+    """
+    block = F.col("_metadata.file_block_start").alias("_block")
+    frame = frame.select("*", file_of_row(), block, F.monotonically_increasing_id().alias("_at"))
+    before = F.sum("_count").over(Window.partitionBy("_file").orderBy("_block")) - F.col("_count")
+    blocks = (
+        frame.groupBy("_file", "_block")
+        .agg(F.min("_at").alias("_first"), F.count(F.lit(1)).alias("_count"))
+        .select("_file", "_block", "_first", before.alias("_before"))
+    )
+    row = F.col("_at") - F.col("_first") + F.col("_before") + 1
+    return (
+        frame.join(F.broadcast(blocks), ["_file", "_block"])
+        .withColumn("_row", row)
+        .drop("_at", "_block", "_first", "_before")
+    )
+
+
+def lines(spark: SparkSession, files: Sequence[str]) -> DataFrame:
+    """Return the lines of text files, as `value`."""
+    return spark.read.text(list(files))

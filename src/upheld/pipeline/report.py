@@ -1,0 +1,111 @@
+"""The report of a run: what each stage did and cost, what was chosen and why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass
+class Stage:
+    """A stage of a run. While it runs, its seconds and jobs are zero."""
+
+    name: str
+    #: What it did, for people.
+    result: str = ""
+    seconds: float = 0.0
+    #: The jobs that Spark ran for it.
+    jobs: int = 0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Something that was decided by the data: `what` was to be chosen, the `plan` chosen, and `why`."""
+
+    what: str
+    plan: str
+    why: str
+
+
+#: Told of each stage when it starts, and again when it has ended.
+StageWatcher = Callable[[Stage], None]
+
+
+@dataclass
+class RunReport:
+    """What a run of a pipeline did."""
+
+    #: Rows read and rows that did not fit, for each source.
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    #: Explicit facts, and all facts, of each relation.
+    relations: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: Texts in the dictionary, and those that this run has added.
+    dictionary: dict[str, int] = field(default_factory=dict)
+    choices: list[Choice] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
+    #: What was written, and how much: for each sink its place, and facts by relation.
+    sinks: list[dict[str, Any]] = field(default_factory=list)
+    #: Spark's version and master, and the id of the application.
+    spark: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def jobs(self) -> int:
+        """The jobs that Spark ran."""
+        return sum(stage.jobs for stage in self.stages)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data, for JSON."""
+        return {**asdict(self), "jobs": self.jobs}
+
+    def to_text(self) -> str:
+        """Return the report for people: a line for each stage, choice and relation."""
+        lines = [f"{s.name:<12} {s.seconds:8.2f} s  {s.jobs:3} jobs  {s.result}".rstrip() for s in self.stages]
+        lines.append(f"{'in all':<12} {self.seconds:8.2f} s  {self.jobs:3} jobs")
+        lines += [f"{choice.what}: {choice.plan}, because {choice.why}" for choice in self.choices]
+        for name, sizes in self.relations.items():
+            lines.append(f"{name}: {sizes['facts']:,} facts, {sizes['explicit']:,} of them explicit")
+        return "\n".join(lines)
+
+
+class Recorder:
+    """Fills a report while a pipeline runs on a session."""
+
+    def __init__(self, spark: SparkSession, watcher: StageWatcher | None) -> None:
+        context = spark.sparkContext
+        self._context, self._watcher, self._start = context, watcher, time.perf_counter()
+        self.report = RunReport(
+            spark={"version": spark.version, "master": str(context.master), "application": context.applicationId}
+        )
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """Time what is done inside, and count the jobs it starts."""
+        stage = Stage(name)
+        self.report.stages.append(stage)
+        self._tell(stage)
+        group = f"upheld-{uuid4()}"
+        properties = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+        before = {name: self._context.getLocalProperty(name) for name in properties}
+        start = time.perf_counter()
+        self._context.setJobGroup(group, f"upheld: {name}")
+        try:
+            yield stage
+        finally:
+            for key, value in before.items():
+                self._context.setLocalProperty(key, value)  # type: ignore[arg-type]
+            stage.seconds = time.perf_counter() - start
+            stage.jobs = len(self._context.statusTracker().getJobIdsForGroup(group))
+            self.report.seconds = time.perf_counter() - self._start
+        self._tell(stage)
+
+    def _tell(self, stage: Stage) -> None:
+        if self._watcher is not None:
+            self._watcher(stage)

@@ -1,0 +1,129 @@
+"""Sinks: Parquet and CSV folders, views, and the feed of changes from run to run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from upheld.errors import FactsError, Problem, quote
+from upheld.pipeline.filesystem import FileSystem, child
+from upheld.pipeline.job import Sink
+
+_FEED = "feed.json"
+
+
+@dataclass
+class Writer:
+    """Writes what sinks ask for. Nothing is to be seen of it before `commit`, which puts all of it in place."""
+
+    spark: SparkSession
+    #: Folders that were made, and where each is to go.
+    _made: list[tuple[str, str]] = field(default_factory=list)
+    #: Small files to write at the end: those that say that what they speak of is complete.
+    _manifests: list[tuple[str, str]] = field(default_factory=list)
+    _views: list[tuple[str, DataFrame]] = field(default_factory=list)
+
+    def write(self, sink: Sink, frames: Mapping[str, DataFrame]) -> None:
+        """Make what a sink gets of these relations."""
+        match sink.format:
+            case "view":
+                for name, frame in frames.items():
+                    self._views.append((sink.prefix + re.sub(r"\W", "_", name), frame))
+            case "parquet" | "csv":
+                assert sink.path is not None, "a sink without a path"
+                for name, frame in frames.items():
+                    self.folder(child(sink.path, name), frame, sink.format, sink.files)
+            case "changes":
+                self._changes(sink, frames)
+
+    def folder(self, path: str, frame: DataFrame, format: str, files: int | None = None) -> None:
+        """Make a folder of files of some format, to be put at a path."""
+        above, _, name = path.rpartition("/")
+        staged = f"{above}/_{name}-{uuid4().hex[:8]}" if above else f"_{name}-{uuid4().hex[:8]}"
+        self._made.append((staged, path))
+        writer = (frame.coalesce(files) if files else frame).write
+        if format == "csv":
+            writer = writer.options(header="true", escape='"', emptyValue="")
+        writer.format(format).save(staged)
+
+    def commit(self) -> None:
+        """Put all folders and views in place."""
+        fs = FileSystem(self.spark)
+        while self._made:
+            fs.replace(*self._made.pop(0))
+        for path, text in self._manifests:
+            fs.write_text(path, text)
+        for name, frame in self._views:
+            frame.createOrReplaceTempView(name)
+
+    def discard(self) -> None:
+        """Remove what was made and is not in place."""
+        for staged, _ in self._made:
+            FileSystem(self.spark).remove(staged)
+
+    # -- the feed ------------------------------------------------------------------------------------------------------
+
+    def _changes(self, sink: Sink, frames: Mapping[str, DataFrame]) -> None:
+        """Make the next version of a feed: what was inserted and deleted since the version before."""
+        assert sink.path is not None, "a feed without a path"
+        version = _version(self.spark, sink.path)
+        for name, frame in frames.items():
+            path = child(sink.path, name)
+            if reserved := {"operation", "version"} & set(frame.columns):
+                message = f"{quote(name)} has a column {quote(min(reserved))}, which a feed has too"
+                hint = "declare the relation with another name for it"
+                raise FactsError(Problem("reserved-column", message, place=sink.place, hint=hint))
+            change = changes(frame, _told(self.spark, path, version, frame))
+            self.folder(f"{path}/version={version + 1}", change, "parquet", sink.files)
+        self._manifests.append((f"{sink.path}/{_FEED}", json.dumps({"version": version + 1}) + "\n"))
+
+
+def _version(spark: SparkSession, folder: str) -> int:
+    """Return the last version of a feed that is complete; 0 if there is none."""
+    fs = FileSystem(spark)
+    manifest = f"{folder}/{_FEED}"
+    if not fs.exists(manifest):
+        return 0
+    try:
+        match json.loads(fs.read_text(manifest)):
+            case {"version": int(version)}:
+                return version
+    except ValueError:
+        pass
+    message = "this is not the manifest of a feed of changes"
+    raise FactsError(Problem("bad-feed", message, place=manifest, note='it is JSON, as in `{"version": 3}`'))
+
+
+def _told(spark: SparkSession, path: str, version: int, like: DataFrame) -> DataFrame | None:
+    """Return the rows that a feed has told of up to a version, and not taken back."""
+    fs = FileSystem(spark)
+    folders = [f"{path}/version={v}" for v in range(1, version + 1) if fs.exists(f"{path}/version={v}")]
+    if not folders:
+        return None
+    told = spark.read.parquet(*folders)
+    if told.drop("operation").schema.simpleString() != like.schema.simpleString():
+        message = f"the feed has {quote(told.drop('operation').schema.simpleString())}"
+        note = f"the relation has {quote(like.schema.simpleString())}"
+        raise FactsError(
+            Problem("mixed-schemas", message, place=path, note=note, hint="start a feed in another folder")
+        )
+    sign = F.when(F.col("operation") == "+", 1).otherwise(-1)
+    return told.groupBy(*map(_quoted, like.columns)).agg(F.sum(sign).alias("_sign")).filter("_sign > 0").drop("_sign")
+
+
+def changes(now: DataFrame, before: DataFrame | None) -> DataFrame:
+    """Return the rows of `now` alone with the operation `+`, and those of `before` alone with `-`."""
+    inserted, deleted = F.lit("+").alias("operation"), F.lit("-").alias("operation")
+    if before is None:
+        return now.select(inserted, "*")
+    return now.subtract(before).select(inserted, "*").unionAll(before.subtract(now).select(deleted, "*"))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

@@ -1,0 +1,183 @@
+"""Sources: finding them, choosing their columns, and bringing their rows to the types of the relation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from upheld.errors import FactsError, Problem, UsageError, nearest, quote
+from upheld.factfiles.badrows import count
+from upheld.language.core import Predicate
+from upheld.pipeline.columnar import Columnar, Given
+from upheld.pipeline.delimited import Delimited
+from upheld.pipeline.filesystem import FileSystem, shown
+from upheld.pipeline.job import EXTENSIONS, SOURCE_FORMATS, Source
+from upheld.pipeline.jsonlines import JsonLines
+from upheld.pipeline.ntriples import NTriples
+from upheld.pipeline.reading import Table
+from upheld.pipeline.sparkerrors import explained
+from upheld.pipeline.turtle import Turtle
+
+#: What Spark's types are for us; all other types are refused.
+TYPES = {
+    "tinyint": "number",
+    "smallint": "number",
+    "int": "number",
+    "bigint": "number",
+    "decimal(20,0)": "unsigned",
+    "float": "float",
+    "double": "float",
+    "string": "symbol",
+}
+
+#: The columns that a relation of each type can be made of.
+_FIT = {
+    "number": {"number"},
+    "unsigned": {"number", "unsigned"},
+    "float": {"number", "float"},
+    "symbol": {"symbol"},
+    "term": {"symbol"},
+}
+
+
+def find(spark: SparkSession, source: Source) -> Table:
+    """Return the table that a source names. Files are listed, and the first one is looked at."""
+    if source.frame is not None:
+        frame: Any = source.frame
+        if not isinstance(frame, DataFrame):
+            message = f"the facts of {quote(source.relation)} are a {quote(type(frame).__name__)}"
+            note = "a source is the path of files, a table by name, or a Spark DataFrame"
+            hint = "make a DataFrame of it with `spark.createDataFrame`"
+            raise FactsError(Problem("unsupported-facts", message, place=source.place, note=note, hint=hint))
+        return Given(frame, source.place)
+    if source.table is not None:
+        with explained(f"table {quote(source.table)}"):
+            return Given(spark.table(source.table), f"table {quote(source.table)}")
+    files = [file for path in source.path for file in FileSystem(spark).files(path)]
+    format = source.format or _format_of([file.path for file in files], source.place)
+    paths = tuple(file.path for file in files)
+    place = shown(paths[0])
+    with explained(place):
+        match format:
+            case "csv" | "tsv":
+                delimiter = source.delimiter or ("," if format == "csv" else "\t")
+                header = format == "csv" if source.header is None else source.header
+                filled = [file.path for file in files if file.size] or paths[:1]
+                return Delimited.found(spark, filled, place, delimiter, header)
+            case "json":
+                return JsonLines(spark, paths, place)
+            case "parquet" | "orc":
+                return Columnar.found(spark, paths, place, format)
+            case "ntriples":
+                return NTriples(spark, paths, place, source.blank_nodes == "file")
+            case "turtle":
+                if source.blank_nodes == "shared":
+                    note = "the brackets of Turtle make blank nodes that have no labels to share"
+                    raise UsageError(Problem("bad-job", "blank nodes of Turtle are not shared", place=place, note=note))
+                return Turtle(spark, paths, place)
+    raise AssertionError("a format that the job should have refused")
+
+
+def _format_of(paths: Sequence[str], place: str) -> str:
+    """Return the format that the names of all files tell."""
+    found: dict[str, str] = {}
+    for path in paths:
+        name = path.rpartition("/")[2].removesuffix(".gz")
+        found.setdefault(EXTENSIONS.get("." + name.rpartition(".")[2].lower(), "") if "." in name else "", path)
+    if len(found) == 1 and "" not in found:
+        return next(iter(found))
+    if "" in found:
+        message = f"the name of {quote(shown(found['']))} tells no format"
+    else:
+        message = f"there are files of several formats: {', '.join(map(quote, sorted(found)))}"
+    hint = f"set `format` to one of {', '.join(map(quote, SOURCE_FORMATS))}, or choose files with a glob"
+    raise UsageError(Problem("unknown-format", message, place=place, hint=hint))
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def known_types(table: Table, source: Source) -> tuple[str, ...] | None:
+    """Return the types that a relation nobody has declared takes from a source; None if it tells none."""
+    names = table.names
+    if names is None:
+        return None
+    if isinstance(table, NTriples | Turtle):
+        return ("term",) * len(source.columns or names)
+    if table.types is None:
+        return ("symbol",) * len(source.columns or names)
+    types = dict(zip(names, table.types))
+    chosen = _named(source.columns, names, table.place) if source.columns else names
+    return tuple(TYPES.get(types[name], "symbol") for name in chosen)
+
+
+def choose(table: Table, source: Source, predicate: Predicate) -> tuple[str, ...]:
+    """Return the columns of a table that make a relation, in its order; raise those that are missing or do not fit.
+
+    They are the ones that the source names, else those with the names of the relation's columns, else all of them.
+    """
+    wanted, names = predicate.columns, table.names
+    if source.columns and len(source.columns) != predicate.arity:
+        message = f"{count(len(source.columns), 'column')} where {quote(predicate.name)} has {predicate.arity}"
+        raise FactsError(Problem("wrong-arity", message, place=source.place))
+    if names is None:
+        chosen = tuple(map(str, source.columns)) or wanted
+    elif source.columns:
+        chosen = _named(source.columns, names, table.place)
+    elif set(wanted) <= set(names):
+        chosen = wanted
+    elif len(names) == len(wanted):
+        chosen = names
+    else:
+        missing = [name for name in wanted if name not in names]
+        raise FactsError([_missing(name, names, table.place, wanted) for name in missing])
+    if table.types is not None and names is not None:
+        types = dict(zip(names, table.types))
+        problems = [
+            _unfit(name, types[name], type, predicate, table.place)
+            for name, type in zip(chosen, predicate.types)
+            if TYPES.get(types[name]) not in _FIT[type]
+        ]
+        if problems:
+            raise FactsError(problems)
+    return chosen
+
+
+def _named(columns: Sequence[str | int], names: tuple[str, ...], place: str) -> tuple[str, ...]:
+    problems = []
+    chosen = []
+    for column in columns:
+        if isinstance(column, int) and 1 <= column <= len(names):
+            chosen.append(names[column - 1])
+        elif column in names:
+            chosen.append(str(column))
+        else:
+            problems.append(_missing(str(column), names, place))
+    if problems:
+        raise FactsError(problems)
+    return tuple(chosen)
+
+
+def _missing(name: str, names: tuple[str, ...], place: str, wanted: Sequence[str] = ()) -> Problem:
+    note = f"its columns are {', '.join(map(quote, names[:20])) or 'none'}"
+    way_out = f"name {len(wanted)} of them with `columns = [...]`" if wanted else None
+    return Problem(
+        "missing-column",
+        f"there is no column {quote(name)}",
+        place=place,
+        note=note,
+        hint=nearest(name, names) or way_out,
+    )
+
+
+def _unfit(name: str, found: str, type: str, predicate: Predicate, place: str) -> Problem:
+    accepted = [theirs for theirs, ours in TYPES.items() if ours in _FIT[type]]
+    return Problem(
+        "ill-typed-column",
+        f"column {quote(name)} is of Spark's type {quote(found)}, and {quote(predicate.name)} has a `{type}` there",
+        place=place,
+        note=f"a `{type}` is made of {', '.join(map(quote, accepted))}",
+        hint="cast the column, or declare another type",
+    )

@@ -1,0 +1,247 @@
+"""A run of a pipeline, stage by stage: read, encode, materialise, write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from upheld.algebra.meter import Limits
+from upheld.engines.spark.session import ARROW, configured
+from upheld.errors import Problem, UpheldError, UsageError, nearest, quote
+from upheld.factfiles.badrows import count
+from upheld.language.compiling import compile_program
+from upheld.language.core import Core, Predicate
+from upheld.materialisation import Materialisation
+from upheld.pipeline import PipelineRun, driver
+from upheld.pipeline.dictionary import Dictionary, encoded, identify, texts_of
+from upheld.pipeline.driver import Encoded
+from upheld.pipeline.filesystem import FileSystem
+from upheld.pipeline.fitting import Load, check, quarantined
+from upheld.pipeline.job import Job, Source
+from upheld.pipeline.reading import Table
+from upheld.pipeline.report import Recorder, StageWatcher
+from upheld.pipeline.sinks import Writer
+from upheld.pipeline.sources import choose, find, known_types
+from upheld.pipeline.sparkerrors import explained
+
+
+def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | None) -> PipelineRun:
+    """Run a job on a session."""
+    recorder = Recorder(spark, watcher)
+    report = recorder.report
+    with ExitStack() as kept, configured(spark, ARROW):
+        with recorder.stage("find") as stage:
+            tables = _find(spark, job)
+            core = _compiled(job, tables)
+            outputs = _outputs(job, core)
+            loads = _loads(core, tables)
+            dictionary = Dictionary.open(spark, job.settings.dictionary)
+            stage.result = count(len(loads), "source")
+        writer = kept.enter_context(_writer(spark))
+        with recorder.stage("read") as stage, explained(", ".join(load.table.place for load in loads[:1])):
+            facts = _read(kept, core, job, loads)
+            stage.result = f"{sum(load.read for load in loads):,} rows"
+            _quarantine(job, loads, writer)
+        report.sources = [
+            {"relation": x.predicate.name, "place": x.table.place, "rows": x.read, "bad": x.bad} for x in loads
+        ]
+        with recorder.stage("encode") as stage:
+            texts = _encode(kept, facts, dictionary)
+            report.dictionary = {"texts": dictionary.size, "new": texts.new}
+            stage.result = f"{texts.count:,} texts, {texts.new:,} of them new"
+        with recorder.stage("materialise") as stage:
+            m = _materialise(job, core, facts, texts, limits, recorder)
+            frames = {name: driver.to_spark(spark, m[name]) for name in outputs}
+            sizes = {name: {"explicit": len(m.explicit(name)), "facts": len(m[name])} for name in m.relations}
+            report.relations = sizes
+            facts_now = sum(size["facts"] for size in sizes.values())
+            stage.result = f"{facts_now:,} facts, in {count(m.statistics.rounds, 'round')}"
+        with recorder.stage("write") as stage:
+            for sink in job.sinks:
+                names = sink.relations or _by_default(core)
+                writer.write(sink, {name: frames[name] for name in names})
+                written = {name: len(m[name]) for name in names}
+                report.sinks.append({"format": sink.format, "path": sink.path, "relations": written})
+            writer.commit()
+            stage.result = count(len(job.sinks), "sink")
+    if job.settings.report is not None:
+        FileSystem(spark).write_text(job.settings.report, json.dumps(report.to_dict(), indent=2) + "\n")
+    return PipelineRun(frames, report)
+
+
+@contextmanager
+def _writer(spark: SparkSession) -> Iterator[Writer]:
+    writer = Writer(spark)
+    try:
+        yield writer
+    finally:
+        writer.discard()
+
+
+# -- finding -----------------------------------------------------------------------------------------------------------
+
+
+def _find(spark: SparkSession, job: Job) -> list[tuple[Source, Table]]:
+    """Return the table of each source; raise all that cannot be found."""
+    found: list[tuple[Source, Table]] = []
+    problems: list[Problem] = []
+    failed: type[UpheldError] = UpheldError
+    for source in job.sources:
+        try:
+            found.append((source, find(spark, source)))
+        except UpheldError as error:
+            failed = type(error)
+            problems.extend(error.problems)
+    if problems:
+        raise failed(problems)
+    return found
+
+
+def _compiled(job: Job, tables: list[tuple[Source, Table]]) -> Core:
+    """Return the program in core form; relations that it does not declare have the types of their sources."""
+    declared = {declaration.name for declaration in job.program.declarations}
+    types: dict[str, tuple[str, ...]] = {}
+    for source, table in tables:
+        if source.relation not in declared and (known := known_types(table, source)):
+            types.setdefault(source.relation, known)
+    core = compile_program(job.program, types).core
+    used = [(source.relation, source.place) for source, _ in tables]
+    used += [(name, sink.place) for sink in job.sinks for name in sink.relations]
+    problems = [problem for name, place in used for problem in _unknown_relation(name, core, place)]
+    for source, _ in tables:
+        if source.relation in core.predicates and not core.predicates[source.relation].arity:
+            message = f"{quote(source.relation)} has no columns to be read from a source"
+            hint = "state it in the program, or give it a column"
+            problems.append(Problem("bad-job", message, place=source.place, hint=hint))
+    given = {source.relation for source, _ in tables}
+    for directive in core.directives:
+        if directive.kind == "input" and directive.relation not in given:
+            message = f"the relation {quote(directive.relation)} is an input and has no source"
+            hint = "add a source for it, or remove its `.input`"
+            problems.append(Problem("missing-source", message, span=directive.span, hint=hint))
+    if problems:
+        raise UsageError(problems)
+    return core
+
+
+def _unknown_relation(name: str, core: Core, place: str) -> Iterator[Problem]:
+    known = [p.name for p in core.predicates.values() if not p.hidden]
+    if name not in known:
+        note = f"the relations are {', '.join(map(quote, known[:20])) or 'none'}"
+        message, hint = f"unknown relation {quote(name)}", nearest(name, known)
+        yield Problem("unknown-relation", message, place=place, note=note, hint=hint)
+
+
+def _by_default(core: Core) -> list[str]:
+    """Return the outputs of a program; if it names none, the relations that its rules derive."""
+    named = dict.fromkeys(d.relation for d in core.directives if d.kind == "output")
+    derived = dict.fromkeys(rule.head.predicate for rule in core.rules)
+    return list(named) or [name for name in derived if not core.predicates[name].hidden]
+
+
+def _outputs(job: Job, core: Core) -> list[str]:
+    """Return the relations that somebody will look at."""
+    return list(dict.fromkeys([*_by_default(core), *(name for sink in job.sinks for name in sink.relations)]))
+
+
+def _loads(core: Core, tables: list[tuple[Source, Table]]) -> list[Load]:
+    """Return what is to be read of each source; raise all columns that are missing or do not fit."""
+    loads: list[Load] = []
+    problems: list[Problem] = []
+    failed: type[UpheldError] = UpheldError
+    for source, table in tables:
+        predicate = core.predicates[source.relation]
+        try:
+            reading = table.read(choose(table, source, predicate), predicate.types)
+            loads.append(Load(source, table, reading, predicate))
+        except UpheldError as error:
+            failed = type(error)
+            problems.extend(error.problems)
+    if problems:
+        raise failed(problems)
+    return loads
+
+
+# -- reading and encoding ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The rows of a relation that fit, held by Spark, and their number."""
+
+    predicate: Predicate
+    rows: DataFrame
+    count: int
+
+
+def _read(kept: ExitStack, core: Core, job: Job, loads: list[Load]) -> list[Facts]:
+    """Return the facts of each relation, read once; raise bad rows, unless these are to be quarantined."""
+    relations: dict[str, DataFrame] = {}
+    for load in loads:
+        name, rows = load.predicate.name, load.rows()
+        relations[name] = relations[name].unionAll(rows) if name in relations else rows
+    for name, rows in relations.items():
+        # Parsing costs more than holding: texts of N-Triples took 5 us a row to parse and 2 to hold and take back.
+        relations[name] = rows.persist(StorageLevel.MEMORY_AND_DISK)
+        kept.callback(rows.unpersist)
+    counts = [rows.agg(F.lit(name).alias("name"), F.count(F.lit(1)).alias("n")) for name, rows in relations.items()]
+    found = {row["name"]: row["n"] for row in reduce(DataFrame.unionAll, counts).collect()} if counts else {}
+    if job.settings.quarantine is None:
+        check(loads)
+    return [Facts(core.predicates[name], rows, found[name]) for name, rows in relations.items()]
+
+
+def _quarantine(job: Job, loads: list[Load], writer: Writer) -> None:
+    folder = job.settings.quarantine
+    rows = quarantined(loads) if folder is not None else None
+    if folder is not None and rows is not None:
+        writer.folder(folder.rstrip("/"), rows, "json")
+
+
+@dataclass(frozen=True)
+class TextsOfRun:
+    """The texts of a run: distinct `id` and `text`, or None if there are none, and what they amount to."""
+
+    pairs: DataFrame | None
+    count: int = 0
+    characters: int = 0
+    new: int = 0
+
+
+def _encode(kept: ExitStack, facts: list[Facts], dictionary: Dictionary) -> TextsOfRun:
+    """Add the texts of facts to the dictionary."""
+    parts = [texts for one in facts if (texts := texts_of(one.rows, one.predicate.types)) is not None]
+    if not parts:
+        return TextsOfRun(None)
+    texts = reduce(DataFrame.unionAll, parts)
+    pairs = texts.distinct().select(identify(F.col("text")).alias("id"), "text").persist(StorageLevel.MEMORY_AND_DISK)
+    kept.callback(pairs.unpersist)
+    sizes = pairs.agg(F.count(F.lit(1)).alias("count"), F.sum(F.length("text")).alias("characters")).first()
+    assert sizes is not None, "an aggregate without a row"
+    missing = dictionary.missing(pairs)
+    new = sizes["count"] if missing is pairs else missing.count()
+    dictionary.add(missing, new)
+    return TextsOfRun(pairs, sizes["count"], sizes["characters"] or 0, new)
+
+
+# -- materialising -----------------------------------------------------------------------------------------------------
+
+
+def _materialise(
+    job: Job, core: Core, facts: list[Facts], texts: TextsOfRun, limits: Limits, recorder: Recorder
+) -> Materialisation:
+    relations = {
+        one.predicate.name: Encoded(one.predicate, encoded(one.rows, one.predicate.types), one.count) for one in facts
+    }
+    allowed = driver.bytes_of(job.settings.driver_memory)
+    choice = driver.plan(relations, texts.count, texts.characters, allowed, job.settings.mode == "driver")
+    recorder.report.choices.append(choice)
+    bounded = replace(limits, memory=min(allowed, limits.memory or allowed))
+    return driver.materialise(core, relations, texts.pairs, bounded)

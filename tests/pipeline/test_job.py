@@ -1,0 +1,136 @@
+"""Jobs, from files and from Python, before any data is looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import upheld
+from upheld.pipeline.job import read_job
+
+GOOD = """
+[program]
+text = "p(x) :- e(x)."
+
+[[source]]
+relation = "e"
+path = ["more/*.csv", "s3a://bucket/e"]
+columns = ["who", 2]
+delimiter = ";"
+
+[[sink]]
+path = "out"
+
+[[sink]]
+format = "view"
+prefix = "now_"
+
+[run]
+dictionary = "words"
+quarantine = "/bad"
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text: str):
+        (tmp_path / "job.toml").write_text(text)
+        return read_job(tmp_path / "job.toml")
+
+    return read
+
+
+@pytest.fixture
+def refused(read):
+    """Return the slug, place and message of each problem of a job file, the place without its folder."""
+
+    def refused(text: str) -> list[tuple[str, str, str]]:
+        with pytest.raises(upheld.UpheldError) as refusal:
+            read(text)
+        return [(p.slug, Path(p.place or "").name, p.message) for p in refusal.value.problems]
+
+    return refused
+
+
+def test_a_job_file(read, tmp_path):
+    """Relative paths are taken from the folder of the file; those with a scheme, and absolute ones, are kept."""
+    job = read(GOOD)
+    (source,) = job.sources
+    assert source.path == (f"{tmp_path}/more/*.csv", "s3a://bucket/e")
+    assert (source.columns, source.delimiter, source.header) == (("who", 2), ";", None)
+    assert [(sink.format, sink.path, sink.prefix) for sink in job.sinks] == [
+        ("parquet", f"{tmp_path}/out", ""),
+        ("view", None, "now_"),
+    ]
+    assert (job.settings.dictionary, job.settings.quarantine) == (f"{tmp_path}/words", "/bad")
+    assert len(job.program.clauses) == 1
+
+
+def test_all_problems_come_at_once(refused):
+    text = GOOD.replace('path = "out"', 'pth = "out"').replace('delimiter = ";"', 'delimiter = ";;"')
+    assert refused(text.replace("dictionary", "dictionnary")) == [
+        ("bad-job", "job.toml [[source]] 1", "the delimiter `;;` is not one character"),
+        ("unknown-option", "job.toml [[sink]] 1", "there is no option `pth`"),
+        ("bad-job", "job.toml [[sink]] 1", "the sink of format `parquet` has no path"),
+        ("unknown-option", "job.toml [run]", "there is no option `dictionnary`"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "found, instead, slug, message",
+    [
+        ("[program]", "[prorgam]", "unknown-option", "a job has no table `prorgam`"),
+        ("[program]", "", "unknown-option", "a job has no table `text`"),
+        ("text =", "test =", "bad-job", "there is no program"),
+        ("[[source]]", "[source]", "bad-job", "`source` is not a list of tables"),
+        ('relation = "e"', "", "bad-job", "the source names no relation"),
+        ('relation = "e"', 'relation = "e"\ntable = "t"', "bad-job", "nothing says where `e` comes from"),
+        ('relation = "e"', 'relation = "e"\nheader = 1', "bad-job", "the option `header` is `1`"),
+        ('relation = "e"', 'relation = "e"\nformat = "cvs"', "bad-job", "unknown format `cvs`"),
+        ('columns = ["who", 2]', "columns = [1.5]", "bad-job", "the option `columns` is `[1.5]`"),
+        ('prefix = "now_"', 'path = "x"', "bad-job", "a view has no path"),
+        ('path = "out"', 'path = "out"\nfiles = 0', "bad-job", "`0` files for each relation"),
+        (GOOD[GOOD.index("[program]") :], "run = 3", "bad-job", "`run` is not a table"),
+        ("[run]", "[run", "bad-job", "this is not TOML: "),
+    ],
+)
+def test_bad_jobs(refused, found, instead, slug, message):
+    """Each is named, with its place in the job."""
+    assert any(s == slug and m.startswith(message) for s, _, m in refused(GOOD.replace(found, instead, 1)))
+
+
+def test_no_job(tmp_path):
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline.from_file(tmp_path / "job.toml")
+    assert refusal.value.slugs == ("missing-file",)
+
+
+def test_sources_from_python():
+    """A path, a dictionary of options, a list of both."""
+    pipeline = upheld.Pipeline("p(x) :- e(x).", {"e": ["a.csv", {"path": "b.tsv", "header": True}], "f": Path("c.nt")})
+    sources = pipeline._job.sources
+    assert [(s.relation, s.path, s.header) for s in sources] == [
+        ("e", (str(Path("a.csv").absolute()),), None),
+        ("e", (str(Path("b.tsv").absolute()),), True),
+        ("f", (str(Path("c.nt").absolute()),), None),
+    ]
+    assert repr(pipeline) == "<Pipeline 3 sources, 0 sinks>"
+
+
+def test_bad_arguments():
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline("p(x) :- e(x).", {"e": [{"pat": "x"}]}, [{"format": "csv"}], mode="cluster")
+    assert [(p.slug, p.place) for p in refusal.value.problems] == [
+        ("unknown-option", 'sources["e"][0]'),
+        ("bad-job", 'sources["e"][0]'),
+        ("bad-job", "sinks[0]"),
+        ("bad-job", "settings"),
+    ]
+
+
+def test_a_program_with_errors():
+    """It is refused before Spark is started."""
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline("p(x) :- e(x", {})
+    assert refusal.value.slugs == ("missing-bracket",)
