@@ -205,9 +205,7 @@ class Materialisation:
         except BaseException:
             engine.abandon(keep=(self._state.E, self._state.I))
             raise
-        return Change(
-            *(ByRelation(self._core.predicates, facts) for facts in (inserted, deleted, ignored)), statistics
-        )
+        return Change(*(ByRelation(self._core.predicates, facts) for facts in (inserted, deleted, ignored)), statistics)
 
     def _net_effect(self, delete: FactsGiven, insert: FactsGiven) -> tuple[FactSet, FactSet, FactSet]:
         """Return the explicit facts that an update takes away and adds, and those that it need not."""

@@ -87,9 +87,7 @@ class Job:
         """Return what follows from the program and the facts files that it reads from a folder."""
         core = self.compiled.core
         given = _read_inputs(core, self.formats, Path(facts), facts_reader(self.engine))
-        return materialise_core(
-            core, given, engine=self.engine, algorithm=algorithm, limits=limits, progress=progress
-        )
+        return materialise_core(core, given, engine=self.engine, algorithm=algorithm, limits=limits, progress=progress)
 
     def write(self, m: Materialisation, output: str | Path) -> Run:
         """Write what the directives ask for: all of it, or, if that cannot be done, nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from upheld.algebra.words import Bag, FactSet, Instances
@@ -189,7 +189,8 @@ class PlainTrace:
         self, found: Instances, stratum: Stratum, round: int, P: FactSet, N: FactSet, *, old: bool = False
     ) -> tuple[InstanceList, InstanceList]:
         positive, negative = self.engine.own_set(P), self.engine.own_set(N)
-        fire, quiet = [], []
+        fire: list[RuleInstance] = []
+        quiet: list[RuleInstance] = []
         for i in self.engine.own_instances(found):
             fires = all(f in positive for f in i.body) and not any(f in negative for f in i.negated)
             fires = fires and _round(i, stratum, self.old if old else self.new) == round

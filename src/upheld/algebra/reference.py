@@ -103,9 +103,7 @@ class Facts:
 class CountedFacts:
     """Facts with multiplicities; where these count instances, `instances` lists them."""
 
-    def __init__(
-        self, engine: ReferenceEngine, counts: Counter[Fact], instances: Sequence[RuleInstance] | None = None
-    ):
+    def __init__(self, engine: ReferenceEngine, counts: Counter[Fact], instances: Sequence[RuleInstance] | None = None):
         self.engine, self.counts, self.instances = engine, counts, instances
 
     def __iadd__(self, other: Bag) -> Self:

@@ -16,7 +16,7 @@ good part of them, the stratum is materialised anew instead.
 from __future__ import annotations
 
 from upheld.algebra.meter import phase
-from upheld.algebra.words import FactSet, Own, Ranks, bag, derive, derive_bag, instances, settle, supports
+from upheld.algebra.words import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
 from upheld.language.stratification import Stratum
 from upheld.maintain.books import Ranked
 from upheld.maintain.proving import Abort, Proving

@@ -1,7 +1,7 @@
 """The bookkeeping that algorithms rely on, as it is begun while a program is materialised.
 
-Each kind says how the derivations of a round are counted (lines 12 and 18 of algorithm 2 of Motik et al. 2019), and what
-is noted of the facts that a round finds.
+Each kind says how the derivations of a round are counted (lines 12 and 18 of algorithm 2 of Motik et al. 2019), and
+what is noted of the facts that a round finds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NoBooks:
 
 
 class Counters(NoBooks):
-    """Derivations by nonrecursive rules, explicit facts included, and if there is a counter for them by recursive ones."""
+    """Derivations by nonrecursive rules and explicit facts, and where a counter is given, those by recursive rules."""
 
     def __init__(self, cnr: Numbers, cr: Numbers | None):
         self.cnr, self.cr = cnr, cr

@@ -11,6 +11,8 @@ is known to go (delta of line 70) while others are checked.
 
 from __future__ import annotations
 
+from functools import partial
+
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.language.stratification import Stratum
@@ -24,13 +26,7 @@ def fbf(state: State, E_minus: FactSet, E_plus: FactSet, abort: Abort) -> tuple[
     E, I = state.E, state.I
     D, A = I.engine.named("D"), I.engine.named("A")  # 59
     for s in reached(state.strata, E_minus, E_plus, D, A):  # 60
-
-        def grounds(H: FactSet, s: Stratum = s) -> FactSet:
-            """Explicit facts, and those that a nonrecursive rule derives (88)."""
-            explicit = settle(H & (E - E_minus))
-            return explicit | derive(s.nonrecursive, I - (D - A), I | A, heads=H - explicit)
-
-        proving = Proving(s, I, D, A, grounds, abort)  # 61
+        proving = Proving(s, I, D, A, partial(grounds, s, E, E_minus, I, D, A), abort)  # 61
         gone = delete_unproved(s, I, E_minus, D, A, proving)  # 62
         A |= proving.B & gone & proving.P  # 63
         R = rederive(s, E, E_minus, I, D, A, gone, proving)  # 64
@@ -38,10 +34,14 @@ def fbf(state: State, E_minus: FactSet, E_plus: FactSet, abort: Abort) -> tuple[
     return D, A
 
 
+def grounds(s: Stratum, E: FactSet, E_minus: FactSet, I: FactSet, D: FactSet, A: FactSet, H: FactSet) -> FactSet:
+    """Return the explicit facts among some, and those that a nonrecursive rule derives (88)."""
+    explicit = settle(H & (E - E_minus))
+    return explicit | derive(s.nonrecursive, I - (D - A), I | A, heads=H - explicit)
+
+
 @phase("deletion")
-def delete_unproved(
-    s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: FactSet, proving: Proving
-) -> FactSet:
+def delete_unproved(s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: FactSet, proving: Proving) -> FactSet:
     """Add to D the facts of the stratum that have lost a derivation and are not proved, and return them."""
     gone = I.engine.named("D of the stratum")
     N = settle(s.out(E_minus) | derive(s.rules, I, I, via=D - A, via_not=A - D))  # 68

@@ -2,8 +2,8 @@
 
 E, I, E_minus, E_plus, D, A, R, N, delta   as in `dred`
 C, P, Y                                    checked, proved and delayed facts: see `proving`
-cnr, cr                                    derivations of a fact by nonrecursive rules, the explicit one included, and by
-                                           recursive ones
+cnr, cr                                    derivations of a fact by nonrecursive rules, the explicit one included,
+                                           and by recursive ones
 
 A fact with a nonrecursive derivation holds, so it is never deleted; and DRed^c tells by the recursive counter alone,
 once over-deletion is done, what to put back. Neither evaluates a nonrecursive rule backwards, DRed^c none at all.
@@ -33,9 +33,7 @@ def dred_c(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fa
 
 
 @phase("overdeletion")
-def overdelete(
-    s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: FactSet, cnr: Numbers, cr: Numbers
-) -> FactSet:
+def overdelete(s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: FactSet, cnr: Numbers, cr: Numbers) -> FactSet:
     """Add to D all facts of the stratum that have lost a derivation and have no nonrecursive one; return them."""
     gone = I.engine.named("D of the stratum")
     N = cnr.lose(bag(s.out(E_minus)))  # 29, 30
@@ -89,9 +87,7 @@ def delete_unproved(
 
 
 @phase("insertion")
-def insert_counting_nonrecursive(
-    s: Stratum, I: FactSet, E_plus: FactSet, D: FactSet, A: FactSet, cnr: Numbers
-) -> None:
+def insert_counting_nonrecursive(s: Stratum, I: FactSet, E_plus: FactSet, D: FactSet, A: FactSet, cnr: Numbers) -> None:
     """Add to A what is inserted, and follows from that."""
     N = cnr.gain(bag(s.out(E_plus)))  # 89, 90
     N = N | cnr.gain(derive_bag(s.nonrecursive, (I - D) | A, (I - D) | A, via=A - D, via_not=D - A))

@@ -8,8 +8,8 @@ B   blocked: facts whose search was cut off
 Departures from the paper: facts are checked in batches. For each fact that is not proved a few candidate instances are
 taken at a time, twice as many as before each time, so that one early proof ends its search as it would depth first.
 Facts that were met on the way to others may so be left half searched; when they are asked for later, the search goes on
-where it stopped. A search that is cut off blocks every fact that it was about: more than line 84 asks for, and so a fact
-more to look at afterwards, but no walk back from what was cut to what depends on it.
+where it stopped. A search that is cut off blocks every fact that it was about: more than line 84 asks for, and so a
+fact more to look at afterwards, but no walk back from what was cut to what depends on it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from upheld.language.stratification import Stratum
 
 @dataclass
 class Abort:
-    """When to give up a search (ABORTBRANCH): after some rounds, or when a budget of instances is spent; None is never."""
+    """When to give up a search (ABORTBRANCH): after some rounds, or with a budget of instances spent; None is never."""
 
     depth: int | None = None
     budget: float | None = None

@@ -46,9 +46,7 @@ def overdelete(s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: FactSet,
 
 
 @phase("insertion")
-def insert(
-    s: Stratum, I: FactSet, E_plus: FactSet, D: FactSet, A: FactSet, gone: FactSet, ranks: Ranks
-) -> None:
+def insert(s: Stratum, I: FactSet, E_plus: FactSet, D: FactSet, A: FactSet, gone: FactSet, ranks: Ranks) -> None:
     """Add to A what has derivations left, is inserted, and follows from that."""
     N = ranks.derivable(gone) | ranks.gain(bag(s.out(E_plus)), s)
     N = N | ranks.gain(derive_bag(s.rules, (I - D) | A, (I - D) | A, via=A - D, via_not=D - A), s)

@@ -29,9 +29,7 @@ class State:
     choices: list[str] = field(default_factory=list)
 
 
-def reached(
-    strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet
-) -> Iterator[Stratum]:
+def reached(strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> Iterator[Stratum]:
     """Yield the strata that explicit facts of an update belong to, or whose rules look at what has changed so far."""
     explicit = E_minus.predicates() | E_plus.predicates()
     for s in strata:

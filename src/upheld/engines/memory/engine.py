@@ -11,7 +11,6 @@ import numpy as np
 from upheld.algebra.meter import Meter
 from upheld.algebra.words import FactSet, Own
 from upheld.columns import Columns
-from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.bits import Bits
 from upheld.engines.memory.codes import Codec, Codes
@@ -342,6 +341,7 @@ class MemoryEngine:
         """Count the derivations that are still to be counted."""
         while self.tallies:
             self.tallies[0].force()
+
 
 class Derivation(Deferred):
     """The heads that `derive` speaks of, computed when they are settled."""

@@ -210,7 +210,7 @@ def find_or_add(wanted, start, width, keys, n, slots, flags, reject, bit, out, f
 
 @kernel
 def tally_rows(wanted, start, width, keys, n, slots, flags, reject, bit, out, found, numbers, amount, log, logged):
-    """As `find_or_add`; besides add an amount to the number of each row, and write each row into the log if there is one.
+    """As `find_or_add`; besides add an amount to the number of each row, and write the rows into the log, if any.
 
     Return -1 for the key to go on with if a number would not fit.
     """

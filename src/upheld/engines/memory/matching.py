@@ -227,11 +227,10 @@ class Matcher:
 class _Forwards:
     """One forward run: how the atoms of its rules are matched."""
 
-    def __init__(
-        self, matcher: Matcher, where: Where, sink: MakeSink, ranked: tuple[str, Stratum] | None, whole: bool
-    ):
+    def __init__(self, matcher: Matcher, where: Where, sink: MakeSink, ranked: tuple[str, Stratum] | None, whole: bool):
         self.matcher, self.where, self.sink, self.whole = matcher, where, sink, whole
-        self.rank, self.ranked_in = ranked if ranked is not None else (None, None)
+        self.rank = ranked[0] if ranked is not None else None
+        self.ranked_in = ranked[1] if ranked is not None else None
         #: What the plans of this run depend on beside the rule and the atom they begin with.
         self.kind = (where.own is not None, self.ranked_in is not None, whole)
 

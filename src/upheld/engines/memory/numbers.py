@@ -50,9 +50,9 @@ def _drop_columns(engine: Callable[[], MemoryEngine | None], names: Sequence[str
 class Tally(Deferred):
     """The facts of a bag, whose multiplicities are added to a number when they are asked for."""
 
-    def __init__(self, engine: MemoryEngine, derivations: Bag, count: Counting):
+    def __init__(self, engine: MemoryEngine, derivations: Bag, counting: Counting):
         self.bag: MemoryBag | None = own_bag(derivations).take()
-        self.count = count
+        self.counting = counting
         engine.tallies.append(self)
         super().__init__(engine)
 
@@ -73,13 +73,13 @@ class Tally(Deferred):
         if bag.derivation is not None:
             rules, where = bag.derivation
             self.engine.matcher.forwards(
-                rules, where, lambda plan, start, _: self.count.sink(collected, truth, plan, start),
-                ranked=self.count.ranked,
+                rules, where, lambda plan, start, _: self.counting.sink(collected, truth, plan, start),
+                ranked=self.counting.ranked,
             )  # fmt: skip
             return
         for table, (rows, counts) in bag.counts.items():
-            self.count.note(int(counts.sum()))
-            self.count.add_counts(table, rows, counts)
+            self.counting.note(int(counts.sum()))
+            self.counting.add_counts(table, rows, counts)
             collected.take(table, rows, truth)
 
 

@@ -192,9 +192,7 @@ class Planner:
         plan = Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants)
         return replace(plan, sizes=tuple(t.n for t in plan.tables))
 
-    def _order(
-        self, bound: set[str], atoms: Sequence[Literal], builtins: Sequence[Builtin]
-    ) -> list[tuple[Atom, str] | Builtin]:
+    def _order(self, bound: set[str], atoms: Sequence[Literal], builtins: Sequence[Builtin]) -> list[Literal | Builtin]:
         """Return everything in the order to do it in: what only filters as soon as it can be done."""
         positive = [literal for literal in atoms if not literal.negated]
         filters: list[Literal | Builtin] = [*builtins, *(literal for literal in atoms if literal.negated)]
@@ -224,9 +222,7 @@ class Planner:
             domain *= table.distinct((column,))
         return min(1.0, table.n / domain)
 
-    def _choice(
-        self, pair: Sequence[Literal | Builtin], held: tuple[str, ...], later: set[str]
-    ) -> ChoiceStep | None:
+    def _choice(self, pair: Sequence[Literal | Builtin], held: tuple[str, ...], later: set[str]) -> ChoiceStep | None:
         """Return a choice between two positive atoms that follow each other, if they share one new variable alone."""
         if len(pair) < 2 or any(isinstance(item, Builtin) or item.negated for item in pair):
             return None
@@ -234,7 +230,9 @@ class Planner:
         assert not isinstance(first, Builtin) and not isinstance(second, Builtin), "two atoms"
         new = [[v for v in item.atom.variables() if v not in held] for item in (first, second)]
         known = [_known(item.atom, set(held)) for item in (first, second)]
-        if new[0] != new[1] or len(new[0]) != 1 or not all(known) or self._fan_out(first.atom, set(held)) < _CHOOSE_FROM:
+        if new[0] != new[1] or len(new[0]) != 1 or not all(known):
+            return None
+        if self._fan_out(first.atom, set(held)) < _CHOOSE_FROM:
             return None
         carried = later | _variables(first) | _variables(second)
         ways = []

@@ -156,9 +156,7 @@ class MemorySearch:
             if mine.any():
                 yield self._stream(head, plan, at, join, (check, *later), np.ascontiguousarray(B[:, mine]))
 
-    def _stream(
-        self, head: Table, plan: Plan, at: int, step: AtomStep, later: tuple[Step, ...], B: Codes
-    ) -> Stream:
+    def _stream(self, head: Table, plan: Plan, at: int, step: AtomStep, later: tuple[Step, ...], B: Codes) -> Stream:
         width = B.shape[1]
         wanted = np.empty((width, len(step.known)), np.int64)
         kernels.make_rows(B, width, step.terms, step.constants, wanted)

@@ -1,8 +1,9 @@
 """Sets of facts as bits in the flags of rows, and expressions over them as truth tables.
 
-A named set is a bit. A settled set is a list of rows, and a bit once an expression speaks of it. An expression is kept as it was written
-until it is settled; whether a row belongs to it is then one look into a table of all values that flags can have.
-Membership is free of the size of the sets, and listing costs the size of the smallest set that must be listed.
+A named set is a bit. A settled set is a list of rows, and a bit once an expression speaks of it. An expression is
+kept as it was written until it is settled; whether a row belongs to it is then one look into a table of all values that
+flags can have. Membership is free of the size of the sets, and listing costs the size of the smallest set that must be
+listed.
 
 An expression means what it meant when it was written. So before a named set changes, derivations that have not been
 settled yet are evaluated, and expressions that mention the set are listed.
