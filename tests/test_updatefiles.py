@@ -191,20 +191,24 @@ PIECES = ("+edge(1, ", "-node(", "+", "-", '"a"', '"b\\', "1", "-2", "2u", ")", 
 PIECES += ("//", "/*", "*/", ",", " ", "+node(3).\n", '-name("x").', "0x", "1e5", "_", "99999999999999999999", "\0")
 
 
-@given(pieces=st.lists(st.sampled_from(PIECES), max_size=12))
-def test_both_ways_of_reading_agree(tmp_path_factory, pieces):
-    """What regular expressions read they read as the parser does, and what they cannot they leave to it."""
+@given(pieces=st.lists(st.sampled_from(PIECES), max_size=12), length=st.integers(2, 30))
+def test_all_ways_of_reading_agree(tmp_path_factory, pieces, length):
+    """What regular expressions read they read as the parser does; and in however small parts a file is read."""
     path = tmp_path_factory.mktemp("agree") / "updates"
     path.write_text("".join(pieces), newline="")
-    results = []
+
+    def result() -> str:
+        try:
+            return str([(u.insert, u.delete, u.place) for u in updates_of(path, PREDICATES)])
+        except upheld.UpheldError as error:
+            return str(error)
+
+    quickly = result()
     with pytest.MonkeyPatch.context() as patch:
-        for _ in range(2):
-            try:
-                results.append(str([(u.insert, u.delete, u.place) for u in updates_of(path, PREDICATES)]))
-            except upheld.UpheldError as error:
-                results.append(str(error))
-            patch.setattr(PlainFacts, "segments", lambda self, text: None)
-    assert results[0] == results[1]
+        patch.setattr(streams, "_PART_LENGTH", length)
+        assert result() == quickly
+        patch.setattr(PlainFacts, "segments", lambda self, text: None)
+        assert result() == quickly
 
 
 # -- text that is wrong -----------------------------------------------------------------------------------------------

@@ -65,6 +65,8 @@ class _Reader:
         self.draft = Draft()
         self.commits = 0
         self.problems: list[Problem] = []
+        #: How much of the text that is read next has been read before: statements on its first line.
+        self.done = 0
         #: Whether the text up to the next line that begins like a statement belongs to a faulty one.
         self.lost = False
         #: Problems that are no fault of the transaction being read.
@@ -75,8 +77,9 @@ class _Reader:
     def read(self, text: str, line: int, last: bool = False) -> Generator[Update, None, str]:
         """Yield the transactions that end in a text whose first line has this number; return what was not read.
 
-        That is a statement which goes on in the next part; nothing, if this is the last one.
+        That is the line on which a statement begins that goes on in the next part; nothing, if this is the last one.
         """
+        start, self.done = self.done, 0
         if self.lost:
             resume = _RESUME.search(text)
             if resume is None:
@@ -86,9 +89,9 @@ class _Reader:
         if not text or text.isspace():
             return ""
         self.latest = text, line
-        segments = self.plain.segments(text)
+        segments = self.plain.segments(text) if not start else None
         if segments is None:
-            return (yield from self.carefully(Source(str(self.path), text, line), last))
+            return (yield from self.carefully(Source(str(self.path), text, line), start, last))
         for segment in segments:
             for sign, relation, rows in segment.rows:
                 self.draft.add(sign, relation, rows)
@@ -97,10 +100,9 @@ class _Reader:
                 yield from self.commit()
         return ""
 
-    def carefully(self, source: Source, last: bool) -> Generator[Update, None, str]:
-        """As `read`, one statement after the other."""
+    def carefully(self, source: Source, at: int, last: bool) -> Generator[Update, None, str]:
+        """As `read`, one statement after the other, from an offset on."""
         text, parser = source.text, self.parser(source)
-        at = 0
         while len(self.problems) <= PROBLEM_LIMIT:
             parser.token = parser.scan(at)
             parser.start, parser.depth = parser.token.start, 0
@@ -117,7 +119,9 @@ class _Reader:
             parser.draft.problems.clear()
             if failure is not None:
                 if not last and (parser.token.kind == "end" or parser.token.text == "/*"):
-                    return text[at:]
+                    line_start = text.rfind("\n", 0, at) + 1
+                    self.done = at - line_start
+                    return text[line_start:]
                 self.problems += failure
                 # A line that begins like a statement; the one that was refused is not read again.
                 line_start = text.rfind("\n", 0, parser.token.start) + 1

@@ -86,6 +86,11 @@ class ChangeFile:
                 raise
             raise FactsError(unwritable(self._path, error)) from None
 
-    def __exit__(self, *error: object) -> None:
-        if self._path is not None and self._stream is not None:
+    def __exit__(self, kind: object, *error: object) -> None:
+        if self._path is None or self._stream is None:
+            return
+        try:
             self._stream.close()
+        except OSError as failure:
+            if kind is None:
+                raise FactsError(unwritable(self._path, failure)) from None
