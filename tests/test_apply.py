@@ -21,6 +21,7 @@ from tests.strategies import Case, FactsGiven, random_case, random_typed_case
 from upheld import applying
 from upheld.cli import main
 from upheld.engines import ENGINES
+from upheld.maintain.algorithms import ALGORITHMS
 from upheld.updatefiles import transaction_text
 
 RULES = """\
@@ -77,9 +78,10 @@ def outputs() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_outputs_and_changes(engine, capsys):
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_outputs_and_changes(engine, algorithm, capsys):
     """Outputs are those after the last transaction; changes are told for each of them."""
-    assert apply("--changes", "changes", "--engine", engine, "--verify") == 0
+    assert apply("--changes", "changes", "--engine", engine, "--algorithm", algorithm, "--verify") == 0
     assert outputs() == {"path.csv": PATHS}
     assert Path("changes").read_text() == CHANGES
     assert capsys.readouterr() == ("", "")
@@ -211,7 +213,7 @@ def written(facts: FactsGiven, m: upheld.Materialisation) -> list[upheld.Relatio
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(2 * len(ALGORITHMS)))
 def test_changes_reproduce_the_outputs(engine, seed):
     """A plain copy of the output relations that takes the changes as its updates ends with the same outputs."""
     r = Random(seed)
@@ -226,9 +228,10 @@ def test_changes_reproduce_the_outputs(engine, seed):
     Path("updates").write_text(text, newline="")
     # The copy starts from what the rules derive from nothing.
     start = written({name: relation.to_rows() for name, relation in all_of(upheld.load("rules.dl")).items()}, empty)
-    done = upheld.apply("rules.dl", "updates", output="out", changes="changes", verify=True, engine=engine)
+    options = dict(engine=engine, algorithm=list(ALGORITHMS)[seed // 2])
+    done = upheld.apply("rules.dl", "updates", output="out", changes="changes", verify=True, **options)
     Path("replayed").write_text(transaction_text([], start) + Path("changes").read_text(), newline="")
-    copy = upheld.apply("copy.dl", "replayed", output="out", changes="again", engine=engine)
+    copy = upheld.apply("copy.dl", "replayed", output="out", changes="again", **options)
     assert all_of(copy.materialisation) == all_of(done.materialisation)
     assert Path("again").read_text() == transaction_text([], start) + Path("changes").read_text()
 
@@ -373,6 +376,12 @@ def test_changes_that_cannot_be_written(changes, slug, capsys):
     assert apply("--changes", changes) == 2
     assert f"[{slug}]" in capsys.readouterr().err
     assert Path("updates").read_text() == UPDATES
+    assert outputs() == {}
+
+
+def test_unknown_algorithm(capsys):
+    assert apply("--algorithm", "drad") == 2
+    assert "did you mean `dred`?" in capsys.readouterr().err
     assert outputs() == {}
 
 

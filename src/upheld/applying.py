@@ -52,6 +52,7 @@ def apply(
     changes: str | Path | TextIO | None = None,
     verify: bool = False,
     engine: str = "memory",
+    algorithm: str = "adaptive",
     limits: Limits | None = None,
     progress: ProgressWatcher | None = None,
     committed: Callable[[Update, Change], None] | None = None,
@@ -74,7 +75,7 @@ def apply(
     if _lasts(updates):
         for _ in updates_of(updates, predicates):
             pass
-    m = job.materialise(facts, limits=limits, progress=progress)
+    m = job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
     oracle = _Oracle(job, m) if verify else None
     with feed or nullcontext():
         for update in updates_of(updates, predicates):
@@ -144,7 +145,7 @@ class _Oracle:
             self._explicit[name].difference_update(rows)
         for name, rows in update.insert.items():
             self._explicit[name].update(rows)
-        new = materialise_core(self._core, self._explicit.items(), engine=self._engine)
+        new = materialise_core(self._core, self._explicit.items(), engine=self._engine, algorithm="rematerialise")
         before, self._facts = self._facts, {name: new[name].to_set() for name in m.relations}
         compared = (
             ("explicit facts", m.explicit, self._explicit),

@@ -26,6 +26,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--changes", metavar="FILE", help="write what each commit changes in the outputs to this file, or - to print it"
     )
+    command.add_argument(
+        "--algorithm",
+        default="adaptive",
+        help="adaptive (default), ranked, counting, dred, fbf, bf, dred-c, bf-c or rematerialise",
+    )
     command.add_argument("--engine", default="memory", help="memory (default), or reference, which is slow and plain")
     command.add_argument(
         "--verify",
@@ -45,6 +50,7 @@ def execute(options: argparse.Namespace) -> int:
             changes=sys.stdout if options.changes == "-" else options.changes,
             verify=options.verify,
             engine=options.engine,
+            algorithm=options.algorithm,
             limits=limits_of(options),
             progress=progress,
             committed=committed,
