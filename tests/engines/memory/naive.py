@@ -6,7 +6,7 @@ returns all that its kernel writes when it is called again until it has nothing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 Row = tuple[int, ...]
 Pair = tuple[int, int]
@@ -88,15 +88,35 @@ def find_or_add(
     return rows, flags, out
 
 
-def count_rows(wanted: Sequence[Row], rows: Sequence[Row], counts: dict[int, int]) -> tuple[list[Row], dict[int, int]]:
-    """The rows and their counts afterwards, the counts in the order in which they were begun."""
-    rows, counts = list(rows), dict(counts)
+def tally_rows(
+    wanted: Sequence[Row], rows: Sequence[Row], numbers: Sequence[int], amount: int
+) -> tuple[list[int], list[int]]:
+    """The numbers of all rows afterwards, and the rows to which the amount was added, once for each time."""
+    rows, numbers, log = list(rows), list(numbers), []
     for row in wanted:
         if row not in rows:
             rows.append(row)
+            numbers.append(0)
         at = rows.index(row)
-        counts[at] = counts.get(at, 0) + 1
-    return rows, counts
+        numbers[at] += amount
+        log.append(at)
+    return numbers, log
+
+
+def add_supports(
+    rows: Sequence[int], heights: Sequence[int], ranks: Sequence[int], supports: Sequence[int], amount: int
+) -> tuple[list[int], list[int]]:
+    """The supports afterwards, and the rows to which the amount was added, once for each time."""
+    log = [row for row, height in zip(rows, heights) if ranks[row] > height]
+    return add_to(supports, log, amount), log
+
+
+def add_to(numbers: Sequence[int], rows: Sequence[int], amount: int) -> list[int]:
+    return [number + amount * list(rows).count(row) for row, number in enumerate(numbers)]
+
+
+def add_counts(numbers: Sequence[int], rows: Sequence[int], counts: Sequence[int], sign: int) -> list[int]:
+    return [n + sign * sum(c for r, c in zip(rows, counts) if r == row) for row, n in enumerate(numbers)]
 
 
 # -- column indexes ---------------------------------------------------------------------------------------------------
@@ -134,8 +154,54 @@ def probe(
     ]
 
 
+def probe_some(
+    wanted: Sequence[Row],
+    asked: Sequence[tuple[int, int]],
+    rows_of_key: Mapping[Row, Sequence[int]],
+    rows: Sequence[Row],
+    flags: Sequence[int],
+    truth: Sequence[bool],
+    equal: Sequence[Pair],
+    seen: dict[int, int],
+) -> list[Pair]:
+    """The next rows of some keys, at most so many of each; `seen` is how many rows of a key have been looked at."""
+    found = []
+    for i, limit in asked:
+        mine = rows_of_key.get(wanted[i], ())
+        for row in mine[seen.get(i, 0) :]:
+            if limit == 0:
+                break
+            seen[i] = seen.get(i, 0) + 1
+            if truth[flags[row]] and columns_equal(rows[row], equal):
+                found.append((i, row))
+                limit -= 1
+    return found
+
+
 def cross(width: int, candidates: Sequence[int]) -> list[Pair]:
     return [(i, j) for i in range(width) for j in candidates]
+
+
+# -- numbers by round -------------------------------------------------------------------------------------------------
+
+#: A number for each row and round.
+ByRound = dict[Pair, int]
+
+
+def add_by_round(by_round: ByRound, rows: Sequence[int], counts: Sequence[int], sign: int, round: int) -> ByRound:
+    after = dict(by_round)
+    for row, count in zip(rows, counts):
+        after[row, round] = after.get((row, round), 0) + sign * count
+    return after
+
+
+def number_in_round(by_round: ByRound, rows: Sequence[int], round: int) -> list[int]:
+    return [by_round.get((row, round), 0) for row in rows]
+
+
+def rounds_after(by_round: ByRound, rows: Sequence[int], round: int) -> set[Pair]:
+    """The pairs of one of the rows and a later round in which its number is above zero."""
+    return {(row, i) for (row, i), number in by_round.items() if row in rows and i > round and number > 0}
 
 
 # -- batches and sets -------------------------------------------------------------------------------------------------

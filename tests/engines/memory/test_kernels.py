@@ -7,10 +7,12 @@ row is there: none to four columns and sixteen, 32 and 64 bits wide, compared as
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -188,25 +190,85 @@ def lengthened(array: np.ndarray, count: int) -> np.ndarray:
     return np.concatenate([array, np.full((count, *array.shape[1:]), 0xFF, array.dtype)])
 
 
-@given(tables(), st.data())
-def test_count_rows(table, data):
-    """Each wanted row adds one to its count, and rows counted for the first time are written, in two goes."""
-    wanted = data.draw(some_rows(table.arity, table.dtype, 20))
-    again = data.draw(some_rows(table.arity, table.dtype, 20))
-    rows, counts = naive.count_rows(wanted + again, table.rows, {})
-    n, found = len(table.rows), 0
-    array, flag_array = table.array(len(rows)), table.flag_array(len(rows))
-    slots = np.full(slots_for(len(rows)), -1, np.int32)
-    kernels.rehash(key_view(array), n, slots)
-    tally, out = np.zeros(len(rows), np.int64), np.full(len(counts), NONSENSE, np.int32)
-    for part in (wanted, again):
-        n, found = kernels.count_rows(
-            key_view(table.array(rows=part)), len(part), key_view(array), n, slots, flag_array, tally, out, found
-        )
+@given(
+    tables(), st.data(), truths(), st.integers(0, SETS - 1), st.integers(1, 5), st.sampled_from([1, -1]), st.booleans()
+)
+def test_tally_rows(table, data, reject, set_number, more, amount, logs):
+    """Rows are found as by `find_or_add`; besides each adds to its number, and is written down if there is a log."""
+    wanted = data.draw(some_rows(table.arity, table.dtype, 40))
+    before = data.draw(small_numbers(len(table.rows)))
+    bit = 1 << set_number
+    rows, flags, written = naive.find_or_add(wanted, table.rows, table.flags, reject, bit)
+    tallied, expected_log = naive.tally_rows(wanted, table.rows, before, amount)
+    n = len(table.rows)
+    array, flag_array, slots = table.array(n + more), table.flag_array(n + more), table.slots()
+    out, column = np.full(more, NONSENSE, np.int32), numbers([*before, *[0] * more], np.int32)
+    log, logged = np.full(len(wanted) if logs else 0, NONSENSE, np.int32), np.zeros(1, np.int64)
+    i = found = 0
+    while i < len(wanted):
+        i, n, found = kernels.tally_rows(
+            key_view(table.array(rows=wanted)), i, len(wanted), key_view(array), n, slots, flag_array,
+            np.array(reject), FLAGS(bit), out, found, column, amount, log, logged,
+        )  # fmt: skip
+        assert log[: logged[0]].tolist() == (expected_log[:i] if logs else [])
+        if i < len(wanted):
+            array, flag_array, out = (lengthened(a, kernels.GROUP + more) for a in (array, flag_array, out))
+            column = np.concatenate([column, np.zeros(kernels.GROUP + more, np.int32)])
+            slots = np.full(slots_for(n + kernels.GROUP), -1, np.int32)
+            kernels.rehash(key_view(array), n, slots)
     assert tuples(array[:n]) == rows
-    assert out[:found].tolist() == list(counts)
-    assert tally[out[:found]].tolist() == list(counts.values())
-    assert flag_array.tolist() == table.flags + [0] * (n - len(table.rows))
+    assert flag_array[:n].tolist() == flags
+    assert out[:found].tolist() == written
+    assert column[:n].tolist() == tallied
+    assert not column[n:].any()
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_tally_rows_that_do_not_fit(before, after):
+    """A number that cannot grow stops the kernel there; what was added and entered until then is written down."""
+    count = before + 1 + after
+    room = count + kernels.GROUP
+    keys = key_view(np.arange(room, dtype=np.int32).reshape(-1, 1))
+    slots = np.full(slots_for(room), -1, np.int32)
+    kernels.rehash(keys, count, slots)
+    column = np.zeros(room, np.int32)
+    column[before] = kernels.LARGEST
+    out, log, logged = np.empty(room, np.int32), np.empty(count, np.int32), np.zeros(1, np.int64)
+    at, n, found = kernels.tally_rows(
+        keys[:count].copy(), 0, count, keys, count, slots, np.zeros(room, FLAGS), np.zeros(2**SETS, np.bool_),
+        FLAGS(1), out, 0, column, 1, log, logged,
+    )  # fmt: skip
+    assert (at, n, found, int(logged[0])) == (-1, count, before, before)
+    assert column[:count].tolist() == [1] * before + [kernels.LARGEST] + [0] * after
+    assert log[:before].tolist() == out[:before].tolist() == list(range(before))
+
+
+def small_numbers(count: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(-3, 3), min_size=count, max_size=count)
+
+
+@given(st.data(), st.integers(1, 9), st.sampled_from([1, -1]), st.booleans())
+def test_numbers_of_rows(data, count, amount, logs):
+    """An amount, or a count for each, is added to the numbers of rows, however often they are there."""
+    before, ranks = data.draw(small_numbers(count)), data.draw(small_numbers(count))
+    rows = data.draw(st.lists(st.integers(0, count - 1), max_size=20))
+    heights = data.draw(small_numbers(len(rows)))
+    chosen = numbers(rows, np.int32)
+
+    column = numbers(before, np.int32)
+    kernels.add_to(column, chosen, amount)
+    assert column.tolist() == naive.add_to(before, rows, amount)
+
+    column = numbers(before, np.int32)
+    kernels.add_counts(column, chosen, numbers(heights), amount)
+    assert column.tolist() == naive.add_counts(before, rows, heights, amount)
+
+    column, log = numbers(before, np.int32), np.full(len(rows) if logs else 0, NONSENSE, np.int32)
+    logged = np.zeros(1, np.int64)
+    kernels.add_supports(chosen, numbers(heights), numbers(ranks, np.int32), column, amount, log, logged)
+    supports, expected_log = naive.add_supports(rows, heights, ranks, before, amount)
+    assert column.tolist() == supports
+    assert log[: logged[0]].tolist() == (expected_log if logs else [])
 
 
 # -- column indexes ---------------------------------------------------------------------------------------------------
@@ -263,14 +325,20 @@ def equalities(draw: st.DrawFn, arity: int) -> list[tuple[int, int]]:
     return draw(st.one_of(st.just([]), st.lists(st.tuples(column, column), max_size=2))) if arity else []
 
 
+@st.composite
+def wanted_keys(draw: st.DrawFn, table: Rows, columns: list[int]) -> list[Row]:
+    """Keys of rows of a table, and a few strange ones."""
+    here = [naive.key(row, columns) for row in table.rows]
+    some = draw(st.lists(st.sampled_from(here), max_size=30)) if here else []
+    return some + draw(some_rows(len(columns), np.int64, 8))
+
+
 @given(indexed(), st.data(), truths(), st.integers(1, 7))
 def test_probe(case, data, truth, room):
     """All pairs of a key and a row that has it, is in the set and repeats what must be repeated; each once."""
     table, columns, index = case
     equal = data.draw(equalities(table.arity))
-    here = [naive.key(row, columns) for row in table.rows]
-    strange = some_rows(len(columns), np.int64, 8)
-    wanted = data.draw(st.lists(st.sampled_from(here), max_size=30) if here else st.just([])) + data.draw(strange)
+    wanted = data.draw(wanted_keys(table, columns))
     parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
     found = []
     i, row = 0, -1
@@ -284,10 +352,15 @@ def test_probe(case, data, truth, room):
     assert sorted(found) == naive.probe(wanted, table.rows, columns, table.flags, truth, equal)
 
 
-@given(indexed(), st.data(), truths(), st.integers(1, 7), st.integers(1, 5))
-def test_blocks(case, data, truth, room, step):
-    """An index of blocks, entered bit by bit with little room at first, finds the same pairs as an index of chains."""
-    table, columns, _ = case
+@dataclass
+class Blocks:
+    slots: np.ndarray
+    entries: np.ndarray
+    pool: np.ndarray
+
+
+def block_index(table: Rows, columns: list[int], step: int) -> Blocks:
+    """Enter rows some at a time with too little room at first, then move everything."""
     array, of = table.array(), numbers(columns)
     slots, entries, pool = np.full(32, -1, np.int32), np.empty((1, 4), np.int64), np.empty(4, np.int32)
     upto = distinct = used = 0
@@ -302,26 +375,67 @@ def test_blocks(case, data, truth, room, step):
         kernels.rehash_blocks(entries, distinct, slots)
     packed = np.full(2 * len(table.rows) + distinct, NONSENSE, np.int32)
     assert kernels.repack_blocks(entries, distinct, pool, packed) <= len(packed)
-    pool = packed
+    return Blocks(slots, entries, packed)
+
+
+@given(indexed(), st.data(), truths(), st.integers(1, 7), st.integers(1, 5))
+def test_blocks(case, data, truth, room, step):
+    """An index of blocks, entered bit by bit with little room at first, finds the same pairs as an index of chains."""
+    table, columns, _ = case
+    array, of = table.array(), numbers(columns)
+    blocks = block_index(table, columns, step)
     equal = data.draw(equalities(table.arity))
-    here = [naive.key(row, columns) for row in table.rows]
-    wanted = data.draw(st.lists(st.sampled_from(here), max_size=30) if here else st.just([]))
-    wanted += data.draw(some_rows(len(columns), np.int64, 8))
+    wanted = data.draw(wanted_keys(table, columns))
     lengths = np.full(len(wanted), NONSENSE, np.int64)
     asked = numbers(wanted).reshape(-1, len(columns))
-    kernels.block_lengths(asked, array, of, slots, entries, pool, lengths)
+    kernels.block_lengths(asked, array, of, blocks.slots, blocks.entries, blocks.pool, lengths)
+    here = [naive.key(row, columns) for row in table.rows]
     assert lengths.tolist() == [here.count(values) for values in wanted]
     parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
     found = []
     i = done = 0
     while i < len(wanted):
         i, done, count = kernels.probe_blocks(
-            asked, i, done, len(wanted), array, of, slots, entries, pool,
+            asked, i, done, len(wanted), array, of, blocks.slots, blocks.entries, blocks.pool,
             table.flag_array(), np.array(truth), pairs(equal), parents, matches,
         )  # fmt: skip
         assert count <= room
         found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
     assert sorted(found) == naive.probe(wanted, table.rows, columns, table.flags, truth, equal)
+
+
+@pytest.mark.parametrize("kind", ["chains", "blocks"])
+@given(case=indexed(), data=st.data(), turns=st.integers(1, 4))
+def test_probe_some(kind, case, data, turns):
+    """The next rows of some keys, up to a limit of each; the cursor of a key is at its end when all were looked at."""
+    table, columns, index = case
+    equal = data.draw(equalities(table.arity))
+    wanted = data.draw(wanted_keys(table, columns))
+    newest_first = naive.chains(table.rows, columns)
+    if kind == "chains":
+        arrays, rows_of_key = (index.slots, index.following), newest_first
+    else:
+        blocks = block_index(table, columns, data.draw(st.integers(1, 5)))
+        arrays = (blocks.slots, blocks.entries, blocks.pool)
+        rows_of_key = {key: chain[::-1] for key, chain in newest_first.items()}
+    kernel = kernels.probe_some if kind == "chains" else kernels.probe_some_of_blocks
+    asked = numbers(wanted).reshape(-1, len(columns))
+    cursors, seen = np.full(len(wanted), -2, np.int64), {}
+    for _ in range(turns):
+        # Where flags change between two turns, the rows that are left are looked at with the new ones.
+        truth = data.draw(truths())
+        keys = data.draw(subsets(len(wanted)))
+        turn = [(i, data.draw(st.integers(1, 3))) for i in keys if cursors[i] != -1]
+        room = sum(limit for _, limit in turn)
+        parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
+        found = kernel(
+            asked, numbers([i for i, _ in turn]), numbers([limit for _, limit in turn]), cursors, table.array(),
+            numbers(columns), *arrays, table.flag_array(), np.array(truth), pairs(equal), parents, matches,
+        )  # fmt: skip
+        expected = naive.probe_some(wanted, turn, rows_of_key, table.rows, table.flags, truth, equal, seen)
+        assert list(zip(parents[:found].tolist(), matches[:found].tolist())) == expected
+        for i, _ in turn:
+            assert (cursors[i] == -1) == (seen.get(i, 0) == len(rows_of_key.get(wanted[i], ())))
 
 
 @given(st.integers(0, 9), st.lists(st.integers(0, 99), max_size=12), st.integers(1, 7))
@@ -334,6 +448,42 @@ def test_cross(width, candidates, room):
         i, j, count = kernels.cross(i, j, width, numbers(candidates, np.int32), parents, matches)
         found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
     assert found == naive.cross(width, candidates)
+
+
+# -- numbers by round -------------------------------------------------------------------------------------------------
+
+
+@given(st.data(), st.integers(1, 9), st.integers(1, 6), st.integers(1, 7))
+def test_numbers_by_round(data, count, changes, room):
+    """Numbers are kept for each row and round, and later rounds with a number above zero are found, a few at a time."""
+    first, entries, n = np.zeros(count, np.int32), np.full((0, 3), NONSENSE, np.int32), 0
+    by_round: naive.ByRound = {}
+    some = st.lists(st.integers(0, count - 1), max_size=12)
+    for _ in range(changes):
+        rows, round = data.draw(some), data.draw(st.integers(1, 5))
+        counts, sign = data.draw(small_numbers(len(rows))), data.draw(st.sampled_from([1, -1]))
+        entries = lengthened(entries, n + len(rows) - len(entries)) if n + len(rows) > len(entries) else entries
+        done = np.zeros(1, np.int64)
+        n = kernels.add_by_round(numbers(rows, np.int32), numbers(counts), sign, round, first, entries, n, done)
+        assert done[0] == 1
+        by_round = naive.add_by_round(by_round, rows, counts, sign, round)
+    assert n == len(by_round)
+    rows, round = data.draw(some), data.draw(st.integers(0, 6))
+    asked, out = numbers(rows, np.int32), np.full(len(rows), NONSENSE, np.int64)
+    kernels.number_in_round(asked, round, first, entries, out)
+    assert out.tolist() == naive.number_in_round(by_round, rows, round)
+    found, start = [], 0
+    distinct = list(dict.fromkeys(rows))
+    asked = numbers(distinct, np.int32)
+    while start < len(distinct):
+        where, rounds = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
+        before = start
+        start, pairs_found = kernels.rounds_after(asked, round, first, entries, start, where, rounds)
+        found += list(zip(where[:pairs_found].tolist(), rounds[:pairs_found].tolist()))
+        if start == before:  # a row with more rounds than there is room for is begun again
+            room *= 2
+    assert len(found) == len(set(found))
+    assert set(found) == naive.rounds_after(by_round, distinct, round)
 
 
 # -- batches and sets -------------------------------------------------------------------------------------------------
@@ -435,7 +585,7 @@ def test_pairs_as_bits(rows, data, width, height):
 
 
 def test_every_kernel_has_a_test():
-    """Each kernel is called by name in this file, or by a kernel that is."""
+    """Each kernel is named in this file, or called by a kernel that is."""
     text = inspect.getsource(sys.modules[__name__])
     helpers = {"mix", "same_key", "copy_key", "columns_equal"}
     defined = {
@@ -444,4 +594,4 @@ def test_every_kernel_has_a_test():
         if getattr(value, "__module__", "") == kernels.__name__ and callable(value)
     }
     assert helpers <= defined
-    assert {name for name in defined - helpers if f"kernels.{name}(" not in text} == set()
+    assert {name for name in defined - helpers if not re.search(rf"kernels\.{name}\b", text)} == set()
