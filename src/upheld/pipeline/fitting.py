@@ -125,7 +125,7 @@ def quarantined(loads: Sequence[Load]) -> DataFrame | None:
 
 
 def _name_of(index: Column, columns: Sequence[str]) -> Column:
-    return F.element_at(F.array(*map(F.lit, columns)), index + 1) if len(columns) else F.lit(None)
+    return F.get(F.array(*map(F.lit, columns)), index)  # null for -1
 
 
 # -- values ------------------------------------------------------------------------------------------------------------

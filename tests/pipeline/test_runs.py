@@ -1,0 +1,235 @@
+"""Whole runs: the same facts as without Spark, in every sink; or an error, and nothing changed."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import upheld
+from upheld.cli import main
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+REACH = """
+.decl edge(x:symbol, y:symbol)
+.decl path(x:symbol, y:symbol)
+.output path
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+"""
+
+
+def rows_of(frame) -> set[tuple]:
+    found = list(map(tuple, frame.collect()))
+    assert len(set(found)) == len(found)
+    return set(found)
+
+
+def read(spark, path: Path, format: str = "parquet"):
+    return spark.read.format(format).option("header", True).load(str(path.absolute()))
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def test_every_sink(spark):
+    """Parquet, CSV, views and the feed hold what the memory engine derives; a second run tells what has changed."""
+    Path("e.csv").write_text("x,y\na,b\nb,c\n")
+    sinks = [
+        {"path": "out"},
+        {"format": "csv", "path": "text", "relations": ["edge", "path"], "files": 1},
+        {"format": "view", "prefix": "t_", "relations": ["path"]},
+        {"format": "changes", "path": "feed"},
+    ]
+    pipeline = upheld.Pipeline(REACH, {"edge": "e.csv"}, sinks, dictionary="words", report="report.json")
+    settings = {name: spark.conf.get(name) for name in ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions")}
+    run = pipeline.run(spark)
+    expected = upheld.materialise(REACH, {"edge": "e.csv"})["path"].to_set()
+    assert rows_of(run["path"]) == expected
+    assert rows_of(read(spark, Path("out/path"))) == expected
+    assert rows_of(read(spark, Path("text/path"), "csv")) == expected
+    assert rows_of(read(spark, Path("text/edge"), "csv")) == {("a", "b"), ("b", "c")}
+    assert rows_of(spark.sql("select * from t_path")) == expected
+    assert rows_of(read(spark, Path("feed/path"))) == {("+", *row, 1) for row in expected}
+    assert {name: spark.conf.get(name) for name in settings} == settings
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+    assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
+
+    report = json.loads(Path("report.json").read_text())
+    assert report["sources"] == [{"relation": "edge", "place": str(Path("e.csv").absolute()), "rows": 2, "bad": 0}]
+    assert report["relations"] == {"edge": {"explicit": 2, "facts": 2}, "path": {"explicit": 0, "facts": 3}}
+    assert report["dictionary"] == {"texts": 3, "new": 3}
+    assert [stage["name"] for stage in report["stages"]] == ["find", "read", "encode", "materialise", "write"]
+    assert report["jobs"] == sum(stage["jobs"] for stage in report["stages"]) > 5
+    (choice,) = report["choices"]
+    assert choice["plan"] == "the driver's memory engine" and "2 facts and 3 texts take about" in choice["why"]
+
+    Path("e.csv").write_text("x,y\na,b\nb,d\n")
+    report = pipeline.run(spark).report
+    assert report.dictionary == {"texts": 4, "new": 1}
+    assert rows_of(read(spark, Path("out/path"))) == {("a", "b"), ("b", "d"), ("a", "d")}
+    changed = rows_of(read(spark, Path("feed/path")).filter("version = 2"))
+    assert changed == {("+", "b", "d", 2), ("+", "a", "d", 2), ("-", "b", "c", 2), ("-", "a", "c", 2)}
+    assert json.loads(Path("feed/feed.json").read_text()) == {"version": 2}
+
+
+def test_types_go_round(spark):
+    """Every type comes through the driver as it was, and a relation without columns says whether it holds."""
+    program = """
+    .decl e(n:number, u:unsigned, f:float, s:symbol)
+    .decl p(s:symbol, f:float, u:unsigned, n:number)
+    .decl some()
+    .decl none()
+    p(s, f, u, n) :- e(n, u, f, s).
+    some() :- e(_, _, _, _).
+    none() :- e(_, _, _, "missing").
+    """
+    rows = [
+        (-(2**63), Decimal(2**64 - 1), float("-inf"), "é\n\t"),
+        (5, Decimal(0), 0.5, ""),
+        (5, Decimal(2**63), -0.0, '"'),
+    ]
+    frame = spark.createDataFrame(rows, "n bigint, u decimal(20,0), f double, s string")
+    run = upheld.Pipeline(program, {"e": frame}).run(spark)
+    assert rows_of(run["p"]) == {(s, f, u, n) for n, u, f, s in rows}
+    assert (rows_of(run["some"]), rows_of(run["none"])) == ({(True,)}, set())
+
+
+def test_triples(spark):
+    """Rules over triples, from N-Triples and Turtle at once; relations that nobody declared take their types."""
+    Path("t.nt").write_text("<a:x> <a:below> <a:y> .\n")
+    Path("t.ttl").write_text("@prefix : <a:> . :y :below :z .")
+    Path("rules.dlog").write_text("PREFIX : <a:>\n:below[?x, ?z] :- :below[?x, ?y], :below[?y, ?z].\n")
+    run = upheld.Pipeline("rules.dlog", {"triple": ["t.nt", "t.ttl"]}).run(spark)
+    assert ("<a:x>", "<a:below>", "<a:z>") in rows_of(run["triple"])
+
+
+def test_quarantine(spark):
+    """Rows that do not fit are put aside with their place, and the run goes on without them."""
+    Path("n.csv").write_text("x\n1\ntwo\n3\n4,5\n")
+    program = ".decl n(x:number)\n.decl p(x:number)\np(x) :- n(x)."
+    run = upheld.Pipeline(program, {"n": "n.csv"}, quarantine="bad").run(spark)
+    assert rows_of(run["p"]) == {(1,), (3,)}
+    assert (run.report.sources[0]["rows"], run.report.sources[0]["bad"]) == (4, 2)
+    bad = sorted(
+        (row["row"], row["problem"], row["column"], row["text"])
+        for row in spark.read.schema("row int, problem string, column string, text string")
+        .json(str(Path("bad").absolute()))
+        .collect()
+    )
+    assert bad == [(3, "ill-typed-value", "x", "two"), (5, "bad-record", None, "4,5")]
+
+
+def test_nothing_changes_after_an_error(spark):
+    """Not the sinks, not the dictionary, not the views, not what Spark holds."""
+    Path("e.csv").write_text("x,y\na,b\n")
+    sinks = [{"path": "out"}, {"format": "changes", "path": "feed"}, {"format": "view", "prefix": "kept_"}]
+    upheld.Pipeline(REACH, {"edge": "e.csv"}, sinks, dictionary="words").run(spark)
+    before = snapshot(Path())
+    Path("f.csv").write_text("x,y\nc,d\n1\n")
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline(REACH, {"edge": "f.csv"}, sinks, dictionary="words").run(spark)
+    assert refusal.value.slugs == ("bad-record",)
+    program = REACH + ".decl odd(version:symbol)\n.output odd\nodd(x) :- edge(x, _)."
+    with pytest.raises(upheld.UpheldError) as refusal:  # in the last stage, when Parquet has been written
+        upheld.Pipeline(program, {"edge": "e.csv"}, sinks, dictionary="words").run(spark)
+    assert refusal.value.slugs == ("reserved-column",)
+    Path("f.csv").unlink()
+    assert snapshot(Path()) == before
+    assert rows_of(spark.table("kept_path")) == {("a", "b")}
+    assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments, slug",
+    [
+        ({"driver_memory": "100"}, "too-large-for-driver"),
+        ({"driver_memory": "much"}, "bad-job"),
+        ({"limits": upheld.Limits(facts=2)}, "limit-reached"),
+        ({"sources": {"egde": "e.csv"}}, "unknown-relation"),
+        ({"sinks": [{"path": "out", "relations": ["pth"]}]}, "unknown-relation"),
+        ({"sources": {}, "program": REACH + ".input edge\n"}, "missing-source"),
+        ({"sources": {"on": "e.csv"}, "program": ".decl on()\n.decl p()\np() :- on()."}, "bad-job"),
+        ({"sources": {"edge": ["e.csv", "no.csv"]}}, "missing-file"),
+        ({"sources": {"edge": {"path": "e.csv", "columns": ["x"]}}}, "wrong-arity"),
+    ],
+)
+def test_refused_runs(spark, arguments, slug):
+    Path("e.csv").write_text("x,y\na,b\nb,c\n")
+    given = {"program": REACH, "sources": {"edge": "e.csv"}, **arguments}
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline(given.pop("program"), given.pop("sources"), **given).run(spark)
+    assert refusal.value.slugs == (slug,)
+
+
+def test_bad_feed(spark):
+    """A manifest that is none, and a feed of other columns."""
+    Path("e.csv").write_text("x,y\na,b\n")
+    Path("feed").mkdir()
+    Path("feed/feed.json").write_text("[]")
+    sinks = [{"format": "changes", "path": "feed"}]
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline(REACH, {"edge": "e.csv"}, sinks).run(spark)
+    assert refusal.value.slugs == ("bad-feed",)
+    Path("feed/feed.json").unlink()
+    upheld.Pipeline(REACH, {"edge": "e.csv"}, sinks).run(spark)
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline(REACH.replace("path(x:", "path(from:"), {"edge": "e.csv"}, sinks).run(spark)
+    assert refusal.value.slugs == ("mixed-schemas",)
+
+
+def test_the_command(spark, capsys):
+    """It runs a job on the session there is, prints the report, and shows no progress in a pipe."""
+    Path("e.tsv").write_text("a\tb\n")
+    Path("reach.dl").write_text(REACH)
+    Path("job.toml").write_text(
+        '[program]\nfile = "reach.dl"\n[[source]]\nrelation = "edge"\npath = "e.tsv"\n[[sink]]\npath = "out"\n'
+    )
+    assert main(["pipeline", "job.toml"]) == 0
+    printed = capsys.readouterr()
+    assert "path: 1 facts, 0 of them explicit" in printed.out
+    assert printed.err == ""
+    assert rows_of(read(spark, Path("out/path"))) == {("a", "b")}
+    Path("e.tsv").write_text("a\n")
+    assert main(["pipeline", "job.toml", "--json"]) == 2
+    assert "[missing-column]" in capsys.readouterr().err
+
+
+def test_stage_lines(monkeypatch, capsys):
+    """On a terminal each stage has a line: at work, and then what it did."""
+    import sys
+
+    from upheld.cli.progress import stage_lines
+    from upheld.pipeline import Stage
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with stage_lines() as show:
+        stage = Stage("read")
+        show(stage)
+        stage.result, stage.seconds = "5 rows", 1.25
+        show(stage)
+    assert capsys.readouterr().err.endswith("read ...\r        \rread: 5 rows, 1.2 s\n\r\r")
+
+
+def test_universities(spark):
+    """The same facts for the same scale and seed; twice as many for twice the scale; rules of every kind apply."""
+    from upheld.pipeline.university import PROGRAM, triples, university
+
+    facts = university(spark, 1)
+    sizes = {name: frame.count() for name, frame in facts.items()}
+    assert 50_000 < sum(sizes.values()) < 100_000
+    assert {name: frame.distinct().count() for name, frame in facts.items()} == sizes
+    assert facts["enrolled"].subtract(university(spark, 1)["enrolled"]).isEmpty()
+    assert not facts["enrolled"].subtract(university(spark, 1, seed=2)["enrolled"]).isEmpty()
+    assert university(spark, 2)["part_of"].count() == 2 * sizes["part_of"]
+    assert triples({"part_of": facts["part_of"]}).filter("value like '%department0>%'").first()["value"] == (
+        "<http://upheld.example/university#department0> <http://upheld.example/university#part_of> "
+        "<http://upheld.example/university#faculty0> ."
+    )
+    m = upheld.materialise(PROGRAM, {name: frame.toArrow() for name, frame in facts.items()})
+    derived = {name: len(m[name]) for name in m.relations if name not in facts}
+    assert all(derived.values()), derived
