@@ -197,6 +197,13 @@ def test_choices_are_valid_and_the_same_each_time(h, seed):
     assert len(one.sizes) == len(one.decomposition.nodes)
 
 
+def test_long_bodies():
+    """Estimates stay finite and the search within its steps."""
+    rule = only_rule("c(v0) :- " + ", ".join(f"e(v{i}, v{(i + 1) % 150})" for i in range(150)) + ".")
+    choice = choose(rule, {"e": Table(1e6, (1000, 1000))})
+    assert choice.width == 2 and 0 < choice.cost < choice.undecomposed < float("inf")
+
+
 def test_without_time_there_is_a_choice():
     rule = only_rule("c(v0) :- " + ", ".join(f"e(v{i}, v{(i + 1) % 12})" for i in range(12)) + ".")
     choice = choose(rule, {"e": Table(10_000, (1000, 1000))}, Limit(steps=0))

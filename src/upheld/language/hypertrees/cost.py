@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 from upheld.language.core import Rule
 from upheld.language.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
@@ -51,17 +52,22 @@ class Costs:
         return self._joins[atoms]
 
     def work(self, atoms: Mask) -> float:
-        """Return the rows of all joins on the way to that of these atoms, from the best first atom on greedily."""
+        """Return the rows of all joins on the way to that of these atoms, from the best pair on greedily."""
         if atoms not in self._work:
-            self._work[atoms] = min((self._from(first, atoms) for first in bits(atoms)), default=0.0)
+            self._work[atoms] = self._greedy(atoms)
         return self._work[atoms]
 
-    def _from(self, first: int, atoms: Mask) -> float:
-        joined = 1 << first
-        rows = self.join(joined).rows
-        while left := atoms & ~joined:
-            joined = min((joined | 1 << i for i in bits(left)), key=lambda j: (self.join(j).rows, j))
-            rows += self.join(joined).rows
+    def _greedy(self, atoms: Mask) -> float:
+        left = [self._atoms[i] for i in bits(atoms)]
+        if len(left) < 2:
+            return sum(atom.rows for atom in left)
+        i, j = min(combinations(range(len(left)), 2), key=lambda pair: left[pair[0]].rows_with(left[pair[1]]))
+        second, first = left.pop(j), left.pop(i)
+        joined = first.joined(second)
+        rows = min(first.rows, second.rows) + joined.rows
+        while left:
+            joined = joined.joined(left.pop(min(range(len(left)), key=lambda i: joined.rows_with(left[i]))))
+            rows += joined.rows
         return rows
 
     def node(self, chi: frozenset[str], atoms: Mask, shared: Iterable[str], degree: int) -> float:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import Protocol
 
 from upheld.language.ast import Constant
 from upheld.language.core import Atom
+
+#: An estimate of this many rows stands for more as well, so that costs stay finite.
+MOST = 1e200
 
 
 @dataclass(frozen=True)
@@ -36,41 +40,48 @@ class Estimate:
     rows: float
     distinct: dict[str, float]
 
+    def rows_with(self, other: Estimate) -> float:
+        """Return the rows of the natural join with another."""
+        rows = min(self.rows * other.rows, MOST)
+        for variable, values in other.distinct.items():
+            if variable in self.distinct:
+                rows /= max(values, self.distinct[variable])
+        return rows
+
+    def joined(self, other: Estimate) -> Estimate:
+        """Return the estimate for the natural join with another. The order of several does not matter.
+
+        Of the columns of a variable, all but the one with the fewest distinct values have divided the rows by theirs.
+        """
+        distinct = dict(self.distinct)
+        for variable, values in other.distinct.items():
+            distinct[variable] = min(values, distinct.get(variable, values))
+        return Estimate(self.rows_with(other), distinct)
+
     def projected(self, variables: Iterable[str]) -> float:
         """Return the rows that are left when only these variables are kept."""
         return min(self.rows, prod(self.distinct[v] for v in variables))
+
+
+#: The join of nothing: one row, without variables.
+UNIT = Estimate(1.0, {})
 
 
 def estimate_atom(atom: Atom, table: Table) -> Estimate:
     """Return the estimate for the facts that match an atom, with its constants and repeated variables."""
     assert len(atom.terms) == len(table.distinct), "statistics of another relation"
     rows = max(table.rows, 1.0)  # a relation that is empty as yet may be filled by its rules
-    places: dict[str, list[float]] = {}
-    for term, distinct in zip(atom.terms, table.distinct):
-        distinct = min(max(distinct, 1.0), max(table.rows, 1.0))
+    found = Estimate(rows, {})
+    for term, column in zip(atom.terms, table.distinct):
+        values = min(max(column, 1.0), rows)
         if isinstance(term, Constant):
-            rows /= distinct
+            found = Estimate(found.rows / values, found.distinct)
         else:
-            places.setdefault(term.name, []).append(distinct)
-    return _equated(rows, places.items())
+            found = found.joined(Estimate(1.0, {term.name: values}))
+    # No column has more distinct values than there are rows.
+    return Estimate(found.rows, {v: max(1.0, min(n, found.rows)) for v, n in found.distinct.items()})
 
 
 def estimate_join(estimates: Iterable[Estimate]) -> Estimate:
-    """Return the estimate for a natural join. It does not depend on an order."""
-    rows = 1.0
-    places: dict[str, list[float]] = {}
-    for estimate in estimates:
-        rows *= estimate.rows
-        for variable, distinct in estimate.distinct.items():
-            places.setdefault(variable, []).append(distinct)
-    return _equated(rows, places.items())
-
-
-def _equated(rows: float, places: Iterable[tuple[str, list[float]]]) -> Estimate:
-    """Equate the columns of each variable: all but that with the fewest distinct values divide the rows by theirs."""
-    least: dict[str, float] = {}
-    for variable, columns in sorted(places):
-        first, *others = sorted(columns)
-        rows /= prod(others)
-        least[variable] = first
-    return Estimate(rows, {v: max(1.0, min(distinct, rows)) for v, distinct in least.items()})
+    """Return the estimate for the natural join of all these."""
+    return reduce(Estimate.joined, estimates, UNIT)
