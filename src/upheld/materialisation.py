@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from upheld.algebra.meter import Limits, Statistics, Watcher, phase
@@ -11,12 +12,13 @@ from upheld.algebra.words import FactSet, derive, settle
 from upheld.columns import Row
 from upheld.engines import facts_reader, open_engine
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
+from upheld.explaining import Explainer, Explanation
 from upheld.factfiles import Reader
 from upheld.ingest import facts_of
 from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact, Predicate, Rule
-from upheld.language.queries import compile_query
+from upheld.language.queries import compile_fact, compile_query
 from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import Stratification, stratify
 from upheld.maintain.algorithms import Algorithm, algorithm_named
@@ -159,6 +161,34 @@ class Materialisation:
             engine.abandon(keep=(E, I))
             for predicate in made:
                 engine.forget(predicate)
+
+    def explain(self, fact: str, row: object = None) -> Explanation:
+        """Return why a fact holds, as its shortest proof, or why it does not. It is a text, or a relation and a row.
+
+        >>> rules = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
+        >>> m = materialise(rules, {"edge": [(1, 2), (2, 3)]})
+        >>> print(m.explain("path", (1, 3)))
+        path(1, 3)  by <program>:1:27: path(x, z) :- path(x, y), edge(y, z).
+          path(1, 2)  by <program>:1:1: path(x, y) :- edge(x, y).
+            edge(1, 2)  explicit
+          edge(2, 3)  explicit
+        >>> m.explain("path(3, 1)").holds
+        False
+        """
+        if row is None:
+            goal = compile_fact(fact, self._core)
+        else:
+            goal = fact, next(iter(_fitted(self._core, {fact: [row]}, self._read)[fact]))
+        E, I = self._state.E, self._state.I
+        try:
+            with self._engine.meter.run():
+                return self._explainer.explain(goal, E, I)
+        finally:
+            self._engine.abandon(keep=(E, I))
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return Explainer(self._core)
 
     def plans(self) -> str:
         """Return how the engine would match each rule: from all facts, and from new facts of each body atom.

@@ -1,12 +1,13 @@
-"""Queries: a rule body, asked of a materialisation."""
+"""Queries: a rule body, or a single fact, asked of a materialisation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from upheld.language.ast import Atom, Clause, Program, variables
+from upheld.errors import Problem, ProgramError, nearest, quote
+from upheld.language.ast import Atom, Clause, Formula, Program, Wildcard, variables
 from upheld.language.compiling import compile_program
-from upheld.language.core import Core, Predicate
+from upheld.language.core import Core, Fact, Predicate
 from upheld.language.reading import read_query
 
 #: No dialect lets a user write such a name.
@@ -30,3 +31,31 @@ def compile_query(text: str, asked: Core) -> Query:
     known = {p.name: p.types for p in asked.predicates.values() if not p.hidden}
     core = compile_program(program, known, closed=True).core
     return Query(core, replace(core.predicates[ANSWER], columns=tuple(found)))
+
+
+def compile_fact(text: str, asked: Core) -> Fact:
+    """Return the fact that a text is; raise `ProgramError` if it is not one of these relations."""
+    body = read_query(text, asked.dialect, "<fact>")
+    if not isinstance(body, Atom) or any(variables(body)) or any(isinstance(t, Wildcard) for t in body.terms):
+        raise ProgramError(_not_a_fact(body))
+    known = {p.name: p.types for p in asked.predicates.values() if not p.hidden}
+    if body.predicate not in known:
+        message, hint = f"unknown relation {quote(body.predicate)}", nearest(body.predicate, known)
+        raise ProgramError(Problem("unknown-relation", message, body.span, hint=hint))
+    core = compile_program(Program(asked.dialect, clauses=(Clause((body,), None, body.span),)), known).core
+    if not core.facts:  # `p(range(1, 3))` is several
+        raise ProgramError(_not_a_fact(body))
+    (fact,) = core.facts
+    return fact
+
+
+def _not_a_fact(found: Formula) -> Problem:
+    variable = next(variables(found), None) if isinstance(found, Atom) else None
+    message = f"{quote(variable.name)} is a variable" if variable else "this is not a fact"
+    return Problem(
+        "not-a-fact",
+        message,
+        (variable or found).span,
+        note="a fact is a relation with a constant for each of its columns",
+        hint="quote the name if it is meant as a symbol; queries can have variables",
+    )

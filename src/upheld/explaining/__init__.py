@@ -1,0 +1,87 @@
+"""Why a fact holds: its shortest proof. Why it does not: what is missing, rule by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from upheld.algebra.matching import instantiate
+from upheld.algebra.meter import Meter, phase
+from upheld.algebra.reference import RuleInstance
+from upheld.algebra.words import FactSet
+from upheld.explaining.explanation import Explanation, Proof, Step, fact_text
+from upheld.explaining.proving import Prover
+from upheld.explaining.refuting import Refuter
+from upheld.explaining.unfolding import Rules, bound, instance_of
+from upheld.language.core import Core, Fact, Rule
+
+__all__ = ["Explainer", "Explanation", "Proof"]
+
+
+class Explainer:
+    """Explains facts of the materialisations of one program."""
+
+    def __init__(self, core: Core):
+        self.rules = Rules(core)
+
+    @phase("explanation")
+    def explain(self, goal: Fact, E: FactSet, I: FactSet) -> Explanation:
+        """Return why a fact is in the materialisation I of the explicit facts E, or why not."""
+        prover = Prover(self.rules, E, I)
+        text = fact_text(goal, self.rules.value_type)
+        with _limited_in_time_and_memory(I.engine.meter):
+            if prover.holds(goal):
+                return Explanation(goal, text, self._proof(goal, prover.prove(goal)))
+            return Explanation(goal, text, None, tuple(Refuter(self.rules, I).refute(goal)))
+
+    def _proof(self, goal: Fact, chosen: Mapping[Fact, RuleInstance]) -> Proof:
+        """Return the proof that has these derivations, without hidden relations."""
+        type = self.rules.value_type
+        rules: dict[Fact, tuple[Rule, Rule]] = {}
+        bodies: dict[Fact, list[Fact]] = {}
+        for fact, instance in chosen.items():
+            if not self.rules.is_hidden(fact):
+                unfolded = self.rules.unfold(instance.rule)
+                binding = unfolded.binding(instance, chosen)
+                rules[fact] = unfolded.shown, instance_of(unfolded.shown, bound(binding, type))
+                bodies[fact] = [instantiate(a, binding) for a in unfolded.rule.positive]
+        order = _downwards(goal, bodies)
+        place = {fact: i for i, fact in enumerate(order)}
+        return Proof(
+            tuple(
+                Step(f, fact_text(f, type), *rules[f], tuple(place[b] for b in bodies[f]))
+                if f in rules
+                else Step(f, fact_text(f, type))
+                for f in order
+            )
+        )
+
+
+@contextmanager
+def _limited_in_time_and_memory(meter: Meter) -> Iterator[None]:
+    """Suspend the limits on facts and rounds: they bound what is derived, and explaining derives nothing new."""
+    limits = meter.limits
+    meter.limits = replace(limits, facts=None, rounds=None)
+    try:
+        yield
+    finally:
+        meter.limits = limits
+
+
+def _downwards(goal: Fact, bodies: Mapping[Fact, list[Fact]]) -> list[Fact]:
+    """Return the facts of a proof, each before those that it rests on."""
+    finished: list[Fact] = []
+    seen = {goal}
+    pending: list[tuple[Fact, Iterator[Fact]]] = [(goal, reversed(bodies.get(goal, [])))]
+    while pending:
+        fact, below = pending[-1]
+        for body in below:
+            if body not in seen:
+                seen.add(body)
+                pending.append((body, reversed(bodies.get(body, []))))
+                break
+        else:
+            finished.append(fact)
+            pending.pop()
+    return finished[::-1]

@@ -1,0 +1,212 @@
+"""Why a fact holds or does not, as objects, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from upheld.language.ast import Constant, Value
+from upheld.language.core import Atom, Builtin, Fact, Rule
+from upheld.language.corewriter import atom_text, builtin_text, expression_text, rule_text
+
+#: Levels of a proof that its text shows unless told otherwise.
+LEVELS_SHOWN = 20
+
+#: Levels that are shown by indenting; a deeper one is told by its number, so that no line grows without end.
+LEVELS_INDENTED = 40
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A literal of a rule body, under a binding of some of its variables."""
+
+    of: Atom | Builtin
+    negated: bool = False
+
+    def __str__(self) -> str:
+        if isinstance(self.of, Builtin):
+            return builtin_text(self.of)
+        return f"{'!' if self.negated else ''}{atom_text(self.of)}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A fact of a proof, with the rule that derives it and the instance of that rule; an explicit fact has neither."""
+
+    fact: Fact
+    text: str
+    rule: Rule | None = None
+    instance: Rule | None = None
+    #: Where in the proof the facts are that the positive atoms of the rule were matched to.
+    premises: tuple[int, ...] = ()
+
+    @cached_property
+    def conditions(self) -> tuple[Literal, ...]:
+        """What else the rule asks for: negated atoms, which do not hold, and built-ins, which do."""
+        if self.instance is None:
+            return ()
+        return (
+            *(Literal(a, negated=True) for a in self.instance.negative),
+            *(Literal(b) for b in self.instance.builtins),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        predicate, values = self.fact
+        told: dict[str, Any] = {"fact": self.text, "relation": predicate, "values": [_plain(v) for v in values]}
+        if self.rule is None:
+            return {**told, "explicit": True}
+        return {
+            **told,
+            "explicit": False,
+            **_rule(self.rule),
+            "premises": list(self.premises),
+            "conditions": [str(c) for c in self.conditions],
+        }
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A proof down to explicit facts: each fact once, the one that is proved first, premises after what they prove."""
+
+    steps: tuple[Step, ...]
+
+    @cached_property
+    def height(self) -> int:
+        """The number of rules one upon the other; 0 for an explicit fact."""
+        heights = [0] * len(self.steps)
+        for at in range(len(self.steps) - 1, -1, -1):
+            if self.steps[at].rule is not None:
+                heights[at] = 1 + max((heights[p] for p in self.steps[at].premises), default=0)
+        return heights[0]
+
+    def __len__(self) -> int:
+        """The number of facts in it."""
+        return len(self.steps)
+
+    def lines(self, depth: int | None) -> Iterator[str]:
+        """Yield the lines of an indented tree of so many levels below the fact; None is all of them."""
+        shown: set[int] = set()
+        proved: set[int] = set()
+        pending: list[tuple[int, int | Literal]] = [(0, 0)]
+        while pending:
+            level, which = pending.pop()
+            if isinstance(which, Literal):
+                yield f"{_indent(level)}{which}{'  does not hold' if which.negated else ''}"
+                continue
+            step = self.steps[which]
+            line = f"{_indent(level)}{step.text}"
+            shown.add(which)
+            if step.rule is None:
+                yield f"{line}  explicit"
+            elif which in proved:
+                yield f"{line}  as above"
+            elif depth is not None and level >= depth:
+                yield f"{line}  ..."
+            else:
+                proved.add(which)
+                yield f"{line}  by {_place(step.rule)}{rule_text(step.rule)}"
+                below: list[int | Literal] = [*step.premises, *step.conditions]
+                pending += [(level + 1, b) for b in reversed(below)]
+        if any(self.steps[which].rule is not None for which in shown - proved):
+            missing = len(self.steps) - len(shown)
+            yield f"cut at level {depth:,} of {self.height:,}: {missing:,} of {len(self.steps):,} facts are not shown"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a rule does not derive a fact: where its body fails under the binding that gets furthest."""
+
+    rule: Rule
+    binding: Mapping[str, Constant]
+    #: The literals that hold under the binding, in the order in which they were matched.
+    holds: tuple[Literal, ...]
+    #: The first literal that fails, for this binding and for all others that get so far.
+    fails: Literal
+    because: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **_rule(self.rule),
+            "binding": {name: _plain(constant.value) for name, constant in self.binding.items()},
+            "holds": [str(literal) for literal in self.holds],
+            "fails": str(self.fails),
+            "because": self.because,
+        }
+
+    def lines(self) -> Iterator[str]:
+        yield f"  {_place(self.rule)}{rule_text(self.rule)}"
+        if self.binding:
+            yield f"    with {', '.join(f'{name} = {expression_text(c)}' for name, c in self.binding.items())}"
+        for literal in self.holds:
+            yield f"    {literal}  {'does not hold, as asked' if literal.negated else 'holds'}"
+        yield f"    {self.fails}  fails: {self.because}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a fact holds, as its shortest proof; or why it does not, rule by rule."""
+
+    fact: Fact
+    text: str
+    #: The proof of least height and, fact by fact, of fewest facts among those; None if the fact does not hold.
+    proof: Proof | None
+    #: For a fact that does not hold, each rule that could derive it, with what is missing.
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether the fact holds."""
+        return self.proof is not None
+
+    def to_text(self, depth: int | None = LEVELS_SHOWN) -> str:
+        """Return the explanation for people to read, as a tree of at most so many levels; None is all of them."""
+        if self.proof is not None:
+            return "\n".join(self.proof.lines(depth))
+        lines = [f"{self.text}  does not hold", "  not explicit"]
+        for failure in self.failures:
+            lines += failure.lines()
+        if not self.failures:
+            lines.append("  no rule derives such a fact")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as data that JSON can hold. Premises are positions in the list that is the proof."""
+        predicate, values = self.fact
+        told = {"fact": self.text, "relation": predicate, "values": [_plain(v) for v in values], "holds": self.holds}
+        if self.proof is None:
+            return {**told, "failures": [f.to_dict() for f in self.failures]}
+        return {**told, "height": self.proof.height, "proof": [s.to_dict() for s in self.proof.steps]}
+
+    def to_json(self) -> str:
+        """Return the explanation as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def fact_text(fact: Fact, type: str) -> str:
+    """Return a fact as text; its values are RDF terms if that is the type."""
+    predicate, values = fact
+    return atom_text(Atom(predicate, tuple(Constant(v, type) for v in values)))
+
+
+def _indent(level: int) -> str:
+    return "  " * level if level <= LEVELS_INDENTED else f"{'  ' * LEVELS_INDENTED}({level}) "
+
+
+def _place(rule: Rule) -> str:
+    return f"{rule.span}: " if rule.span else ""
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {"rule": rule_text(rule), "place": str(rule.span) if rule.span else None}
+
+
+def _plain(value: Value) -> Value:
+    """Return a value that JSON has: NaN and the infinities as texts."""
+    return value if not isinstance(value, float) or math.isfinite(value) else str(value)

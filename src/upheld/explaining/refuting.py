@@ -1,0 +1,164 @@
+"""Why rules do not derive a fact: where each body fails, under the binding that gets furthest.
+
+A body is matched literal by literal, all bindings at once: built-ins as soon as their variables are bound, otherwise
+the first atom that shares a variable with what is bound, and negated atoms last. The literal that no binding passes is
+the one that fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from upheld.algebra.matching import Binding, evaluate_builtin, is_ready, unify
+from upheld.algebra.reference import RuleInstance
+from upheld.algebra.words import FactSet, supports
+from upheld.explaining.explanation import Failure, Literal
+from upheld.explaining.unfolding import Rules, Unfolded, bound, substitute_atom, substitute_builtin
+from upheld.language.ast import Value, Variable
+from upheld.language.core import Atom, Builtin, Fact, Predicate, Rule
+from upheld.language.functors import Undefined
+from upheld.language.passes.expressions import PREFIX as LIFTED
+from upheld.language.passes.wildcards import PREFIX as WILDCARD
+
+#: The relation of the bindings that an atom is to be matched with; no dialect lets a user write such a name.
+ASKED = "$asked"
+
+#: Bindings that are followed; of more, the first ones.
+MOST_BINDINGS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Condition:
+    """A literal of a body as it is matched and as it is shown."""
+
+    matched: Atom | Builtin
+    shown: Atom | Builtin
+    negated: bool = False
+
+    def turn(self, names: set[str]) -> int:
+        """Return how soon it is to be matched when these variables are bound, 0 for at once."""
+        if isinstance(self.matched, Builtin):
+            return 0 if is_ready(self.matched, names) else 4
+        if self.negated:
+            return 3
+        variables = set(self.matched.variables())
+        return 1 if not variables or not variables.isdisjoint(names) else 2
+
+    def under(self, binding: Binding, type: str) -> Literal:
+        by = bound(binding, type)
+        if isinstance(self.shown, Builtin):
+            return Literal(substitute_builtin(self.shown, by))
+        return Literal(substitute_atom(self.shown, by), self.negated)
+
+
+class Refuter:
+    """Tells why facts do not follow in a materialisation."""
+
+    def __init__(self, rules: Rules, I: FactSet):
+        self.rules, self.I, self.engine = rules, I, I.engine
+
+    def refute(self, goal: Fact) -> Iterator[Failure]:
+        """Yield for each rule that could derive a fact, and does not, where its body fails."""
+        predicate, row = goal
+        for rule in self.rules.visible:
+            if rule.head.predicate == predicate:
+                binding = unify(rule.head, row, {})
+                if binding is not None:
+                    yield self._failure(self.rules.unfold(rule), binding)
+
+    def _failure(self, unfolded: Unfolded, binding: Binding) -> Failure:
+        rule = unfolded.rule
+        types = self._types(rule)
+        todo = [
+            *(_Condition(a, a) for a in rule.positive),
+            *(_Condition(a, b, True) for a, b in zip(rule.negative, unfolded.shown.negative, strict=True)),
+            *(_Condition(b, b) for b in rule.builtins),
+        ]
+        bindings = [binding]
+        passed: list[_Condition] = []
+        while todo:
+            names = set(bindings[0])
+            condition = min(todo, key=lambda c: c.turn(names))
+            todo.remove(condition)
+            extended, because = self._extended(condition, bindings, types)
+            if not extended:
+                return self._told(unfolded, bindings[0], passed, condition, because)
+            bindings = _ordered(extended, rule)[:MOST_BINDINGS]
+            passed.append(condition)
+        raise AssertionError("a rule that derives a fact which does not hold")
+
+    def _told(
+        self, unfolded: Unfolded, binding: Binding, passed: list[_Condition], failed: _Condition, because: str
+    ) -> Failure:
+        named = {n: binding[n] for n in unfolded.rule.variables() if n in binding}
+        return Failure(
+            unfolded.shown,
+            {n: c for n, c in bound(named, self.rules.value_type).items() if not n.startswith((WILDCARD, LIFTED))},
+            tuple(condition.under(binding, self.rules.value_type) for condition in passed),
+            failed.under(binding, self.rules.value_type),
+            because,
+        )
+
+    # -- matching one literal ------------------------------------------------------------------------------------------
+
+    def _extended(
+        self, condition: _Condition, bindings: list[Binding], types: dict[str, str]
+    ) -> tuple[list[Binding], str]:
+        """Return the bindings that pass a literal, and what is wrong with it if there are none."""
+        if isinstance(condition.matched, Builtin):
+            return _computed(condition.matched, bindings)
+        atom = condition.matched
+        names = tuple(n for n in dict.fromkeys(atom.variables()) if n in bindings[0])
+        found = self._matches(atom, condition.negated, names, bindings, types)
+        extended = [{**b, **more} for b in bindings for more in found.get(tuple(b[n] for n in names), ())]
+        if condition.negated:
+            return extended, "it holds"
+        return extended, "no such fact" if all(n in names for n in atom.variables()) else "no fact matches"
+
+    def _matches(
+        self, atom: Atom, negated: bool, names: tuple[str, ...], bindings: list[Binding], types: dict[str, str]
+    ) -> dict[tuple[Value, ...], list[Binding]]:
+        """Return for values of the variables that are bound the bindings under which an atom holds, or does not."""
+        asked = Predicate(ASKED, names, tuple(types[n] for n in names), hidden=True)
+        head = Atom(ASKED, tuple(map(Variable, names)))
+        rule = Rule(head, negative=(atom,)) if negated else Rule(head, positive=(atom,))
+        self.engine.declare(asked)
+        try:
+            H = self.engine.load(ASKED, {tuple(b[n] for n in names) for b in bindings})
+            found: dict[tuple[Value, ...], list[Binding]] = {}
+            for instance in islice(supports((rule,), H, self.I, self.I), MOST_BINDINGS):
+                assert isinstance(instance, RuleInstance), "an instance without its binding"
+                found.setdefault(instance.head[1], []).append(instance.binding)
+            del H
+            return found
+        finally:
+            self.engine.forget(asked)
+
+    def _types(self, rule: Rule) -> dict[str, str]:
+        """Return the types of the variables of a rule."""
+        types = {a.name: b.type for b in rule.builtins for a in b.arguments if isinstance(a, Variable)}
+        for atom in (rule.head, *rule.atoms):
+            for term, type in zip(atom.terms, self.rules.predicates[atom.predicate].types, strict=True):
+                if isinstance(term, Variable):
+                    types[term.name] = type
+        return types
+
+
+def _computed(builtin: Builtin, bindings: list[Binding]) -> tuple[list[Binding], str]:
+    extended: list[Binding] = []
+    because = "it is false"
+    for binding in bindings:
+        try:
+            extended += islice(evaluate_builtin(builtin, binding), MOST_BINDINGS)
+        except Undefined as e:
+            if binding is bindings[0]:
+                because = str(e)
+    return extended, because
+
+
+def _ordered(bindings: list[Binding], rule: Rule) -> list[Binding]:
+    """Return bindings of the same variables in ascending order, NaN last."""
+    names = [n for n in rule.variables() if n in bindings[0]]
+    return sorted(bindings, key=lambda b: [(b[n] != b[n], b[n]) for n in names])

@@ -1,0 +1,165 @@
+"""Rules as their author knows them: without the relations that passes have made.
+
+A hidden relation has one rule. Where a body uses it, the body of that rule takes its place. Where a body negates it,
+the one atom that it projects takes its place, with `_` for what is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from upheld.algebra.matching import Binding, instantiate
+from upheld.algebra.reference import RuleInstance
+from upheld.language.ast import Constant, Variable
+from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Rule
+from upheld.language.passes.wildcards import PREFIX as WILDCARD
+
+Substitution = Mapping[str, CoreTerm]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A hidden atom of a body, and what took its place: its rule, with these terms for its variables."""
+
+    atom: Atom
+    unfolded: Unfolded
+    by: Substitution
+
+
+@dataclass(frozen=True, eq=False)
+class Unfolded:
+    """A rule without hidden relations.
+
+    `rule` can be matched: its positive atoms are not hidden, its negated ones may be. In `shown` none is; variables
+    that only a wildcard stands for are in no binding.
+    """
+
+    rule: Rule
+    shown: Rule
+    parts: tuple[Part, ...]
+
+    def binding(self, instance: RuleInstance, chosen: Mapping[Fact, RuleInstance]) -> Binding:
+        """Return the binding of `rule` that an instance stands for, with those chosen for its hidden facts."""
+        binding = instance.binding
+        for part in self.parts:
+            inner = part.unfolded.binding(chosen[instantiate(part.atom, instance.binding)], chosen)
+            for name, value in inner.items():
+                term = part.by[name]
+                if isinstance(term, Variable):
+                    binding[term.name] = value
+        return binding
+
+
+class Rules:
+    """The rules of a program: those of its author's relations, those of hidden ones, and both unfolded."""
+
+    def __init__(self, core: Core):
+        self.predicates = core.predicates
+        #: What texts of values must know of them: whether they are RDF terms.
+        self.value_type = "term" if core.dialect == "dlog" else "symbol"
+        hidden = {p.name for p in core.predicates.values() if p.hidden}
+        used = {a.predicate for rule in core.rules for a in rule.positive} & hidden
+        self.visible = tuple(r for r in core.rules if r.head.predicate not in hidden)
+        #: Rules of hidden relations that stand for a part of a body. Those that are only negated prove nothing.
+        self.spliced = tuple(r for r in core.rules if r.head.predicate in used)
+        self.all = self.visible + self.spliced
+        self.place = {rule: i for i, rule in enumerate(core.rules)}
+        self._definitions: dict[str, Rule] = {}
+        for rule in core.rules:
+            if rule.head.predicate in hidden:
+                assert rule.head.predicate not in self._definitions, "a hidden relation with two rules"
+                self._definitions[rule.head.predicate] = rule
+        self._unfolded: dict[Rule, Unfolded] = {}
+
+    def is_hidden(self, fact: Fact) -> bool:
+        return fact[0] in self._definitions
+
+    def unfold(self, rule: Rule) -> Unfolded:
+        """Return a rule without hidden relations."""
+        found = self._unfolded.get(rule)
+        if found is None:
+            found = self._unfolded[rule] = self._unfold(rule)
+        return found
+
+    def _unfold(self, rule: Rule) -> Unfolded:
+        names = set(rule.variables())
+        positive: list[Atom] = []
+        negative, builtins = list(rule.negative), list(rule.builtins)
+        parts: list[Part] = []
+        for atom in rule.positive:
+            if atom.predicate not in self._definitions:
+                positive.append(atom)
+                continue
+            inner = self.unfold(self._definitions[atom.predicate])
+            by = _apart(inner.rule, atom, names)
+            parts.append(Part(atom, inner, by))
+            positive += [substitute_atom(a, by) for a in inner.rule.positive]
+            negative += [substitute_atom(a, by) for a in inner.rule.negative]
+            builtins += [substitute_builtin(b, by) for b in inner.rule.builtins]
+        negative = list(dict.fromkeys(negative))
+        whole = replace(
+            rule,
+            positive=tuple(dict.fromkeys(positive)),
+            negative=tuple(negative),
+            builtins=tuple(dict.fromkeys(builtins)),
+        )
+        return Unfolded(whole, replace(whole, negative=tuple(map(self._projected, negative))), tuple(parts))
+
+    def _projected(self, atom: Atom) -> Atom:
+        """Return the atom that a hidden one under negation stands for."""
+        rule = self._definitions.get(atom.predicate)
+        if rule is None:
+            return atom
+        assert len(rule.positive) == 1 and not rule.negative and not rule.builtins, "negation of more than an atom"
+        by: dict[str, CoreTerm] = {n: Variable(f"{WILDCARD}-{n}") for n in rule.positive[0].variables()}
+        by.update(zip(rule.head.variables(), atom.terms, strict=True))
+        return substitute_atom(rule.positive[0], by)
+
+
+def _apart(rule: Rule, atom: Atom, names: set[str]) -> Substitution:
+    """Return terms for the variables of a rule that derives an atom; those not in its head get new names."""
+    by: dict[str, CoreTerm] = dict(zip(rule.head.variables(), atom.terms, strict=True))
+    for name in rule.variables():
+        if name not in by:
+            fresh = name
+            while fresh in names:
+                fresh += "'"
+            names.add(fresh)
+            by[name] = Variable(fresh)
+    return by
+
+
+def bound(binding: Binding, type: str) -> dict[str, Constant]:
+    """Return a binding as a substitution of constants, for texts: they are RDF terms if that is the type."""
+    return {name: Constant(value, type) for name, value in binding.items()}
+
+
+def instance_of(rule: Rule, by: Substitution) -> Rule:
+    """Return a rule with these terms for its variables."""
+    return replace(
+        rule,
+        head=substitute_atom(rule.head, by),
+        positive=tuple(substitute_atom(a, by) for a in rule.positive),
+        negative=tuple(substitute_atom(a, by) for a in rule.negative),
+        builtins=tuple(substitute_builtin(b, by) for b in rule.builtins),
+    )
+
+
+def substitute_atom(atom: Atom, by: Substitution) -> Atom:
+    return Atom(atom.predicate, tuple(by.get(t.name, t) if isinstance(t, Variable) else t for t in atom.terms))
+
+
+def substitute_builtin(builtin: Builtin, by: Substitution) -> Builtin:
+    left, right = builtin.arguments
+    return replace(builtin, arguments=(_expression(left, by), _expression(right, by)))
+
+
+def _expression(expression: Expression, by: Substitution) -> Expression:
+    match expression:
+        case Variable(name=name):
+            return by.get(name, expression)
+        case Apply(functor=functor, arguments=arguments):
+            return Apply(functor, tuple(_expression(a, by) for a in arguments))
+        case Constant():
+            return expression
