@@ -1,0 +1,306 @@
+"""Maintain materialisations with every algorithm: CPU seconds and rule instances of updates of many sizes.
+
+    python benchmarks/run_updates.py small                          # all workloads of a size, printed as they come
+    python benchmarks/run_updates.py large --only giant-component --algorithms adaptive ranked dred
+    python benchmarks/run_updates.py small --bookkeeping --only campus
+    python benchmarks/run_updates.py small --profile adaptive --only sspe       # cProfile of one algorithm's updates
+
+Each algorithm materialises once, with its own bookkeeping, and then does and undoes update after update.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import gc
+import json
+import pstats
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from measuring import peak_memory
+from report_updates import typical
+from updates import BOOKKEEPING, WORKLOADS, Batch, Cell, Maintained
+from workloads import Facts
+
+import upheld
+
+ALGORITHMS = ("rematerialise", "adaptive", "ranked", "counting", "dred", "fbf", "bf", "dred-c", "bf-c")
+
+#: An algorithm that keeps each kind of bookkeeping.
+BOOKS = {"none": "dred", "cnr": "bf-c", "cnr, cr": "dred-c", "trace": "counting", "ranks": "ranked"}
+
+
+@dataclass(frozen=True)
+class Patience:
+    """CPU seconds: the longest an update may take, and after how many no further one of its kind is begun."""
+
+    update: float
+    cell: float
+
+
+PATIENCE = {"small": Patience(5.0, 0.08), "large": Patience(60.0, 2.0)}
+
+#: An update that takes so many times as long as starting again, and a second, is stopped as well.
+OUT_OF_THE_RACE = 20
+
+
+class TooLong(BaseException):
+    """An update has used up its time."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Stop what runs in the block after so many CPU seconds.
+
+    The clock on the wall wakes us to look at the CPU time: a timer of CPU time would make the latter coarse. We look
+    again and again, because an exception that falls into a destructor is lost.
+    """
+    end = time.process_time() + seconds
+
+    def look(signum: int, frame: FrameType | None) -> None:
+        if time.process_time() > end:
+            raise TooLong
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@dataclass
+class Times:
+    """What the updates of one kind and direction took."""
+
+    cpu: list[float] = field(default_factory=list)
+    instances: list[int] = field(default_factory=list)
+    changed: list[int] = field(default_factory=list)
+    #: Set when an update was stopped after so many seconds.
+    longer_than: float | None = None
+
+    def told(self) -> dict[str, Any]:
+        if self.longer_than is not None:
+            return {"longer than": self.longer_than}
+        return {"cpu": self.cpu, "instances": self.instances, "changed": self.changed} if self.cpu else {}
+
+
+class Run:
+    """The updates of one workload by one algorithm."""
+
+    def __init__(self, workload: Maintained, algorithm: str, patience: Patience):
+        self.workload, self.algorithm, self.patience = workload, algorithm, patience
+        began = time.process_time()
+        with limited(10 * patience.update):
+            self.m = upheld.materialise(workload.rules, dict(workload.facts), engine="memory", algorithm=algorithm)
+        self.materialising = time.process_time() - began
+        self.facts: int = self.m._state.I.count()
+
+    def cell(self, cell: Cell) -> dict[str, Any]:
+        """Do and undo the updates of a cell while there is time."""
+        order = ("delete", "insert") if self.workload.first == "delete" else ("insert", "delete")
+        times = {way: Times() for way in order}
+        began = time.process_time()
+        for done, batch in enumerate(cell.batches):
+            spent = time.process_time() - began
+            if spent > (self.patience.cell if done > 2 else 4 * self.patience.cell):
+                break
+            if not all(self.update(way, batch, times[way]) for way in order):
+                break
+        assert self.m._state.I.count() == self.facts or times[order[1]].longer_than, f"{self.algorithm} loses facts"
+        return {way: t.told() for way, t in times.items()}
+
+    def update(self, way: str, batch: Batch, times: Times) -> bool:
+        """Delete or insert facts; return whether there was time for it."""
+        gc.collect(0)
+        try:
+            with limited(self.patience.update):
+                began = time.process_time()
+                change = self.m.update(**{way: batch})  # type: ignore[arg-type]
+                times.cpu.append(time.process_time() - began)
+        except TooLong:
+            times.longer_than = self.patience.update
+            return False
+        times.instances.append(change.statistics.instances.total())
+        changed = change.deleted if way == "delete" else change.inserted
+        times.changed.append(sum(len(relation) for relation in changed.not_empty()))
+        return True
+
+
+def measure(name: str, size: str, algorithms: tuple[str, ...]) -> dict[str, Any]:
+    """Return what every algorithm took for the updates of a workload."""
+    workload = WORKLOADS[size][name]()
+    patience = PATIENCE[size]
+    found: dict[str, Any] = {}
+    sizes = {"given": sum(map(len, workload.facts.values()))}
+    for algorithm in sorted(algorithms, key=ALGORITHMS.index):  # starting again first: it says what is too long
+        try:
+            run = Run(workload, algorithm, patience)
+        except TooLong:
+            found[algorithm] = {"cells": {}}
+            continue
+        if algorithm == "rematerialise":
+            again = min(patience.update, OUT_OF_THE_RACE * run.materialising + 1)
+            patience = Patience(again, patience.cell)
+        sizes["facts"] = run.facts
+        rows: dict[str, Any] = {}
+        lost: dict[str, float] = {}
+        for cell in workload.cells:
+            sample = cell.label.partition(" ")[0] if cell.label.startswith("walk") else ""
+            if sample in lost:  # a larger update of the same kind would not be quicker
+                rows[cell.label] = {"delete": {"longer than": lost[sample], "tried": False}, "insert": {}}
+                continue
+            rows[cell.label] = run.cell(cell)
+            for told in rows[cell.label].values():
+                if "longer than" in told:
+                    lost[sample] = told["longer than"]
+        found[algorithm] = {"materialising": run.materialising, "cells": rows}
+        del run
+        gc.collect()
+    return {"name": name, **sizes, "algorithms": found, "peak": peak_memory(), "differ": differing(found)}
+
+
+def differing(found: dict[str, Any]) -> list[str]:
+    """Return where algorithms changed other numbers of facts than the first that was measured."""
+    seen: dict[tuple[str, str], list[int]] = {}
+    differ = []
+    for algorithm, run in found.items():
+        for label, ways in run["cells"].items():
+            for way, told in ways.items():
+                changed = told.pop("changed", [])
+                known = seen.setdefault((label, way), changed)
+                if any(a != b for a, b in zip(known, changed)):
+                    differ.append(f"{algorithm}, {way} {label}")
+                if len(changed) > len(known):
+                    seen[label, way] = changed
+    return differ
+
+
+# -- bookkeeping -------------------------------------------------------------------------------------------------------
+
+
+def weigh(m: upheld.Materialisation) -> dict[str, float]:
+    """Return the bytes a fact of the numbers kept beside facts: of those in use, and of all that is allocated."""
+    tables = [t for t in m._engine.tables.values() if t.n]  # type: ignore[attr-defined]
+    used = sum(c.itemsize * t.n for t in tables for c in t.columns.values())
+    allocated = sum(c.nbytes for t in tables for c in t.columns.values())
+    trace = m._state.trace
+    for entries in trace._entries.values() if trace is not None else ():  # type: ignore[attr-defined]
+        used += entries.array[: entries.n].nbytes
+        allocated += entries.array.nbytes
+    rows = sum(t.n for t in tables)
+    return {"used": used / rows, "allocated": allocated / rows}
+
+
+def bookkeeping(name: str, size: str) -> dict[str, Any]:
+    """Return what it takes to materialise a workload with each kind of bookkeeping."""
+    rules, facts = BOOKKEEPING[size][name]()
+    found: dict[str, Any] = {}
+    repeat = 5 if size == "small" else 4
+    for turn in range(repeat):
+        for kind, algorithm in BOOKS.items():  # by turns: what else the machine does falls on all alike
+            cpu, weight, count = _materialised(rules, facts, algorithm)
+            row = found.setdefault(kind, {"all": [], **weight, "facts": count})
+            row["all"] += [cpu] if turn else []
+    for row in found.values():
+        row["cpu"] = min(row.pop("all"))
+    return {"name": name, "kinds": found}
+
+
+def _materialised(rules: str, facts: Facts, algorithm: str) -> tuple[float, dict[str, float], int]:
+    gc.collect()
+    began = time.process_time()
+    m = upheld.materialise(rules, dict(facts), engine="memory", algorithm=algorithm)
+    cpu = time.process_time() - began
+    return cpu, weigh(m), m._state.I.count()
+
+
+# -- on the command line -----------------------------------------------------------------------------------------------
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print a workload: milliseconds and instances of each algorithm."""
+    print(f"\n{found['name']}: {found['given']:,} facts given, {found['facts']:,} in all; CPU ms, and instances below")
+    algorithms = found["algorithms"]
+    print(f"{'':16}" + "".join(f"{a:>14}" for a in algorithms))
+    print(f"{'materialise':16}" + "".join(f"{_ms(r.get('materialising')):>14}" for r in algorithms.values()))
+    labels = dict.fromkeys(
+        (label, way) for r in algorithms.values() for label, ways in r["cells"].items() for way in ways
+    )
+    for label, way in labels:
+        told = [r["cells"].get(label, {}).get(way, {}) for r in algorithms.values()]
+        print(f"{way} {label:9}" + "".join(f"{_cell(t):>14}" for t in told))
+        print(f"{'':16}" + "".join(f"{_instances(t):>14}" for t in told), flush=True)
+    if found["differ"]:
+        print(f"OTHER FACTS THAN {next(iter(algorithms))}: {'; '.join(found['differ'])}")
+
+
+def _ms(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1e3:,.2f}"
+
+
+def _cell(told: dict[str, Any]) -> str:
+    return f"> {told['longer than']:.0f} s" if "longer than" in told else _ms(typical(told.get("cpu")))
+
+
+def _instances(told: dict[str, Any]) -> str:
+    return f"{typical(told['instances']):,.0f}" if "instances" in told else ""
+
+
+def show_bookkeeping(found: dict[str, Any]) -> None:
+    kinds = found["kinds"]
+    print(f"\n{found['name']}: {kinds['none']['facts']:,} facts")
+    for kind, row in kinds.items():
+        more = row["cpu"] / kinds["none"]["cpu"] - 1
+        print(f"  {kind:10} {row['cpu']:8.3f} CPU-s {more:+7.1%} {row['used']:6.1f} bytes a fact")
+
+
+def profile(name: str, size: str, algorithm: str) -> None:
+    """Print where the updates of an algorithm spend their time."""
+    workload = WORKLOADS[size][name]()
+    run = Run(workload, algorithm, PATIENCE[size])
+    for cell in workload.cells:
+        run.cell(Cell(cell.label, cell.batches[:2]))
+        profiler = cProfile.Profile(time.process_time)
+        profiler.enable()
+        told = run.cell(Cell(cell.label, cell.batches[2:] or cell.batches))
+        profiler.disable()
+        print(f"\n== {name}, {algorithm}, {cell.label}: {told}")
+        pstats.Stats(profiler).sort_stats("tottime").print_stats(18)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("size", choices=WORKLOADS)
+    parser.add_argument("--only", nargs="+", metavar="WORKLOAD")
+    parser.add_argument("--algorithms", nargs="+", choices=ALGORITHMS, default=ALGORITHMS)
+    parser.add_argument("--bookkeeping", action="store_true", help="time materialisation instead of updates")
+    parser.add_argument("--profile", choices=ALGORITHMS, metavar="ALGORITHM")
+    parser.add_argument("--json", action="store_true", help="print measurements for a program to read")
+    options = parser.parse_args()
+    known = BOOKKEEPING[options.size] if options.bookkeeping else WORKLOADS[options.size]
+    for name in options.only or known:
+        if name not in known:
+            sys.exit(f"no workload {name!r}; there are: {', '.join(map(repr, known))}")
+        if options.profile:
+            profile(name, options.size, options.profile)
+            continue
+        if options.bookkeeping:
+            found = bookkeeping(name, options.size)
+        else:
+            found = measure(name, options.size, tuple(options.algorithms))
+        if options.json:
+            print(json.dumps(found), flush=True)
+        else:
+            (show_bookkeeping if options.bookkeeping else show)(found)
+
+
+if __name__ == "__main__":
+    main()
