@@ -23,8 +23,9 @@ from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.ranked import insert
 from upheld.maintain.state import State, reached
 
-#: Instances that a search may look at to begin with, and for each instance that deletion has handled.
-SEARCH_FIRST, SEARCH_SHARE = 64, 0.25
+#: Instances that a search may look at to begin with, and for each instance that deletion has handled; and those that it
+#: must be able to afford for each fact that it is to find, or it is not worth beginning.
+SEARCH_FIRST, SEARCH_SHARE, SEARCH_LEAST = 48, 0.1, 24
 #: The part of a stratum's derivations that deletion may handle before the stratum is materialised anew instead.
 START_AGAIN = 0.4
 #: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed.
@@ -84,7 +85,9 @@ class Adaptive:
         """Look for proofs of facts that have derivations left, and rank anew what is proved; return whether any is."""
         s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
         budget = SEARCH_FIRST + SEARCH_SHARE * lost - self.searched
-        if not s.recursive or budget <= 0 or not (hopeful := settle(ranks.derivable(delta))):
+        if not s.recursive or budget < SEARCH_LEAST or not (hopeful := settle(ranks.derivable(delta))):
+            return False
+        if hopeful.count() * SEARCH_LEAST > budget:
             return False
         before = I.engine.meter.statistics.instances.total()
         proving = Proving(s, I, D, A, self.grounds, Abort(budget=budget))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -41,8 +42,14 @@ class MemoryBag:
     ):
         self.engine = engine
         self._counts, self.derivation, self._facts = counts, derivation, facts
-        if counts is None:
-            engine.pending_bags.add(self)
+        #: Whether what was put off is still to be done when a set changes.
+        self.pending = counts is None
+        if self.pending:
+            engine.pending_bags.append(weakref.ref(self))
+
+    def is_void(self) -> bool:
+        """Return whether the bag is known to be empty."""
+        return not self._counts and self.derivation is None and (self._facts is None or self._facts.is_void())
 
     @property
     def counts(self) -> Counts:
@@ -56,12 +63,12 @@ class MemoryBag:
             assert self._facts is not None, "a bag that is used up"
             self._counts = {t: (r, np.ones(len(r), np.int64)) for t, r in self._facts.listed() if len(r)}
             self._facts = None
-        self.engine.pending_bags.discard(self)
+        self.pending = False
         return self._counts
 
     def take(self) -> MemoryBag:
         """Return the bag for one last use, which will see to it that it is computed in time."""
-        self.engine.pending_bags.discard(self)
+        self.pending = False
         return self
 
     def __iadd__(self, other: Bag) -> Self:

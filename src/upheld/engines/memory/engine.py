@@ -51,14 +51,15 @@ class MemoryEngine:
         self.codec = Codec()
         self.truths = TruthTables()
         self.tables: dict[str, Table] = {}
-        self.deferred: weakref.WeakSet[Deferred] = weakref.WeakSet()
+        self.deferred: list[weakref.ref[Deferred]] = []
         self.bits = Bits()
-        self.pending_bags: weakref.WeakSet[MemoryBag] = weakref.WeakSet()
+        self.pending_bags: list[weakref.ref[MemoryBag]] = []
         #: Derivations that are still to be counted.
         self.tallies: list[Tally] = []
         self.journal = Journal()
         self._kept: set[int] = set()
         self.named_sets: weakref.WeakValueDictionary[int, Named] = weakref.WeakValueDictionary()
+        self.nothing = Settled(self, {})
         self.matcher = Matcher(self)
         for predicate in core.predicates.values():
             self.declare(predicate)
@@ -125,24 +126,61 @@ class MemoryEngine:
         if isinstance(facts, Deferred):
             return facts.force()
         assert isinstance(facts, Named), "a set of another engine"
-        return self.settled(dict(facts.listed()))
+        return self.settled(self.list(facts))
+
+    def list(self, facts: MemorySet) -> dict[Table, Rows]:
+        """Return the rows of a set for which nothing must be derived, each once."""
+        if isinstance(facts, Deferred) and facts.now is None:
+            match facts:
+                case Combined(operator="|"):
+                    return self._list_union(facts)
+                case Combined(operator=operator, left=left, right=right):
+                    assert left is not None and right is not None, "an expression without operands"
+                    truth = self.truths[right.spelling()]
+                    wanted = ~truth if operator == "-" else truth
+                    chosen = ((table, selected(table, rows, wanted)) for table, rows in self.list(left).items())
+                    return {table: rows for table, rows in chosen if len(rows)}
+                case OfStratum(facts=whole, stratum=stratum):
+                    assert whole is not None, "a part of nothing"
+                    return {table: rows for table, rows in _in_stratum(whole, stratum, self.codec) if len(rows)}
+        return {table: rows for table, rows in facts.listed() if len(rows)}
+
+    def _list_union(self, union: Combined) -> dict[Table, Rows]:
+        assert union.left is not None and union.right is not None, "an expression without operands"
+        together = self.list(union.left)
+        for table, rows in self.list(union.right).items():
+            mine = together.get(table)
+            together[table] = rows if mine is None else np.union1d(mine, rows)
+        return together
 
     def about_to_change(self, named: Named) -> None:
         """Compute what was written with the old meaning of a set, before it changes."""
-        for bag in list(self.pending_bags):
-            bag.compute()
-        for pending in list(self.deferred):
-            if isinstance(pending, Derivation | Tally) and pending.now is None and not pending.spent:
+        bags, self.pending_bags = self.pending_bags, []
+        for reference in bags:
+            bag = reference()
+            if bag is not None and bag.pending:
+                bag.compute()
+        waiting = self._waiting()
+        for pending in waiting:
+            if isinstance(pending, Derivation | Tally):
                 pending.force()
-        for pending in list(self.deferred):
+        for pending in waiting:
             if pending.now is None and not pending.spent and any(leaf is named for leaf in pending.leaves()):
                 pending.force()
+        self.deferred = [weakref.ref(pending) for pending in waiting if pending.now is None]
+
+    def _waiting(self) -> list[Deferred]:
+        """Return the sets that somebody holds and that are not computed yet."""
+        held = (reference() for reference in self.deferred)
+        return [d for d in held if d is not None and d.now is None and not d.spent]
 
     def abandon(self, keep: Sequence[FactSet]) -> None:
         """Forget every set but these, and all that was not computed yet: what was to use them has failed."""
         self.tallies.clear()
-        for pending in list(self.deferred):
+        self.pending_bags.clear()
+        for pending in self._waiting():
             pending.drop()
+        self.deferred.clear()
         for owner in list(self.bits.owners()):
             if not any(owner is kept for kept in keep):
                 owner.release()
@@ -170,7 +208,11 @@ class MemoryEngine:
         with self._new_bit("collected") as bit:
             collected = Collected(self, bit)
             self._collect(facts, None, collected)
-            return Settled(self, collected.rows(), bit)
+            found = collected.rows()
+            if found:
+                return Settled(self, found, bit)
+        self.bits.give_back(bit)
+        return self.nothing
 
     def _collect(self, facts: MemorySet, reject: Spelling | None, collected: Collected) -> None:
         """Find the rows of a set, except those that `reject` holds for."""
@@ -209,12 +251,16 @@ class MemoryEngine:
         via_not: FactSet | None,
         heads: FactSet | None,
         own: Own | None,
-    ) -> Derivation:
+    ) -> MemorySet:
+        if not rules or _leads_nowhere(via, via_not) or (heads is not None and own_set(heads).is_void()):
+            return self.nothing
         return Derivation(self, rules, P, N, via, via_not, heads, own)
 
     def derive_bag(
         self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
     ) -> MemoryBag:
+        if not rules or _leads_nowhere(via, via_not):
+            return MemoryBag(self, counts={})
         return MemoryBag(self, derivation=(rules, Where(self, P, N, via, via_not)))
 
     def instances(
@@ -325,7 +371,10 @@ class MemoryEngine:
     def filtered(self, facts: FactSet, keep: Callable[[Table, Rows], np.ndarray]) -> Settled:  # type: ignore[type-arg]
         """Return the facts of a set for whose rows a test on their numbers holds."""
         self.count_all()
-        return self.settled({table: rows[keep(table, rows)] for table, rows in own_set(facts).listed() if len(rows)})
+        mine = own_set(facts)
+        listed = dict(mine.listed()) if mine.has_work() else self.list(mine)
+        chosen = ((table, rows[keep(table, rows)]) for table, rows in listed.items())
+        return self.settled({table: rows for table, rows in chosen if len(rows)})
 
     def numbered(self, column: str) -> Iterator[tuple[Fact, int]]:
         """Yield the facts with a number other than zero in a column, each with it."""
@@ -364,6 +413,9 @@ class Derivation(Deferred):
     def drop(self) -> None:
         self.arguments = None
 
+    def has_work(self) -> bool:
+        return self.now is None
+
     @property
     def spent(self) -> bool:
         return self.now is None and self.arguments is None
@@ -378,6 +430,12 @@ class Derivation(Deferred):
             )
         else:
             self.engine.derivable(rules, own_set(heads), where, collected, reject)
+
+
+def _leads_nowhere(via: FactSet | None, via_not: FactSet | None) -> bool:
+    """Return whether instances must have an atom in one of two sets that are known to be empty."""
+    given = [own_set(facts) for facts in (via, via_not) if facts is not None]
+    return bool(given) and all(facts.is_void() for facts in given)
 
 
 def _numbers_of(collected: Collected, counting: Counting) -> Counts:

@@ -166,15 +166,13 @@ class Matcher:
     def backward_plan(self, rule: Rule, needed: Sequence[str]) -> tuple[Plan, tuple[str, ...]]:
         """Return a plan that begins with the variables of the head and the row, and those variables."""
         variables = (*dict.fromkeys(rule.head.variables()), ROW)
-        atoms = [Literal(a, IN_P) for a in rule.positive] + [Literal(a, NOT_IN_N) for a in rule.negative]
-        return self.plan(rule, ("backwards", tuple(needed)), variables, atoms, needed), variables
+        return self.plan(rule, ("backwards", tuple(needed)), variables, lambda: _everything(rule), needed), variables
 
     # -- plans ---------------------------------------------------------------------------------------------------------
 
     def plan_texts(self, rule: Rule) -> Iterator[str]:
         """Yield the plans of a rule as lines of text: from all facts, and from new facts of each body atom."""
-        everything = [Literal(a, IN_P) for a in rule.positive] + [Literal(a, NOT_IN_N) for a in rule.negative]
-        yield from plan_lines("all facts", self.planner.plan(rule, (), everything))
+        yield from plan_lines("all facts", self.planner.plan(rule, (), _everything(rule)))
         for i, atom in enumerate(rule.positive):
             others = [Literal(a, IN_P) for k, a in enumerate(rule.positive) if k != i]
             others += [Literal(a, NOT_IN_N) for a in rule.negative]
@@ -186,14 +184,14 @@ class Matcher:
         rule: Rule,
         kind: tuple[object, ...],
         start: tuple[str, ...],
-        atoms: list[Literal],
+        literals: Callable[[], list[Literal]],
         needed: Sequence[str] | None = None,
     ) -> Plan:
         """Return the plan of a kind for a rule, made anew if the tables have changed much."""
         plans = self._plans.setdefault(rule, {})
         plan = plans.get(kind)
         if plan is None or plan.is_stale():
-            plan = plans[kind] = self.planner.plan(rule, start, atoms, needed)
+            plan = plans[kind] = self.planner.plan(rule, start, literals(), needed)
         return plan
 
     def join(self, plan: Plan, where: Where, sink: Sink, rank: str | None = None) -> Join:
@@ -235,60 +233,58 @@ class _Forwards:
         self.kind = (where.own is not None, self.ranked_in is not None, whole)
 
     def from_all(self, rule: Rule) -> None:
-        atoms = [self._positive(rule, i, IN_P) for i in range(len(rule.positive))]
-        atoms += [Literal(a, NOT_IN_N) for a in rule.negative]
         start = (HEIGHT,) if self.rank else ()
-        plan = self._plan(rule, "all", 0, start, atoms)
+        plan = self._plan(rule, "all", 0, start)
         join = self.matcher.join(plan, self.where, self.sink(plan, None, 0), self.rank)
         join.run(np.full((len(start), 1), LOWEST, np.int64), 1)
 
     def from_positive(self, rule: Rule, i: int, table: Table, rows: Rows) -> None:
         """Query (156): atom i is the first one in X."""
-        rows = selected(table, rows, self.where[self._positive(rule, i, IN_P).where])
-        if not len(rows):
-            return
-        atoms = [self._positive(rule, k, IN_P_NOT_X) for k in range(i)]
-        atoms += [self._positive(rule, k, IN_P) for k in range(i + 1, len(rule.positive))]
-        atoms += [Literal(a, NOT_IN_N) for a in rule.negative]
+        own = self.where.stratum is not None and i in self.where.stratum.own(rule)
+        rows = selected(table, rows, self.where[IN_OWN if own else IN_P])
         ranked = self.ranked_in is not None and i in self.ranked_in.own(rule)
-        self._from_rows(rule, "via", i, rule.positive[i], table, rows, atoms, self.rank if ranked else None)
+        self._from_rows(rule, "via", i, rule.positive[i], table, rows, self.rank if ranked else None)
 
     def from_negated(self, rule: Rule, i: int, table: Table, rows: Rows) -> None:
         """Query (157): no positive atom is in X, and negated atom i is the first one in Y."""
         rows = selected(table, rows, ~self.where["N"])
-        if not len(rows):
-            return
-        atoms = [self._positive(rule, k, IN_P_NOT_X) for k in range(len(rule.positive))]
-        atoms += [Literal(a, NOT_IN_N_OR_Y) for a in rule.negative[:i]]
-        atoms += [Literal(a, NOT_IN_N) for a in rule.negative[i + 1 :]]
-        self._from_rows(rule, "via not", i, rule.negative[i], table, rows, atoms, None)
-
-    def _positive(self, rule: Rule, i: int, where: str) -> Literal:
-        own = self.where.stratum is not None and i in self.where.stratum.own(rule)
-        if own:
-            where = IN_OWN if where == IN_P else IN_OWN_NOT_X
-        return Literal(rule.positive[i], where, self.ranked_in is not None and i in self.ranked_in.own(rule))
-
-    def _plan(self, rule: Rule, kind: str, i: int, start: tuple[str, ...], atoms: list[Literal]) -> Plan:
-        return self.matcher.plan(rule, (kind, i, *self.kind), start, atoms, rule.variables() if self.whole else None)
+        self._from_rows(rule, "via not", i, rule.negative[i], table, rows, None)
 
     def _from_rows(
-        self,
-        rule: Rule,
-        kind: str,
-        i: int,
-        atom: Atom,
-        table: Table,
-        rows: Rows,
-        atoms: list[Literal],
-        rank: str | None,
+        self, rule: Rule, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None
     ) -> None:
+        if not len(rows):
+            return
         variables = tuple(dict.fromkeys(atom.variables()))
         start = (*variables, HEIGHT) if self.rank else variables
-        plan = self._plan(rule, kind, i, start, atoms)
+        plan = self._plan(rule, kind, i, start)
         join = self.matcher.join(plan, self.where, self.sink(plan, table, len(rows)), self.rank)
         for B, width in batches(table, rows, atom, start, rank):
             join.run(B, width)
+
+    def _plan(self, rule: Rule, kind: str, i: int, start: tuple[str, ...]) -> Plan:
+        return self.matcher.plan(
+            rule, (kind, i, *self.kind), start, lambda: list(self._literals(rule, kind, i)),
+            rule.variables() if self.whole else None,
+        )  # fmt: skip
+
+    def _literals(self, rule: Rule, kind: str, i: int) -> Iterator[Literal]:
+        """Yield where the atoms are matched beside the one that a plan begins with."""
+        for k in range(len(rule.positive)):
+            if kind == "all" or (kind == "via" and k > i):
+                yield self._positive(rule, k, IN_P)
+            elif kind == "via not" or k < i:
+                yield self._positive(rule, k, IN_P_NOT_X)
+        for k, atom in enumerate(rule.negative):
+            if kind != "via not" or k > i:
+                yield Literal(atom, NOT_IN_N)
+            elif k < i:
+                yield Literal(atom, NOT_IN_N_OR_Y)
+
+    def _positive(self, rule: Rule, i: int, where: str) -> Literal:
+        if self.where.stratum is not None and i in self.where.stratum.own(rule):
+            where = IN_OWN if where == IN_P else IN_OWN_NOT_X
+        return Literal(rule.positive[i], where, self.ranked_in is not None and i in self.ranked_in.own(rule))
 
 
 def batches(
@@ -313,3 +309,7 @@ def batches(
             else:
                 B[k] = table.rows[chunk, first[name]]
         yield B, len(chunk)
+
+
+def _everything(rule: Rule) -> list[Literal]:
+    return [Literal(a, IN_P) for a in rule.positive] + [Literal(a, NOT_IN_N) for a in rule.negative]

@@ -21,7 +21,7 @@ from upheld.engines.memory.collecting import Collected, made_joined_rows, made_r
 from upheld.engines.memory.joins import Sink, extended
 from upheld.engines.memory.journal import Journal
 from upheld.engines.memory.plans import HEIGHT, AtomStep, Plan
-from upheld.engines.memory.sets import Deferred, Settled, Spelling, Truth, own_set
+from upheld.engines.memory.sets import Deferred, MemorySet, Settled, Spelling, Truth, own_set
 from upheld.engines.memory.table import Column, Rows, Table
 from upheld.language.core import Fact
 from upheld.language.stratification import Stratum
@@ -47,14 +47,23 @@ def _drop_columns(engine: Callable[[], MemoryEngine | None], names: Sequence[str
             table.columns.pop(name, None)
 
 
+def tally(engine: MemoryEngine, derivations: Bag, counting: Counting) -> MemorySet:
+    """Return the facts of a bag, to be counted when they are asked for."""
+    bag = own_bag(derivations)
+    return engine.nothing if bag.is_void() else Tally(engine, bag, counting)
+
+
 class Tally(Deferred):
     """The facts of a bag, whose multiplicities are added to a number when they are asked for."""
 
-    def __init__(self, engine: MemoryEngine, derivations: Bag, counting: Counting):
-        self.bag: MemoryBag | None = own_bag(derivations).take()
+    def __init__(self, engine: MemoryEngine, bag: MemoryBag, counting: Counting):
+        self.bag: MemoryBag | None = bag.take()
         self.counting = counting
         engine.tallies.append(self)
         super().__init__(engine)
+
+    def has_work(self) -> bool:
+        return self.now is None
 
     def drop(self) -> None:
         self.bag = None
@@ -180,11 +189,11 @@ class MemoryNumbers:
         self.engine = engine
         (self.column,) = new_columns(engine, self, name)
 
-    def gain(self, derivations: Bag) -> Tally:
-        return Tally(self.engine, derivations, Counting(self.engine.journal, self.column, 1))
+    def gain(self, derivations: Bag) -> MemorySet:
+        return tally(self.engine, derivations, Counting(self.engine.journal, self.column, 1))
 
-    def lose(self, derivations: Bag) -> Tally:
-        return Tally(self.engine, derivations, Counting(self.engine.journal, self.column, -1))
+    def lose(self, derivations: Bag) -> MemorySet:
+        return tally(self.engine, derivations, Counting(self.engine.journal, self.column, -1))
 
     def zero(self, facts: FactSet) -> Settled:
         return self.engine.filtered(facts, lambda table, rows: table.column(self.column)[rows] == 0)
@@ -215,14 +224,14 @@ class MemoryRanks:
         self.engine.journal.note(undo)
         self._sums[index] = before + amount
 
-    def gain(self, derivations: Bag, stratum: Stratum) -> Tally:
-        return Tally(self.engine, derivations, SupportCounting(self, 1, stratum))
+    def gain(self, derivations: Bag, stratum: Stratum) -> MemorySet:
+        return tally(self.engine, derivations, SupportCounting(self, 1, stratum))
 
-    def lose(self, derivations: Bag, stratum: Stratum) -> Tally:
-        return Tally(self.engine, derivations, SupportCounting(self, -1, stratum))
+    def lose(self, derivations: Bag, stratum: Stratum) -> MemorySet:
+        return tally(self.engine, derivations, SupportCounting(self, -1, stratum))
 
-    def gain_total(self, derivations: Bag, stratum: Stratum) -> Tally:
-        return Tally(self.engine, derivations, TotalCounting(self, 1, stratum))
+    def gain_total(self, derivations: Bag, stratum: Stratum) -> MemorySet:
+        return tally(self.engine, derivations, TotalCounting(self, 1, stratum))
 
     def unsupported(self, facts: FactSet) -> Settled:
         return self.engine.filtered(facts, lambda table, rows: table.column(self.support)[rows] == 0)

@@ -12,6 +12,7 @@ settled yet are evaluated, and expressions that mention the set are listed.
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
 
@@ -74,14 +75,30 @@ class MemorySet:
 
     engine: MemoryEngine
 
-    def __or__(self, other: FactSet) -> Combined:
-        return Combined(self.engine, "|", self, own_set(other))
+    # What is known to be empty is left out of expressions at once: in an update most sets are. A named set stays in
+    # its expression, which keeps the meaning it has now.
 
-    def __and__(self, other: FactSet) -> Combined:
-        return Combined(self.engine, "&", self, own_set(other))
+    def __or__(self, other: FactSet) -> MemorySet:
+        right = own_set(other)
+        if self.is_void() and not isinstance(right, Named):
+            return right
+        if right.is_void() and not isinstance(self, Named):
+            return self
+        return Combined(self.engine, "|", self, right)
 
-    def __sub__(self, other: FactSet) -> Combined:
-        return Combined(self.engine, "-", self, own_set(other))
+    def __and__(self, other: FactSet) -> MemorySet:
+        right = own_set(other)
+        if self.is_void() or right.is_void():
+            return self.engine.nothing
+        return Combined(self.engine, "&", self, right)
+
+    def __sub__(self, other: FactSet) -> MemorySet:
+        right = own_set(other)
+        if self.is_void():
+            return self.engine.nothing
+        if right.is_void() and not isinstance(self, Named):
+            return self
+        return Combined(self.engine, "-", self, right)
 
     def __ior__(self, other: FactSet) -> Self:
         raise AssertionError("only a named set can be changed")
@@ -90,7 +107,7 @@ class MemorySet:
         raise AssertionError("only a named set can be changed")
 
     def in_stratum(self, stratum: Stratum) -> MemorySet:
-        return OfStratum(self.engine, self, stratum)
+        return self.engine.nothing if self.is_void() else OfStratum(self.engine, self, stratum)
 
     def rows(self, predicate: str) -> Columns:
         table = self.engine.tables.get(predicate)
@@ -110,6 +127,14 @@ class MemorySet:
         return any(len(rows) for _, rows in self.listed())
 
     # -- what the engine asks for --------------------------------------------------------------------------------------
+
+    def is_void(self) -> bool:
+        """Return whether the set is known to be empty, without work."""
+        return False
+
+    def has_work(self) -> bool:
+        """Return whether something must be derived or counted to know the set."""
+        return False
 
     def spelling(self) -> Spelling:
         """Return how membership is told from flags; a set that has no bit yet gets one."""
@@ -223,6 +248,9 @@ class Named(MemorySet):
         else:
             log.append(rows)
 
+    def is_void(self) -> bool:
+        return not self.logs
+
     @property
     def in_use(self) -> bool:
         return True
@@ -308,6 +336,9 @@ class Settled(MemorySet):
     def count(self) -> int:
         return sum(map(len, self._rows.values()))
 
+    def is_void(self) -> bool:
+        return not self
+
     def __bool__(self) -> bool:
         return any(map(len, self._rows.values()))
 
@@ -318,19 +349,22 @@ class Deferred(MemorySet):
     def __init__(self, engine: MemoryEngine):
         self.engine = engine
         self.now: Settled | None = None
-        engine.deferred.add(self)
+        engine.deferred.append(weakref.ref(self))
 
     def force(self) -> Settled:
         """Settle the set as it is now, for all later uses."""
         if self.now is None:
             assert not self.spent, "a derivation is settled once; settle it by itself to use it twice"
-            self.now = self.engine.collect(self)
+            self.now = self.engine.collect(self) if self.has_work() else self.engine.settled(self.engine.list(self))
             self.drop()
         return self.now
 
     def drop(self) -> None:
         """Let go of what the set was to be computed from."""
         raise NotImplementedError
+
+    def is_void(self) -> bool:
+        return self.now is not None and self.now.is_void()
 
     def spelling(self) -> Spelling:
         return self.force().spelling()
@@ -356,6 +390,12 @@ class Combined(Deferred):
 
     def drop(self) -> None:
         self.left = self.right = None
+
+    def has_work(self) -> bool:
+        if self.now is not None:
+            return False
+        assert self.left is not None and self.right is not None, "an expression without operands"
+        return self.left.has_work() or self.right.has_work()
 
     def spelling(self) -> Spelling:
         if self.now is not None:
@@ -384,6 +424,12 @@ class OfStratum(Deferred):
 
     def drop(self) -> None:
         self.facts = None
+
+    def has_work(self) -> bool:
+        if self.now is not None:
+            return False
+        assert self.facts is not None, "a part of nothing"
+        return self.facts.has_work()
 
     def leaves(self) -> Iterator[MemorySet]:
         if self.now is None:
