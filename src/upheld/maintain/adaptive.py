@@ -25,7 +25,7 @@ from upheld.maintain.state import State, reached
 
 #: Instances that a search may look at to begin with, and for each instance that deletion has handled; and those that it
 #: must be able to afford for each fact that it is to find, or it is not worth beginning.
-SEARCH_FIRST, SEARCH_SHARE, SEARCH_LEAST = 48, 0.1, 24
+SEARCH_FIRST, SEARCH_SHARE, SEARCH_LEAST = 48, 0.1, 48
 #: The part of a stratum's derivations that deletion may handle before the stratum is materialised anew instead.
 START_AGAIN = 0.4
 #: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed.

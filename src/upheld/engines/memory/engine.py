@@ -126,9 +126,9 @@ class MemoryEngine:
         if isinstance(facts, Deferred):
             return facts.force()
         assert isinstance(facts, Named), "a set of another engine"
-        return self.settled(self.list(facts))
+        return self.settled(self.rows_of(facts))
 
-    def list(self, facts: MemorySet) -> dict[Table, Rows]:
+    def rows_of(self, facts: MemorySet) -> dict[Table, Rows]:
         """Return the rows of a set for which nothing must be derived, each once."""
         if isinstance(facts, Deferred) and facts.now is None:
             match facts:
@@ -138,7 +138,7 @@ class MemoryEngine:
                     assert left is not None and right is not None, "an expression without operands"
                     truth = self.truths[right.spelling()]
                     wanted = ~truth if operator == "-" else truth
-                    chosen = ((table, selected(table, rows, wanted)) for table, rows in self.list(left).items())
+                    chosen = ((table, selected(table, rows, wanted)) for table, rows in self.rows_of(left).items())
                     return {table: rows for table, rows in chosen if len(rows)}
                 case OfStratum(facts=whole, stratum=stratum):
                     assert whole is not None, "a part of nothing"
@@ -147,8 +147,8 @@ class MemoryEngine:
 
     def _list_union(self, union: Combined) -> dict[Table, Rows]:
         assert union.left is not None and union.right is not None, "an expression without operands"
-        together = self.list(union.left)
-        for table, rows in self.list(union.right).items():
+        together = self.rows_of(union.left)
+        for table, rows in self.rows_of(union.right).items():
             mine = together.get(table)
             together[table] = rows if mine is None else np.union1d(mine, rows)
         return together
@@ -372,7 +372,7 @@ class MemoryEngine:
         """Return the facts of a set for whose rows a test on their numbers holds."""
         self.count_all()
         mine = own_set(facts)
-        listed = dict(mine.listed()) if mine.has_work() else self.list(mine)
+        listed = dict(mine.listed()) if mine.has_work() else self.rows_of(mine)
         chosen = ((table, rows[keep(table, rows)]) for table, rows in listed.items())
         return self.settled({table: rows for table, rows in chosen if len(rows)})
 

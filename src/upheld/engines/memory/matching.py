@@ -250,9 +250,7 @@ class _Forwards:
         rows = selected(table, rows, ~self.where["N"])
         self._from_rows(rule, "via not", i, rule.negative[i], table, rows, None)
 
-    def _from_rows(
-        self, rule: Rule, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None
-    ) -> None:
+    def _from_rows(self, rule: Rule, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
         if not len(rows):
             return
         variables = tuple(dict.fromkeys(atom.variables()))

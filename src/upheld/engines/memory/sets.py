@@ -355,7 +355,7 @@ class Deferred(MemorySet):
         """Settle the set as it is now, for all later uses."""
         if self.now is None:
             assert not self.spent, "a derivation is settled once; settle it by itself to use it twice"
-            self.now = self.engine.collect(self) if self.has_work() else self.engine.settled(self.engine.list(self))
+            self.now = self.engine.collect(self) if self.has_work() else self.engine.settled(self.engine.rows_of(self))
             self.drop()
         return self.now
 
