@@ -564,9 +564,9 @@ def test_many_bad_rows():
 @pytest.mark.parametrize(
     "name, text, slug",
     [
-        ("edge.csv", "x,y\n1,a\n", "missing-column"),
+        ("edge.csv", "x,y\n1,a\n", "not-an-update-table"),
         ("edge.csv", "", "missing-header"),
-        ("other.csv", "op,x\n+,1\n", "missing-column"),
+        ("other.csv", "op,x\n+,1\n", "not-an-update-table"),
         ("edge.csv", "op,x\n+,1\n", "wrong-arity"),
         ("edge.csv", 'op,x,y\n+,1,"a"b\n', "bad-quoting"),
         ("edge.csv", 'op,x,y\n+,1,"a\n', "bad-quoting"),
@@ -586,10 +586,10 @@ def test_bad_tables(name, text, slug):
         ({"edge": [(1, "a")]}, "unsupported-updates"),
         ({"edge": "updates.txt"}, "unsupported-updates"),
         ({"edgy": pandas.DataFrame({"op": ["+"]})}, "unknown-relation"),
-        (pandas.DataFrame({"op": ["+"], "x": [1]}), "missing-column"),
+        (pandas.DataFrame({"op": ["+"], "x": [1]}), "not-an-update-table"),
         (
             {"node": pandas.DataFrame({"op": ["+"], "x": [1]}), "on": pandas.DataFrame({"op": [], "commit": []})},
-            "missing-column",
+            "not-an-update-table",
         ),
     ],
 )

@@ -35,9 +35,10 @@ def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
     >>> m = upheld.materialise("path(x, y) :- edge(x, y).", {"edge": [("a", "b")]})
     >>> table = pandas.DataFrame({"operation": ["+", "-"], "commit": [1, 2], "x": ["b", "a"], "y": ["c", "b"]})
     >>> for update in upheld.read_updates({"edge": table}, m):
-    ...     print(update, m.update(insert=update.insert, delete=update.delete))
-    <Update 1: +1 edge> <Change +1 edge, +1 path>
-    <Update 2: -1 edge> <Change -1 edge, -1 path>
+    ...     change = m.update(insert=update.insert, delete=update.delete)
+    ...     print(update, change.inserted["path"].to_rows(), change.deleted["path"].to_rows())
+    <Update 1: +1 edge> [('b', 'c')] []
+    <Update 2: -1 edge> [] [('a', 'b')]
     """
     relations = (m[name] for name in m.relations)
     return updates_of(updates, {r.name: Predicate(r.name, r.columns, r.types) for r in relations})

@@ -44,7 +44,7 @@ def read_table(table: Records, predicates: Mapping[str, Predicate], relation: st
     note = "a table without such a column holds updates of one relation, and its file has the name of that"
     hint = nearest(relation or "", predicates) or "add the column, or pass tables by the names of their relations"
     message = f"there is no column `relation`{unknown}"
-    raise FactsError(Problem("missing-column", message, place=table.top, note=note, hint=hint))
+    raise FactsError(Problem("not-an-update-table", message, place=table.top, note=note, hint=hint))
 
 
 def read_tables(tables: Mapping[str, Records], predicates: Mapping[str, Predicate]) -> Iterator[Update]:
@@ -116,7 +116,7 @@ def _missing_column(names: Sequence[str], table: Records, note: str) -> Problem:
     message = f"there is no column `{names[0]}`; the columns are {', '.join(map(quote, table.header[:20]))}"
     like = filter(None, (nearest(name, table.header) for name in names))
     hint = next(like, f"add a column {' or '.join(map(quote, names))}")
-    return Problem("missing-column", message, place=table.top, note=note, hint=hint)
+    return Problem("not-an-update-table", message, place=table.top, note=note, hint=hint)
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
