@@ -355,7 +355,13 @@ def run_page(page: str, text: str) -> int:
     return checked
 
 
-@pytest.mark.parametrize("file", pages_with_examples(), ids=name)
+def with_group(page: Path) -> object:
+    """Return a page as a parameter: those that start Spark do so in the process of the other tests that have."""
+    marks = [pytest.mark.xdist_group("spark")] if "upheld.Pipeline(" in page.read_text(encoding="utf-8") else []
+    return pytest.param(page, marks=marks, id=name(page))
+
+
+@pytest.mark.parametrize("file", [with_group(page) for page in pages_with_examples()])
 def test_examples_run(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each marked example of a page prints what the page says it prints."""
     monkeypatch.chdir(tmp_path)
