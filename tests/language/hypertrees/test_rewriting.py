@@ -261,7 +261,7 @@ def any_decomposition(rule: Rule, core: Core, r: Random) -> Decomposition:
             return random_decomposition(hypergraph, r)
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(cyclic_cases(), st.randoms(use_true_random=False))
 def test_decomposed_programs_derive_the_same(case, r):
     """Cyclic rules, recursive ones included: the user's predicates have the same facts, or the same error."""
