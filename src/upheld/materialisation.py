@@ -255,8 +255,11 @@ class Materialisation:
 
     def _convert(self, algorithm: Algorithm) -> None:
         """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""
-        if not algorithm.can_maintain(self._state):
-            self._state = phase("conversion")(algorithm.materialise)(self._state.E, self._strata)
+        self._state = phase("conversion")(algorithm.convert)(self._state)
+        statistics = self._engine.meter.statistics
+        if instances := statistics.instances["conversion"]:
+            books = " and ".join(algorithm.books)
+            statistics.choices.append(f"began to keep {books} for {algorithm.name}, by {instances} rule instances")
         self._algorithm = algorithm
 
     # -- inside --------------------------------------------------------------------------------------------------------

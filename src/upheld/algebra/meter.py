@@ -59,8 +59,11 @@ class Statistics:
 
     instances: Counter[str] = field(default_factory=Counter)
     rounds: int = 0
+    #: Facts touched: the sum of the facts that each round found.
     facts: int = 0
     seconds: float = 0.0
+    #: What was chosen on the way, and why.
+    choices: list[str] = field(default_factory=list)
 
 
 #: Told now and then how far a run has come, and which rule keeps it busy.

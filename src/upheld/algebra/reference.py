@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self, TypeVar
 from weakref import WeakSet
 
@@ -128,19 +129,19 @@ class RuleInstance:
     rule: Rule
     values: Row
 
-    @property
+    @cached_property
     def binding(self) -> Binding:
         return dict(zip(self.rule.variables(), self.values, strict=True))
 
-    @property
+    @cached_property
     def head(self) -> Fact:
         return instantiate(self.rule.head, self.binding)
 
-    @property
+    @cached_property
     def body(self) -> tuple[Fact, ...]:
         return tuple(instantiate(a, self.binding) for a in self.rule.positive)
 
-    @property
+    @cached_property
     def negated(self) -> tuple[Fact, ...]:
         return tuple(instantiate(a, self.binding) for a in self.rule.negative)
 
@@ -206,6 +207,17 @@ class PlainSearch:
 
     def unfinished(self, H: FactSet) -> Facts:
         return Facts(self.engine, (f for f in _facts(H) if self._left.get(f, True)))
+
+
+class Copies:
+    """Things that can be changed, with copies of all that they hold."""
+
+    def __init__(self, things: Iterable[object]):
+        self._held = [(t, {k: deepcopy(v) for k, v in vars(t).items() if k != "engine"}) for t in things]
+
+    def undo(self) -> None:
+        for thing, attributes in self._held:
+            vars(thing).update(attributes)
 
 
 class ReferenceEngine:
@@ -275,13 +287,16 @@ class ReferenceEngine:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        before = [(thing, {k: deepcopy(v) for k, v in vars(thing).items() if k != "engine"}) for thing in self._kept]
-        try:
-            yield
-        except BaseException:
-            for thing, attributes in before:
-                vars(thing).update(attributes)
-            raise
+        with self.attempt() as attempt:
+            try:
+                yield
+            except BaseException:
+                attempt.undo()
+                raise
+
+    @contextmanager
+    def attempt(self) -> Iterator[Copies]:
+        yield Copies(self._kept)
 
     def settle(self, facts: FactSet) -> Facts:
         settled = _facts(facts)

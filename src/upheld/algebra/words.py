@@ -262,6 +262,14 @@ class Trace(Protocol):
         ...
 
 
+class Attempt(Protocol):
+    """A part of a transaction that can be taken back."""
+
+    def undo(self) -> None:
+        """Leave sets, numbers, ranks and traces as they were when the attempt began."""
+        ...
+
+
 class Engine(Protocol):
     """A meaning for sets of facts of one program."""
 
@@ -298,6 +306,10 @@ class Engine(Protocol):
 
     def transaction(self) -> AbstractContextManager[None]:
         """A block that, if it fails, leaves named sets made before it, numbers, ranks and traces as they were."""
+        ...
+
+    def attempt(self) -> AbstractContextManager[Attempt]:
+        """A block within a transaction that can be taken back before it ends."""
         ...
 
     def derive(

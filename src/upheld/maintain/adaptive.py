@@ -5,9 +5,10 @@ rank, total, support                    as in `ranked`
 P                                       facts that were proved, all of them with proofs within P: see `proving`
 
 Search. Ranked support over-deletes a long chain whose first fact loses its support but has another derivation, from
-above its rank. So facts that are about to go and have derivations left are first looked for backwards, within a budget
-that grows with the work that deletion has done. A proof that is found reaches down to explicit facts and other strata;
-its facts take ranks below all others, in the order of the proof. Lowering ranks takes no support from any other fact.
+above its rank. So where few facts are about to go that have derivations left, and deletion turns out to go on for some
+rounds, it is taken back, and these facts are looked for backwards, within a budget. A proof that is found reaches down
+to explicit facts and other strata; its facts take ranks below all others, in the order of the proof. Lowering ranks takes
+no support from any other fact.
 
 Start again. The number of derivations of a stratum says what it costs to materialise it. When deletion has handled a
 good part of them, the stratum is materialised anew instead.
@@ -23,9 +24,10 @@ from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.ranked import insert
 from upheld.maintain.state import State, reached
 
-#: Instances that a search may look at to begin with, and for each instance that deletion has handled; and those that it
-#: must be able to afford for each fact that it is to find, or it is not worth beginning.
-SEARCH_FIRST, SEARCH_SHARE, SEARCH_LEAST = 48, 0.1, 48
+#: A search is for so few facts at most, and may consider so many instances.
+SEARCH_FOR, SEARCH_BUDGET = 4, 64
+#: Deletion that goes on for so many rounds, or takes so many derivations, is worth a search.
+MANY_ROUNDS, MANY_LOST = 8, 512
 #: The part of a stratum's derivations that deletion may handle before the stratum is materialised anew instead.
 START_AGAIN = 0.4
 #: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed.
@@ -38,12 +40,21 @@ def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, 
     D, A = I.engine.named("D"), I.engine.named("A")
     for s in reached(state.strata, E_minus, E_plus, D, A):
         stratum = Adaptive(state, s, D, A, E_minus)
-        gone = stratum.overdelete()
-        if gone is not None:
-            insert(s, I, E_plus, D, A, gone, stratum.ranks)
-        else:
+        with I.engine.attempt() as attempt:
+            outcome = stratum.overdelete(SEARCH_FOR if s.recursive else 0)
+            if outcome == LONG:
+                attempt.undo()
+        if outcome == LONG:
+            outcome = stratum.overdelete(0, stratum.search)
+        if outcome == AGAIN:
             stratum.start_again((E - E_minus) | E_plus)
+        else:
+            insert(s, I, E_plus, D, A, stratum.gone, stratum.ranks)
     return D, A
+
+
+#: How over-deletion may end: all is deleted, it has become long, or it is better to start again.
+DONE, LONG, AGAIN = "done", "long", "again"
 
 
 class Adaptive:
@@ -51,53 +62,52 @@ class Adaptive:
 
     def __init__(self, state: State, s: Stratum, D: FactSet, A: FactSet, E_minus: FactSet):
         assert state.ranks is not None, "ranked support relies on ranks"
-        self.state, self.s, self.D, self.A, self.E_minus = state, s, D, A, E_minus
+        self.s, self.D, self.A, self.E_minus = s, D, A, E_minus
         self.E, self.I, self.ranks = state.E, state.I, state.ranks
-        self.searched = 0
+        self.gone = self.I.engine.named("D of the stratum")
 
     @phase("deletion")
-    def overdelete(self) -> FactSet | None:
-        """Add to D the facts that have lost their last support and are not proved; None if it is better to start again.
+    def overdelete(self, worth_searching: int, rescue: Callable[[FactSet], bool] | None = None) -> str:
+        """Add to D the facts that have lost their last support, and say how it ended.
 
-        This is `ranked.overdelete` with a look at the work done in each round.
+        This is `ranked.overdelete` with a look at the work done in each round. Where at most `worth_searching` facts with
+        derivations left are about to go first, it does not go on for long. `rescue` may find support for those facts.
         """
-        s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
-        size = ranks.derivations(s)
-        gone = I.engine.named("D of the stratum")
+        s, I, D, A, gone, ranks = self.s, self.I, self.D, self.A, self.gone, self.ranks
+        size, rounds, few = ranks.derivations(s), 0, False
         N = ranks.lose(bag(s.out(self.E_minus)), s)
         N = N | ranks.lose(derive_bag(s.rules, I, I, via=D - A, via_not=A - D), s)
         while delta := self.doubted(N):
+            rounds += 1
             lost = size - ranks.derivations(s)
+            if rounds == 1 and worth_searching:
+                few = 0 < ranks.derivable(delta).count() <= worth_searching
+            if few and (rounds > MANY_ROUNDS or lost > MANY_LOST):
+                return LONG
             if size > SMALL and lost > START_AGAIN * size:
                 self.note(f"started again after {lost} of {size} derivations were lost")
-                return None
-            if self.rescue(delta, lost) and not (delta := self.doubted(delta)):
+                return AGAIN
+            if rounds == 1 and rescue and rescue(delta) and not (delta := self.doubted(delta)):
                 break
             N = ranks.lose(derive_bag(s.recursive, I - (D - A), I | A, via=delta), s)
             D |= delta
             gone |= delta
-        return gone
+        return DONE
 
     def doubted(self, N: FactSet) -> FactSet:
+        """Return the facts that have lost their last support, of some that have lost one."""
         return settle(self.ranks.unsupported(N - self.D))
 
-    def rescue(self, delta: FactSet, lost: int) -> bool:
+    def search(self, delta: FactSet) -> bool:
         """Look for proofs of facts that have derivations left, and rank anew what is proved; return whether any is."""
-        s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
-        budget = SEARCH_FIRST + SEARCH_SHARE * lost - self.searched
-        if not s.recursive or budget < SEARCH_LEAST or not (hopeful := settle(ranks.derivable(delta))):
-            return False
-        if hopeful.count() * SEARCH_LEAST > budget:
-            return False
-        before = I.engine.meter.statistics.instances.total()
-        proving = Proving(s, I, D, A, self.grounds, Abort(budget=budget))
+        hopeful = settle(self.ranks.derivable(delta))
+        proving = Proving(self.s, self.I, self.D, self.A, self.grounds, Abort(budget=SEARCH_BUDGET))
         proving.check(hopeful)
         P = proving.P
+        del proving  # and with it sets that are not needed any more
         saved = settle(hopeful & P)
-        del proving
         if saved:
             self.rank_below(P)
-        self.searched += I.engine.meter.statistics.instances.total() - before
         self.note(f"searched for {hopeful.count()} facts and found proofs of {saved.count()}")
         return bool(saved)
 
@@ -141,4 +151,4 @@ class Adaptive:
             N = books.next(s, (I - D) | A, delta, 0)
 
     def note(self, choice: str) -> None:
-        self.state.choices.append(f"stratum {self.s.index}: {choice}")
+        self.I.engine.meter.statistics.choices.append(f"stratum {self.s.index}: {choice}")

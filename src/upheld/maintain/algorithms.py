@@ -56,10 +56,20 @@ class Algorithm:
                 return Counters(state.cnr, state.cr)
         return NoBooks()
 
-    def can_maintain(self, state: State) -> bool:
-        """Return whether a state has the bookkeeping that this algorithm relies on, and no other."""
-        kept = tuple(name for name in ("cnr", "cr", "trace", "ranks") if getattr(state, name) is not None)
-        return kept == self.books
+    def convert(self, state: State) -> State:
+        """Return a state with the bookkeeping of this algorithm and no other; the one given if that is what it has.
+
+        What is not kept true would be wrong after an update, so it is given up. What is missing is begun by deriving
+        everything once more.
+        """
+        kept = {
+            name: getattr(state, name) for name in ("cnr", "cr", "trace", "ranks") if getattr(state, name) is not None
+        }
+        if tuple(kept) == self.books:
+            return state
+        if set(self.books) <= set(kept):
+            return State(state.E, state.I, state.strata, **{name: kept[name] for name in self.books})
+        return self.materialise(state.E, state.strata)
 
 
 def _fbf(abort: Callable[[], Abort]) -> Update:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from upheld.algebra.words import FactSet, Numbers, Ranks, Trace
 from upheld.language.stratification import Stratification, Stratum
@@ -25,8 +25,6 @@ class State:
     cr: Numbers | None = None
     trace: Trace | None = None
     ranks: Ranks | None = None
-    #: What an algorithm that can choose has chosen in the update at work, and why.
-    choices: list[str] = field(default_factory=list)
 
 
 def reached(strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> Iterator[Stratum]:

@@ -16,7 +16,7 @@ from upheld.engines.memory.bits import Bits
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.collecting import Collected, made_rows, selected
 from upheld.engines.memory.joins import FunctionSink, Sink
-from upheld.engines.memory.journal import Journal
+from upheld.engines.memory.journal import Journal, Mark
 from upheld.engines.memory.matching import ROW, Matcher, Where
 from upheld.engines.memory.numbers import Counting, MemoryNumbers, MemoryRanks, Tally
 from upheld.engines.memory.plans import Plan
@@ -187,17 +187,25 @@ class MemoryEngine:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        self._kept = {id(named) for named in self.named_sets.values()}
         self.journal.begin()
         try:
-            yield
-            self.count_all()
-        except BaseException:
-            self.journal.undo()
-            raise
+            with self.attempt() as attempt:
+                try:
+                    yield
+                    self.count_all()
+                except BaseException:
+                    attempt.undo()
+                    raise
         finally:
             self.journal.end()
-            self._kept = set()
+
+    @contextmanager
+    def attempt(self) -> Iterator[Mark]:
+        before, self._kept = self._kept, {id(named) for named in self.named_sets.values()}
+        try:
+            yield self.journal.mark()
+        finally:
+            self._kept = before
 
     def keeps(self, named: Named) -> bool:
         """Return whether a failed transaction puts a set back as it was."""

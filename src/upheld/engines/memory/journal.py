@@ -21,6 +21,19 @@ Used = npt.NDArray[np.int64]
 _NO_LOG: Rows = np.empty(0, np.int32)
 
 
+class Mark:
+    """A place in the journal, to go back to."""
+
+    def __init__(self, entries: list[Callable[[], None]], length: int):
+        self._entries, self._length = entries, length
+
+    def undo(self) -> None:
+        """Undo all changes since."""
+        while len(self._entries) > self._length:
+            self._entries[-1]()
+            self._entries.pop()  # not before it is done: undoing it twice is harmless, leaving it out is not
+
+
 class Journal:
     """Undoes changes of columns and of named sets. Outside of a transaction nothing is noted."""
 
@@ -38,12 +51,10 @@ class Journal:
     def end(self) -> None:
         self._entries = None
 
-    def undo(self) -> None:
-        """Undo all changes since the beginning."""
-        entries = self._entries or []
-        while entries:
-            entries[-1]()
-            entries.pop()  # not before it is done: undoing it twice is harmless, leaving it out is not
+    def mark(self) -> Mark:
+        """Return the place that the journal has come to."""
+        assert self._entries is not None, "what is done outside of a transaction cannot be undone"
+        return Mark(self._entries, len(self._entries))
 
     def note(self, undo: Callable[[], None]) -> None:
         """Note how to undo the change that comes next."""
