@@ -7,14 +7,16 @@ P                                       facts that were proved, all of them with
 Search. Ranked support over-deletes a long chain whose first fact loses its support but has another derivation, from
 above its rank. So where few facts are about to go that have derivations left, and deletion turns out to go on for some
 rounds, it is taken back, and these facts are looked for backwards, within a budget. A proof that is found reaches down
-to explicit facts and other strata; its facts take ranks below all others, in the order of the proof. Lowering ranks takes
-no support from any other fact.
+to explicit facts and other strata; its facts take ranks below all others, in the order of the proof. Lowering ranks
+takes no support from any other fact.
 
 Start again. The number of derivations of a stratum says what it costs to materialise it. When deletion has handled a
 good part of them, the stratum is materialised anew instead.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
@@ -70,8 +72,8 @@ class Adaptive:
     def overdelete(self, worth_searching: int, rescue: Callable[[FactSet], bool] | None = None) -> str:
         """Add to D the facts that have lost their last support, and say how it ended.
 
-        This is `ranked.overdelete` with a look at the work done in each round. Where at most `worth_searching` facts with
-        derivations left are about to go first, it does not go on for long. `rescue` may find support for those facts.
+        This is `ranked.overdelete` with a look at the work done in each round. Where at most `worth_searching` facts
+        with derivations left are about to go first, it does not go on for long; `rescue` may find support for them.
         """
         s, I, D, A, gone, ranks = self.s, self.I, self.D, self.A, self.gone, self.ranks
         size, rounds, few = ranks.derivations(s), 0, False
