@@ -189,9 +189,9 @@ def chain_29(n: int, i: int = 5, count: int = 30) -> Maintained:
 #: By size and name; functions, because facts are made only when wanted.
 WORKLOADS: dict[str, dict[str, Callable[[], Maintained]]] = {
     "small": {
-        "sparse": partial(sparse, 48, "1 10 1000 10% 50%", "100"),
-        "sparse, rest x 10": partial(sparse, 48, "1 1000", "", rest=432),
-        "giant-component": partial(drawn, rulesets.CLOSURE, partial(giant, 400), "1 10 50%"),
+        "sparse": partial(sparse, 24, "1 10 1000 50%", "100"),
+        "sparse, rest x 10": partial(sparse, 24, "1 1000", "", rest=216),
+        "giant-component": partial(drawn, rulesets.CLOSURE, partial(giant, 300), "1 10 50%"),
         "same-generation": partial(drawn, rulesets.SAME_GENERATION, partial(generations, 6, 60), "1 10 50%"),
         "join": partial(drawn, rulesets.JOIN, partial(three, 5_000, 1_500, 400), "1 100 50%"),
         "triangles": partial(drawn, rulesets.TRIANGLES, partial(power_law, 5_000, 20_000, 0.7), "1 100 50%"),
@@ -202,8 +202,8 @@ WORKLOADS: dict[str, dict[str, Callable[[], Maintained]]] = {
         "example-1": partial(example_1, 1_000),
         "example-1, n x 10": partial(example_1, 10_000),
         "sspe": partial(sspe, 500, 10, "1 10 25%"),
-        "chain": partial(chain, 2_000),
-        "chain-29": partial(chain_29, 300),
+        "chain": partial(chain, 500),
+        "chain-29": partial(chain_29, 200, count=12),
     },
     "large": {
         "sparse": partial(sparse, 480, ALL_SIZES, WALKS),
