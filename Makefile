@@ -41,10 +41,10 @@ lock: $(STAMP)  ## choose anew the versions that development uses (requirements-
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	    --quiet --output-file requirements-dev.lock
 
-bench: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure small sizes beside other engines, in about two minutes
+bench: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure small sizes beside other engines, in about four minutes
 	$(BIN)/python benchmarks/run.py small $(ARGS)
 
-bench-full: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure large sizes, which takes half an hour or so
+bench-full: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure large sizes, which takes an hour or so
 	$(BIN)/python benchmarks/run.py large $(ARGS)
 
 # The engines to compare with bring many packages, so they have an environment of their own.

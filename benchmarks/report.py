@@ -156,7 +156,9 @@ def _size(size: str, found: dict[str, Any]) -> list[str]:
     kinds = list(dict.fromkeys(k for n in found["workloads"] for k in WHAT if n.startswith(k)))
     lines += ["", *(f"- `{kind}`: {WHAT[kind]}" for kind in kinds), ""]
     lines += [*_insertions(found), *_weights(found), *_start(found)]
-    return lines + tables_of_updates(found.get("updates", {}), found.get("bookkeeping", {}))
+    return lines + tables_of_updates(
+        found.get("updates", {}), found.get("bookkeeping", {}), found.get("updates measured", {})
+    )
 
 
 def _row(name: str, engine: str, row: dict[str, Any], ours: dict[str, Any]) -> str:

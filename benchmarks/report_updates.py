@@ -199,12 +199,14 @@ def _ranks(books: Measured) -> Iterator[Goal]:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def tables_of_updates(updates: Measured, books: Measured) -> list[str]:
-    """Return the lines of the tables of maintenance."""
+def tables_of_updates(updates: Measured, books: Measured, measured: dict[str, Any]) -> list[str]:
+    """Return the lines of the tables of maintenance; `measured` tells the date, and the load before and after."""
     if not updates:
         return []
     lines = ["### Updates: CPU milliseconds", ""]
+    load = "; ".join(f"{x:.1f}" for x in measured["load"])
     lines += [
+        f"{measured['date']}, load average before and after: {load}. "
         "Of many different updates of a size the median; the quickest of a row is bold. An update that was stopped is "
         "shown as `> seconds`; larger ones of its kind were not tried. Slow algorithms did fewer of the same updates.",
         "",

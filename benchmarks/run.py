@@ -29,6 +29,25 @@ RESULTS = HERE / "results"
 #: Where `make bench` puts the packages of the other engines.
 OTHERS = HERE / ".venv" / "bin" / "python"
 
+#: The workloads of `updates.py`, which this process does not import.
+UPDATES = [
+    "sparse",
+    "sparse, rest x 10",
+    "giant-component",
+    "same-generation",
+    "join",
+    "triangles",
+    "four-cycles",
+    "cliques",
+    "same-as",
+    "campus",
+    "example-1",
+    "example-1, n x 10",
+    "sspe",
+    "chain",
+    "chain-29",
+]
+
 SIZES: dict[str, dict[str, Any]] = {
     "small": {
         "workloads": [
@@ -43,6 +62,8 @@ SIZES: dict[str, dict[str, Any]] = {
         ],
         "insertion": ["closure-100k", "closure-1m"],
         "bytes": [800, 1000, 1200],
+        "updates": UPDATES,
+        "bookkeeping": ["sparse", "giant-component", "cliques", "campus"],
         "repeat": 3,
         "enough": 5.0,
         "limit": 60.0,
@@ -60,6 +81,8 @@ SIZES: dict[str, dict[str, Any]] = {
             "campus-900k",
         ],
         "insertion": ["closure-1m", "closure-10m"],
+        "updates": UPDATES,
+        "bookkeeping": ["sparse", "giant-component", "same-generation", "join", "cliques", "campus"],
         "bytes": [1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700, 1800, 2000, 2500, 3000, 4100],
         "repeat": 3,
         "enough": 60.0,
@@ -71,6 +94,9 @@ SIZES: dict[str, dict[str, Any]] = {
 STARVED = ("MemoryError", "OutOfMemory", "Out of Memory", "memory allocation", "bad_alloc")
 
 ENGINES = ("upheld", "souffle", "duckdb", "egglog")
+
+#: What can be measured apart: materialisation beside other engines, and maintenance.
+PARTS = ("engines", "updates")
 
 TEN_FACTS = """
 .decl edge(x:number, y:number)
@@ -86,6 +112,7 @@ def main() -> None:
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("--only", nargs="+", metavar="WORKLOAD", help="print these, and write no tables")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, help="others keep their last rows")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="the other keeps its last tables")
     parser.add_argument("--repeat", type=int, help="runs of each measurement, of which the quickest counts")
     parser.add_argument("--others", type=Path, default=OTHERS, help="a Python that has duckdb and egglog")
     options = parser.parse_args()
@@ -98,20 +125,28 @@ def main() -> None:
         return
     path = RESULTS / f"{options.size}.json"
     before = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    kept = [e for e in ENGINES if e not in options.engines] if before else []
+    if "engines" not in options.parts and not before:
+        parser.error("updates alone are measured once there are tables to add them to")
     began, load = time.perf_counter(), os.getloadavg()[0]
-    results: dict[str, Any] = {"machine": machine(), "kept": kept, "workloads": {}}
-    for name in size["workloads"]:
-        old = before.get("workloads", {}).get(name, {})
-        rows = {e: old[e] for e in kept if e in old} | bench.workload(name)
-        results["workloads"][name] = {e: rows[e] for e in ENGINES if e in rows}
-    if "upheld" in options.engines:
-        results["insertion"] = {name: bench.insertion(name) for name in size["insertion"]}
-        results["bytes"] = bench.bytes(size["bytes"])
-        results["start"] = bench.start()
-    else:
-        results |= {part: before[part] for part in ("insertion", "bytes", "start")}
-    results["load"] = [load, os.getloadavg()[0]]
+    results: dict[str, Any] = dict(before)
+    if "engines" in options.parts:
+        kept = [e for e in ENGINES if e not in options.engines] if before else []
+        results |= {"machine": machine(), "kept": kept, "workloads": {}}
+        for name in size["workloads"]:
+            old = before.get("workloads", {}).get(name, {})
+            rows = {e: old[e] for e in kept if e in old} | bench.workload(name)
+            results["workloads"][name] = {e: rows[e] for e in ENGINES if e in rows}
+        if "upheld" in options.engines:
+            results["insertion"] = {name: bench.insertion(name) for name in size["insertion"]}
+            results["bytes"] = bench.bytes(size["bytes"])
+            results["start"] = bench.start()
+        results["load"] = [load, os.getloadavg()[0]]
+    if "updates" in options.parts and "upheld" in options.engines:
+        results["updates"] = {name: bench.updates(options.size, name) for name in size["updates"]}
+        results["bookkeeping"] = {
+            name: bench.updates(options.size, name, "--bookkeeping") for name in size["bookkeeping"]
+        }
+        results["updates measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
     results["minutes"] = (time.perf_counter() - began) / 60
     RESULTS.mkdir(exist_ok=True)
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
@@ -153,6 +188,14 @@ class Bench:
 
     def bytes(self, nodes: Sequence[int]) -> dict[str, Any]:
         return self._once(["run_bytes.py", str(self.memory), *map(str, nodes)], "upheld")
+
+    def updates(self, size: str, name: str, *options: str) -> dict[str, Any]:
+        """Return what the updates of a workload took; the script that measures them knows when to stop."""
+        line = [sys.executable, str(HERE / "run_updates.py"), size, "--json", "--only", name, *options]
+        print(f"{name:22} {'bookkeeping' if options else 'updates'}", flush=True)
+        done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, env=environment())
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
 
     def start(self) -> dict[str, Any]:
         """Return the seconds of `upheld run` on a program of ten facts; the first run fills the caches."""

@@ -23,7 +23,7 @@ COPY = "path(x, y) :- edge(x, y)."
 
 def weigh(rules: str, edges: list[tuple[int, int]]) -> dict[str, float]:
     """Return bytes a fact of `path`."""
-    m = upheld.materialise(rules, {"edge": edges}, engine="memory")
+    m = upheld.materialise(rules, {"edge": edges}, engine="memory", algorithm="rematerialise")
     table = m._engine.tables["path"]  # type: ignore[attr-defined]
     index = table.index((0,))
     return {"facts": table.n, "table": table.nbytes() / table.n, "index": index.nbytes() / table.n}

@@ -1,8 +1,7 @@
 """Insert the same 100 edges into closures of unlike sizes, in parts of the graph of their own.
 
 The graph of the workload is joined by PARTS small ones, 200 nodes and 100 edges each. Into each of these, 100 more
-edges are inserted, and each time only facts of that part follow. The insertion is written with the words of the
-algebra, as the maintenance algorithms will do it.
+edges are inserted, and each time only facts of that part follow.
 
     python benchmarks/run_insertion.py FOLDER BYTES
 """
@@ -16,8 +15,6 @@ import numpy as np
 from measuring import Measurement, Spent, folder_and_limit, limit_memory, peak_memory, spending
 
 import upheld
-from upheld.algebra.words import FactSet, derive, settle
-from upheld.language.stratification import Stratification
 
 PARTS = 25
 #: The first insertions meet kernels and plans for the first time.
@@ -26,18 +23,6 @@ NODES, EDGES = 200, 100
 FIRST = 1_000_000
 
 Rows = list[tuple[int, int]]
-
-
-def insert(I: FactSet, strata: Stratification, E_plus: FactSet) -> FactSet:  # noqa: E741
-    """Add explicit facts to a materialisation, with all that follows, and return what is new."""
-    A = I.engine.named("A")
-    for s in strata:
-        N = s.out(E_plus) | derive(s.rules, I, I, via=A)
-        while delta := settle(N - I):
-            I |= delta  # noqa: E741
-            A |= delta
-            N = derive(s.recursive, I, I, via=delta)
-    return A
 
 
 def parts() -> tuple[Rows, list[Rows]]:
@@ -64,18 +49,15 @@ def main() -> None:
     upheld.materialise(folder / "program.dl", {"edge": there[:EDGES]}, engine="memory")
     with spending() as recomputing:
         m = upheld.materialise(folder / "program.dl", {"edge": given + there}, engine="memory")
-    before = m._facts.count()
-    instances_before = sum(m._engine.meter.statistics.instances.values())
+    before, instances = m._state.I.count(), 0
     spent: list[Spent] = []
     for rows in later:
         with spending() as one:
-            E_plus = m._engine.load("edge", rows)
-            m._explicit |= E_plus
-            insert(m._facts, m._strata, E_plus)
+            change = m.update(insert={"edge": rows})
         spent.append(one)
+        instances += change.statistics.instances.total()
     measured = spent[WARM_UP:]
-    instances = sum(m._engine.meter.statistics.instances.values()) - instances_before
-    after = m._facts.count()
+    after = m._state.I.count()
     Measurement(
         total=Spent(median(s.wall for s in measured), median(s.cpu for s in measured)),
         loading=Spent(),
