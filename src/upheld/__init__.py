@@ -8,6 +8,7 @@ from upheld.algebra.meter import Limits, Statistics
 from upheld.applying import apply, read_updates
 from upheld.checking import Report, check
 from upheld.errors import UpheldError
+from upheld.explaining import Explanation, Failure, Proof, ProofStep
 from upheld.language.ast import Program
 from upheld.materialisation import Change, Materialisation, Progress, materialise, parse
 from upheld.relation import Relation
@@ -21,11 +22,15 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Change",
+    "Explanation",
+    "Failure",
     "Limits",
     "Materialisation",
     "Pipeline",
     "Program",
     "Progress",
+    "Proof",
+    "ProofStep",
     "Relation",
     "Report",
     "Run",

@@ -10,13 +10,13 @@ from upheld.algebra.matching import instantiate
 from upheld.algebra.meter import Meter, phase
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import FactSet
-from upheld.explaining.explanation import Explanation, Proof, Step, fact_text
+from upheld.explaining.explanation import Explanation, Failure, Proof, ProofStep, fact_text
 from upheld.explaining.proving import Prover
 from upheld.explaining.refuting import Refuter
 from upheld.explaining.unfolding import Rules, bound, instance_of
 from upheld.language.core import Core, Fact, Rule
 
-__all__ = ["Explainer", "Explanation", "Proof"]
+__all__ = ["Explainer", "Explanation", "Failure", "Proof", "ProofStep"]
 
 
 class Explainer:
@@ -50,9 +50,9 @@ class Explainer:
         place = {fact: i for i, fact in enumerate(order)}
         return Proof(
             tuple(
-                Step(f, fact_text(f, type), *rules[f], tuple(place[b] for b in bodies[f]))
+                ProofStep(f, fact_text(f, type), *rules[f], tuple(place[b] for b in bodies[f]))
                 if f in rules
-                else Step(f, fact_text(f, type))
+                else ProofStep(f, fact_text(f, type))
                 for f in order
             )
         )

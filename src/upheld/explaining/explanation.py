@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from upheld.language.ast import Constant, Value
@@ -34,17 +33,19 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Step:
+class ProofStep:
     """A fact of a proof, with the rule that derives it and the instance of that rule; an explicit fact has neither."""
 
     fact: Fact
+    #: The fact as it is written.
     text: str
     rule: Rule | None = None
+    #: The rule with its values for variables.
     instance: Rule | None = None
     #: Where in the proof the facts are that the positive atoms of the rule were matched to.
     premises: tuple[int, ...] = ()
 
-    @cached_property
+    @property
     def conditions(self) -> tuple[Literal, ...]:
         """What else the rule asks for: negated atoms, which do not hold, and built-ins, which do."""
         if self.instance is None:
@@ -55,6 +56,7 @@ class Step:
         )
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the step as data that JSON can hold."""
         predicate, values = self.fact
         told: dict[str, Any] = {"fact": self.text, "relation": predicate, "values": [_plain(v) for v in values]}
         if self.rule is None:
@@ -72,9 +74,9 @@ class Step:
 class Proof:
     """A proof down to explicit facts: each fact once, the one that is proved first, premises after what they prove."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ProofStep, ...]
 
-    @cached_property
+    @property
     def height(self) -> int:
         """The number of rules one upon the other; 0 for an explicit fact."""
         heights = [0] * len(self.steps)
@@ -121,14 +123,17 @@ class Failure:
     """Why a rule does not derive a fact: where its body fails under the binding that gets furthest."""
 
     rule: Rule
+    #: The values of the variables that its author named.
     binding: Mapping[str, Constant]
     #: The literals that hold under the binding, in the order in which they were matched.
     holds: tuple[Literal, ...]
     #: The first literal that fails, for this binding and for all others that get so far.
     fails: Literal
+    #: What is wrong with it.
     because: str
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the failure as data that JSON can hold."""
         return {
             **_rule(self.rule),
             "binding": {name: _plain(constant.value) for name, constant in self.binding.items()},
@@ -138,6 +143,7 @@ class Failure:
         }
 
     def lines(self) -> Iterator[str]:
+        """Yield the lines that tell of it."""
         yield f"  {_place(self.rule)}{rule_text(self.rule)}"
         if self.binding:
             yield f"    with {', '.join(f'{name} = {expression_text(c)}' for name, c in self.binding.items())}"
@@ -151,6 +157,7 @@ class Explanation:
     """Why a fact holds, as its shortest proof; or why it does not, rule by rule."""
 
     fact: Fact
+    #: The fact as it is written.
     text: str
     #: The proof of least height and, fact by fact, of fewest facts among those; None if the fact does not hold.
     proof: Proof | None
