@@ -6,7 +6,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import cached_property
+from itertools import chain, repeat
 from operator import methodcaller
 
 from upheld.columns import Row
@@ -59,14 +60,14 @@ class PlainFacts:
     def __init__(self, dialect: str, predicates: Mapping[str, Predicate], prefixes: Mapping[str, str]):
         begin, inside, skipped = _FORMS[dialect]
         self._skip = re.compile(f"(?:{skipped})*+")
-        # Groups: sign, name and bracket; arguments and bracket; anything else. Together these match everywhere.
-        self._facts = re.compile(rf"([+-]{begin})({inside})[ \t]*+\.(?!\w)(?:{skipped})*+|(?:{skipped})++|([\s\S])")
-        self._columns: dict[str, tuple[str, str, _Arguments]] = {}
+        # One group, a fact or else a single character: together with what is skipped it matches everywhere.
+        self._facts = re.compile(rf"([+-]{begin}{inside}(?=[ \t]*+\.(?!\w))|[\s\S])(?:[ \t]*+\.)?+(?:{skipped})*+")
+        self._columns: dict[str, _Columns] = {}
         for name, predicate in predicates.items():
             for sign in "+-":
-                self._columns[f"{sign}{name}("] = (sign, name, _Arguments(predicate.types, r"\)", prefixes))
+                self._columns[f"{sign}{name}("] = _Columns(sign, predicate, f"{name}(", ")", prefixes)
                 if dialect == "dlog" and name == TRIPLE:
-                    self._columns[f"{sign}["] = (sign, name, _Arguments(predicate.types, r"\]", prefixes))
+                    self._columns[f"{sign}["] = _Columns(sign, predicate, "[", "]", prefixes)
 
     def segments(self, text: str) -> list[Segment] | None:
         """Return all facts of a text, or None if not all of it is written plainly."""
@@ -74,10 +75,10 @@ class PlainFacts:
         at = line = 0
         for commit in chain(_COMMIT.finditer(text), (None,)):
             end = commit.start() if commit else len(text)
-            rows = self._rows(text, at, end)
+            begin = self._skip.match(text, at, end).end()  # type: ignore[union-attr]
+            rows = self._rows(self._facts.findall(text, begin, end))
             if rows is None:
                 return None
-            begin = self._skip.match(text, at, end).end()  # type: ignore[union-attr]
             line += text.count("\n", at, begin)
             if rows or commit:
                 found.append(Segment(line, rows, commit is not None))
@@ -85,46 +86,53 @@ class PlainFacts:
             line += text.count("\n", begin, at)
         return found
 
-    def _rows(self, text: str, start: int, end: int) -> list[tuple[str, str, list[Row]]] | None:
-        found = self._facts.findall(text, start, end)
-        if not found:
+    def _rows(self, facts: list[str]) -> list[tuple[str, str, list[Row]]] | None:
+        if not facts:
             return []
-        keys, arguments, others = zip(*found)
-        if any(others):
+        if min(map(len, facts)) == 1:
             return None
-        if len(set(keys)) == 1:
-            groups: dict[str, Sequence[str]] = {keys[0]: arguments}
-        else:
-            by_key: dict[str, list[str]] = {}
-            for key, argument in zip(keys, arguments):
-                by_key.setdefault(key, []).append(argument)
-            groups = {**by_key}
-        groups.pop("", None)  # what was skipped before the first fact
+        first = _key(facts[0])
+        groups = {first: facts}
+        if not all(map(str.startswith, facts, repeat(first))):
+            groups = {}
+            for fact in facts:
+                groups.setdefault(_key(fact), []).append(fact)
         rows: list[tuple[str, str, list[Row]]] = []
         for key, texts in groups.items():
-            sign, name, columns = self._columns.get(key, ("", "", None))
+            columns = self._columns.get(key)
             read = columns.rows(texts) if columns else None
-            if read is None:
+            if columns is None or read is None:
                 return None
-            rows.append((sign, name, read))
+            rows.append((columns.sign, columns.relation, read))
         return rows
 
 
-class _Arguments:
-    """Reads the arguments of facts of one relation."""
+def _key(fact: str) -> str:
+    """Return the sign of a fact, its relation and its opening bracket."""
+    return fact[: fact.find("(") + 1] if fact[1] != "[" else fact[:2]
 
-    def __init__(self, types: Sequence[str], closing: str, prefixes: Mapping[str, str]):
-        self.types, self.prefixes = types, prefixes
-        values = r"[ \t]*+,[ \t]*+".join(_VALUES[type] for type in types)
-        self._pattern = re.compile(rf"^[ \t]*+{values}[ \t]*+{closing}$", re.MULTILINE)
 
-    def rows(self, texts: Sequence[str]) -> list[Row] | None:
-        """Return a row for each text, or None if some text needs a closer look."""
-        found = self._pattern.findall("\n".join(texts))
-        if len(found) != len(texts):
+class _Columns:
+    """Reads facts of one sign and relation that are written with some brackets."""
+
+    def __init__(self, sign: str, predicate: Predicate, opening: str, closing: str, prefixes: Mapping[str, str]):
+        self.sign, self.relation, self.types = sign, predicate.name, predicate.types
+        self._brackets = re.escape(sign + opening), re.escape(closing)
+        self._prefixes = prefixes
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        opening, closing = self._brackets
+        values = r"[ \t]*+,[ \t]*+".join(_VALUES[type] for type in self.types)
+        return re.compile(rf"^{opening}[ \t]*+{values}[ \t]*+{closing}$", re.MULTILINE)
+
+    def rows(self, facts: Sequence[str]) -> list[Row] | None:
+        """Return a row for each fact, or None if some fact needs a closer look."""
+        found = self._pattern.findall("\n".join(facts))
+        if len(found) != len(facts):
             return None
         if not self.types:
-            return [()] * len(texts)
+            return [()] * len(facts)
         columns: list[Sequence[Value]] = []
         for fields, type in zip(zip(*found) if len(self.types) > 1 else (found,), self.types):
             column = self._column(fields, type)
@@ -138,7 +146,7 @@ class _Arguments:
             case "symbol":
                 return _strings(fields)
             case "term":
-                return _terms(fields, self.prefixes)
+                return _terms(fields, self._prefixes)
             case "float":
                 floats = list(map(normalise_float, map(float, fields)))
                 infinite = [text for text, x in zip(fields, floats) if math.isinf(x)]
