@@ -6,7 +6,7 @@ One generator serves Hypothesis, which shrinks what fails, and plain seeds, whic
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -51,11 +51,32 @@ def random_case(r: Random, updates: int = 0) -> Case:
     lines = [f".decl {p.name}({', '.join(f'a{i}:number' for i in range(p.arity))})" for p in relations]
     lines += [_rule(r, relations) for _ in range(r.randint(1, 7))]
     facts = _facts(r, relations, 0.6)
-    return Case("\n".join(lines), facts, [_update(r, relations) for _ in range(updates)])
+    return Case("\n".join(lines), facts, _updates(r, relations, facts, updates))
 
 
-def _update(r: Random, relations: Sequence[_Relation]) -> Update:
-    return Update(_facts(r, relations, 0.4), _facts(r, relations, 0.3))
+def _updates(r: Random, relations: Sequence[_Relation], facts: FactsGiven, count: int) -> list[Update]:
+    """Return large updates at random, and small ones that delete what is explicit."""
+    explicit = {(name, row) for name, rows in facts.items() for row in rows}
+    updates = []
+    for _ in range(count):
+        if r.random() < 0.4:
+            u = Update(_facts(r, relations, 0.4), _facts(r, relations, 0.3))
+        else:
+            u = Update(_by_name(r.sample(sorted(explicit), min(len(explicit), r.randint(0, 3)))), {})
+            if r.random() < 0.5:
+                p = r.choice(relations)
+                u.insertions[p.name] = [tuple(r.choice(DOMAIN) for _ in range(p.arity))]
+        explicit -= {(name, row) for name, rows in u.deletions.items() for row in rows}
+        explicit |= {(name, row) for name, rows in u.insertions.items() for row in rows}
+        updates.append(u)
+    return updates
+
+
+def _by_name(facts: Iterable[tuple[str, Row]]) -> FactsGiven:
+    given: FactsGiven = {}
+    for name, row in facts:
+        given.setdefault(name, []).append(row)
+    return given
 
 
 def _facts(r: Random, relations: Sequence[_Relation], density: float) -> FactsGiven:
@@ -80,6 +101,8 @@ def _rule(r: Random, relations: Sequence[_Relation]) -> str:
 
     lower = [p for p in relations if p.level <= head.level]
     body = [atom(r.choice(lower), 0.08) for _ in range(r.randint(1, 3))]
+    if len(body) > 1 and r.random() < 0.3:
+        body[0] = atom(head)
     text = ", ".join(body)
     bound = [v for v in variables if v in text.replace("r", "")]
     literals = list(body)
@@ -256,7 +279,7 @@ def random_cyclic_case(r: Random, updates: int = 0) -> Case:
     lines += [_cyclic_rule(r, relations) for _ in range(r.randint(1, 3))]
     facts = _facts(r, relations, 0.8)
     facts["edge"] = sorted({(r.choice(DOMAIN), r.choice(DOMAIN)) for _ in range(r.randint(6, 16))})
-    return Case("\n".join(lines), facts, [_update(r, relations) for _ in range(updates)])
+    return Case("\n".join(lines), facts, _updates(r, relations, facts, updates))
 
 
 def _cyclic_rule(r: Random, relations: Sequence[_Relation]) -> str:
@@ -292,3 +315,55 @@ def _cyclic_rule(r: Random, relations: Sequence[_Relation]) -> str:
 def cyclic_cases(updates: int = 0) -> st.SearchStrategy[Case]:
     """Random cases with cyclic rules that Hypothesis can shrink."""
     return st.randoms(use_true_random=False).map(lambda r: random_cyclic_case(r, updates))
+
+
+# -- walks on graphs --------------------------------------------------------------------------------------------------
+
+#: More values than elsewhere, so that walks are long and rounds many.
+NODES = range(7)
+
+_WALKS = (
+    "path(x, y) :- edge(x, y).",
+    "path(x, z) :- path(x, y), edge(y, z).",
+    "path(x, z) :- edge(x, y), path(y, z).",
+    "path(x, z) :- path(x, y), path(y, z).",
+    "path(x, y) :- path(y, x).",
+    "path(x, z) :- path(x, y), edge(y, z), !closed(z).",
+    "path(x, x) :- edge(x, _).",
+    "edge(x, y) :- path(y, x), closed(x).",
+    "reached(y) :- reached(x), edge(x, y).",
+    "reached(y) :- reached(x), path(x, y), x != y.",
+    "reached(x) :- path(0, x), path(x, 0).",
+    "lost(x) :- edge(x, _), !reached(x).",
+    "lost(y) :- lost(x), path(x, y), !closed(y).",
+    "far(x, n) :- reached(x), lost(_), n = 0.",
+    "far(y, m) :- far(x, n), edge(x, y), m = n + 1, m < 7.",
+)
+
+
+def random_graph_case(r: Random, updates: int = 0) -> Case:
+    """Return a program of walks on a sparse graph, and small updates. Facts have few proofs, or lean on themselves."""
+    relations = [_Relation("edge", 2, 0), _Relation("path", 2, 0), _Relation("closed", 1, 0)]
+    relations += [_Relation("reached", 1, 0), _Relation("lost", 1, 0), _Relation("far", 2, 0)]
+    lines = [f".decl {p.name}({', '.join(f'a{i}:number' for i in range(p.arity))})" for p in relations]
+    lines += r.sample(_WALKS, r.randint(3, 8))
+    edges = sorted({(r.choice(NODES), r.choice(NODES)) for _ in range(r.randint(5, 12))})
+    facts: FactsGiven = {"edge": list(edges), "reached": [(0,)], "closed": [(r.choice(NODES),)]}
+    steps = []
+    for _ in range(updates):
+        gone = r.sample(edges, min(len(edges), r.randint(0, 3)))
+        new = {(r.choice(NODES), r.choice(NODES)) for _ in range(r.randint(0, 3))}
+        edges = sorted((set(edges) - set(gone)) | new)
+        step = Update({"edge": gone}, {"edge": sorted(new)})
+        if r.random() < 0.4:
+            other = r.choice(relations[1:])
+            (step.deletions if r.random() < 0.5 else step.insertions)[other.name] = [
+                tuple(r.choice(NODES) for _ in range(other.arity))
+            ]
+        steps.append(step)
+    return Case("\n".join(lines), facts, steps)
+
+
+def graph_cases(updates: int = 0) -> st.SearchStrategy[Case]:
+    """Random walks on graphs that Hypothesis can shrink."""
+    return st.randoms(use_true_random=False).map(lambda r: random_graph_case(r, updates))

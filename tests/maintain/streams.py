@@ -1,0 +1,244 @@
+"""Random streams of updates, and what must hold after each of them: all is as if it were derived anew.
+
+A stream is fixed by its seed, so that one that fails can be replayed: `make soak ARGS="--seed 7 --streams 1"`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from unittest.mock import patch
+
+from tests.strategies import (
+    Case,
+    FactsGiven,
+    Update,
+    random_case,
+    random_cyclic_case,
+    random_graph_case,
+    random_typed_case,
+)
+from upheld.algebra.reference import ReferenceEngine
+from upheld.errors import EvaluationError
+from upheld.language.compiling import compile_program
+from upheld.language.core import Core, Fact
+from upheld.language.reading import read_text
+from upheld.language.stratification import Stratification, stratify
+from upheld.language.values import normalise_float
+from upheld.maintain import adaptive
+from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.seminaive import seminaive_counting
+from upheld.materialisation import Change, Materialisation, materialise_core
+
+NAMES = (*ALGORITHMS, "fbf(depth=1)", "fbf(budget=3)")
+
+#: Constants of `adaptive`: as they are, and such that it starts again, searches, or does both as often as can be.
+CONSTANTS: tuple[dict[str, float], ...] = (
+    {},
+    {"SMALL": 0, "START_AGAIN": 0.1},
+    {"MANY_ROUNDS": 0, "SEARCH_FOR": 100, "SEARCH_BUDGET": 1000},
+    {"MANY_ROUNDS": 1, "MANY_LOST": 3, "SEARCH_FOR": 3, "SEARCH_BUDGET": 5, "SMALL": 0},
+)
+
+
+# -- recomputation ----------------------------------------------------------------------------------------------------
+
+
+class Recomputed:
+    """What follows from explicit facts, derived anew by the reference engine, and by which derivations.
+
+    trace   how often a fact is derived in each round of its stratum; an explicit fact counts once in the first
+    """
+
+    def __init__(self, core: Core, strata: Stratification, explicit: set[Fact]):
+        self.strata, self.explicit, self.engine = strata, explicit, ReferenceEngine()
+        self.I, multisets = seminaive_counting(self.engine.facts(explicit), strata)
+        self.facts = set(self.I)
+        self.visible = {fact for fact in self.facts if not core.predicates[fact[0]].hidden}
+        self.trace: dict[Fact, dict[int, int]] = defaultdict(dict)
+        for rounds in multisets:
+            for i, N in enumerate(rounds, 1):
+                for fact, n in N.items():
+                    self.trace[fact][i] = n
+
+    @cached_property
+    def leanings(self) -> list[tuple[Fact, tuple[Fact, ...]]]:
+        """The head of each instance, with the facts of its own stratum that it leans on."""
+        return [
+            (i.head, i.body_in(s))
+            for s in self.strata
+            for i in self.engine.instances(s.rules, self.I, self.I, None, None)
+        ]
+
+
+def facts_of(given: FactsGiven) -> set[Fact]:
+    return {
+        (name, tuple(normalise_float(v) if isinstance(v, float) else v for v in row))
+        for name, rows in given.items()
+        for row in rows
+    }
+
+
+def held(m: Materialisation) -> set[Fact]:
+    """Return all facts of a materialisation, those of hidden relations included."""
+    return {(p, row) for p in m._core.predicates for row in m._state.I.rows(p)}
+
+
+def assert_recomputed(m: Materialisation, now: Recomputed) -> None:
+    """Facts, counters, levels, counts of the trace, totals and supports are those of recomputation."""
+    state, trace = m._state, now.trace
+    assert held(m) == now.facts
+    assert {(p, row) for p in m._core.predicates for row in state.E.rows(p)} == now.explicit
+    if state.cnr is not None:
+        assert dict(state.cnr.items()) == {f: rounds[1] for f, rounds in trace.items() if 1 in rounds}
+    if state.cr is not None:
+        recursive = {f: sum(n for i, n in rounds.items() if i > 1) for f, rounds in trace.items()}
+        assert dict(state.cr.items()) == {f: n for f, n in recursive.items() if n}
+    if state.trace is not None:
+        kept = {f: (dict(counts), level) for f, counts, level in state.trace.items()}
+        assert kept == {f: (rounds, min(rounds)) for f, rounds in trace.items()}
+    if state.ranks is not None:
+        assert_supported(m, now)
+
+
+def assert_supported(m: Materialisation, now: Recomputed) -> None:
+    """Totals are those of recomputation; supports are what the ranks make them, and every fact has one."""
+    ranks = m._state.ranks
+    kept = dict(ranks.items())
+    assert {f: total for f, (_, total, _) in kept.items()} == {f: sum(r.values()) for f, r in now.trace.items()}
+    support = Counter(now.explicit)
+    for head, body in now.leanings:
+        rank = kept[head][0]
+        support[head] += all(kept[fact][0] < rank for fact in body)
+    assert {f: n for f, (_, _, n) in kept.items()} == support
+    assert all(n > 0 for n in support.values())
+    derivations: Counter[int] = Counter()
+    for fact, rounds in now.trace.items():
+        derivations[now.strata.stratum_of(fact)] += sum(rounds.values())
+    assert [ranks.derivations(s) for s in now.strata] == [derivations[s.index] for s in now.strata]
+
+
+def assert_told(change: Change, u: Update, before: Recomputed, now: Recomputed) -> None:
+    """A change tells what appeared, what disappeared, and what need not have been asked for."""
+
+    def facts_in(part) -> set[Fact]:
+        return {(name, row) for name, relation in part.items() for row in relation.to_set()}
+
+    minus, plus = facts_of(u.deletions), facts_of(u.insertions)
+    assert facts_in(change.inserted) == now.visible - before.visible
+    assert facts_in(change.deleted) == before.visible - now.visible
+    assert facts_in(change.ignored) == (minus - before.explicit) | (plus & before.explicit)
+
+
+# -- streams ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Stream:
+    """A case with its program compiled, and all that is chosen beside."""
+
+    case: Case
+    granular: bool
+    constants: dict[str, float]
+
+    def __post_init__(self) -> None:
+        self.core = compile_program(read_text(self.case.program)).core
+        self.strata = stratify(self.core, granular=self.granular)
+
+    def open(self, engine: str, algorithm: str) -> Materialisation:
+        facts = defaultdict(list)
+        for name, row in facts_of(self.case.facts):
+            facts[name].append(row)
+        return materialise_core(self.core, facts.items(), engine=engine, algorithm=algorithm, granular=self.granular)
+
+    @contextmanager
+    def constants_in_place(self) -> Iterator[None]:
+        """A block in which `adaptive` has the constants of the stream."""
+        with ExitStack() as patches:
+            for name, value in self.constants.items():
+                patches.enter_context(patch.object(adaptive, name, value))
+            yield
+
+    def recomputed(self) -> list[Recomputed | None]:
+        """Return what holds at first and after each update; None for an update that must fail and change nothing.
+
+        An empty list if the program fails on its first facts.
+        """
+        explicit = facts_of(self.case.facts) | set(self.core.facts)
+        try:
+            states: list[Recomputed | None] = [Recomputed(self.core, self.strata, explicit)]
+        except EvaluationError:
+            return []
+        for u in self.case.updates:
+            after = (explicit - facts_of(u.deletions)) | facts_of(u.insertions)
+            try:
+                states.append(Recomputed(self.core, self.strata, after))
+                explicit = after
+            except EvaluationError:
+                states.append(None)
+        return states
+
+
+def random_stream(seed: int, updates: int = 12) -> Stream:
+    """Return the stream of a seed: most have plain programs, the others every type, cycles, or a graph to walk."""
+    r = Random(seed)
+    kind = r.choices((random_case, random_typed_case, random_cyclic_case, random_graph_case), (40, 4, 1, 24))[0]
+    case = kind(r, updates)
+    return Stream(case, granular=r.random() < 0.75, constants=r.choice(CONSTANTS))
+
+
+@dataclass
+class Difference(Exception):
+    """Maintenance and recomputation differ: where, and the assertion that tells."""
+
+    engine: str
+    algorithm: str
+    update: int
+
+    def __str__(self) -> str:
+        return f"{self.algorithm} on {self.engine}, update {self.update}"
+
+
+def follow(stream: Stream, engines: Iterable[str], algorithms: Sequence[str], converting: Random | None = None) -> int:
+    """Go through a stream on every engine with every algorithm, and return how many updates each of them has made.
+
+    With `converting`, each update is made by one of the algorithms at random, on one materialisation per engine.
+    """
+    states = stream.recomputed()
+    if not states:
+        return 0
+    with stream.constants_in_place():
+        for engine in engines:
+            for algorithm in algorithms if converting is None else [converting.choice(algorithms)]:
+                m = stream.open(engine, algorithm)
+                before = states[0]
+                assert before is not None
+                at = 0
+                try:
+                    assert_recomputed(m, before)
+                    for u, now in zip(stream.case.updates, states[1:]):
+                        at += 1
+                        chosen = converting.choice(algorithms) if converting else None
+                        if now is None:
+                            assert_refused(m, u, chosen)
+                        else:
+                            change = m.update(delete=u.deletions, insert=u.insertions, algorithm=chosen)
+                            assert_told(change, u, before, now)
+                            before = now
+                        assert_recomputed(m, before)
+                except Exception as e:
+                    raise Difference(engine, m.algorithm, at) from e
+    return sum(now is not None for now in states[1:])
+
+
+def assert_refused(m: Materialisation, u: Update, algorithm: str | None) -> None:
+    """An update by which a rule has no result fails."""
+    try:
+        m.update(delete=u.deletions, insert=u.insertions, algorithm=algorithm)
+    except EvaluationError:
+        return
+    raise AssertionError("an update that must fail did not")

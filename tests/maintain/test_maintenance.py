@@ -1,0 +1,104 @@
+"""Every algorithm, on every engine: after each update all is as if it were derived anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.maintain.streams import CONSTANTS, NAMES, Stream, follow, random_stream
+from tests.strategies import cases, graph_cases, typed_cases
+from upheld.engines import ENGINES
+from upheld.language.ast import Constant
+from upheld.maintain.algorithms import ALGORITHMS
+
+#: Streams come in blocks, so that test processes can share them. Each block makes so many updates by every algorithm.
+BLOCKS, UPDATES = 20, 100
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_equals_recomputation(block):
+    """Facts, explicit facts, counters, levels, trace, totals, supports and what is told of the change: all agree.
+
+    An update that recomputation cannot make fails, and changes none of that.
+    """
+    names = NAMES if block < 4 else tuple(ALGORITHMS)
+    seed, made = 1000 * block, 0
+    while made < UPDATES:
+        made += follow(random_stream(seed), ENGINES, names)
+        seed += 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_equals_recomputation_after_conversion(engine):
+    """So it is when every update is made by another algorithm."""
+    made = sum(follow(random_stream(seed), [engine], NAMES, Random(seed)) for seed in range(100_000, 100_020))
+    assert made > 150
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@settings(max_examples=60)
+@given(
+    case=cases(updates=3) | typed_cases(updates=3) | graph_cases(updates=3),
+    algorithm=st.sampled_from(NAMES),
+    granular=st.booleans(),
+    constants=st.sampled_from(CONSTANTS),
+)
+def test_equals_recomputation_and_shrinks(engine, case, algorithm, granular, constants):
+    """The same on fewer cases, which are made small when they fail."""
+    follow(Stream(case, granular, constants), [engine], [algorithm])
+
+
+# -- the streams are worth it -----------------------------------------------------------------------------------------
+
+
+def test_programs_have_every_feature():
+    """Strata, recursion, negation, built-ins, constants, repeated variables, explicit facts of derived relations."""
+    seen: Counter[str] = Counter()
+    for seed in range(100):
+        stream = random_stream(seed, updates=1)
+        rules = stream.core.rules
+        derived = {rule.head.predicate for rule in rules}
+        seen["several strata with rules"] += sum(bool(s.rules) for s in stream.strata) > 1
+        seen["recursion"] += any(s.recursive for s in stream.strata)
+        seen["coarsest"] += not stream.granular
+        seen["explicit and derived"] += not derived.isdisjoint(stream.case.facts)
+        for feature, found in {
+            "negation": any(rule.negative for rule in rules),
+            "built-ins": any(rule.builtins for rule in rules),
+            "constants": any(isinstance(t, Constant) for rule in rules for a in rule.atoms for t in a.terms),
+            "repeated": any(
+                len(set(names)) < len(names) for rule in rules for a in rule.atoms if (names := [*a.variables()])
+            ),
+        }.items():
+            seen[feature] += found
+    assert all(n > 15 for n in seen.values()), seen
+    assert len(seen) == 8
+
+
+def test_updates_reach_every_phase():
+    """Updates over-delete, put back, search, and insert by recursive rules, and `adaptive` chooses in every way."""
+    phases: Counter[str] = Counter()
+    choices = []
+    for seed in range(40):
+        stream = random_stream(seed)
+        states = stream.recomputed()
+        for name in ("dred", "fbf(budget=3)", "counting", "adaptive") if states else ():
+            m = stream.open("reference", name)
+            for u in (u for u, now in zip(stream.case.updates, states[1:]) if now):
+                with stream.constants_in_place():
+                    statistics = m.update(delete=u.deletions, insert=u.insertions).statistics
+                phases.update(f"{name}: {phase}" for phase in +statistics.instances)
+                choices += statistics.choices
+    expected = {
+        "dred": ("overdeletion", "one-step rederivation", "insertion"),
+        "fbf(budget=3)": ("deletion", "backward", "forward", "one-step rederivation", "insertion"),
+        "counting": ("deleted", "added"),
+        "adaptive": ("deletion", "backward", "forward", "insertion", "materialisation"),
+    }
+    assert min(phases[f"{name}: {phase}"] for name in expected for phase in expected[name]) > 0, phases
+    assert any("started again" in choice for choice in choices)
+    assert any("searched" in choice for choice in choices)
