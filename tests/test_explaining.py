@@ -623,12 +623,20 @@ def size(proof: Proof) -> int:
     return sizes[0]
 
 
-def explain_some(case: Case, engine: str, facts: int = 12) -> list[Explanation]:
-    """Explain some facts and some that are none; return all explanations, which have been checked."""
+def explain_some(case: Case, engine: str) -> list[Explanation]:
+    """Explain some facts and some that are none, before and after updates; return explanations that were checked."""
     try:
         m = materialise(case.program, case.facts, engine=engine)
+        found = explain_present(m)
+        for update in case.updates:
+            m.update(delete=update.deletions, insert=update.insertions)
+            found += explain_present(m, 4)
+        return found
     except EvaluationError:
         return []
+
+
+def explain_present(m: Materialisation, facts: int = 12) -> list[Explanation]:
     r = Random(1)
     there = sorted(m.facts(), key=repr)
     values: dict[str, list[Value]] = {}
@@ -666,6 +674,11 @@ def test_explanations(case):
 @pytest.mark.parametrize("seed", range(40))
 def test_explanations_of_every_type(seed):
     explain_on_all_engines(random_typed_case(Random(seed)))
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_explanations_after_updates(seed):
+    explain_on_all_engines(random_case(Random(seed), updates=4))
 
 
 def check_shortest(m: Materialisation, r: Random, facts: int) -> None:

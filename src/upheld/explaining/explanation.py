@@ -93,6 +93,8 @@ class Proof:
         """Yield the lines of an indented tree of so many levels below the fact; None is all of them."""
         shown: set[int] = set()
         proved: set[int] = set()
+        used = {step.rule for step in self.steps if step.rule is not None}
+        rules = {rule: f"{_place(rule)}{rule_text(rule)}" for rule in used}
         pending: list[tuple[int, int | Literal]] = [(0, 0)]
         while pending:
             level, which = pending.pop()
@@ -110,7 +112,7 @@ class Proof:
                 yield f"{line}  ..."
             else:
                 proved.add(which)
-                yield f"{line}  by {_place(step.rule)}{rule_text(step.rule)}"
+                yield f"{line}  by {rules[step.rule]}"
                 below: list[int | Literal] = [*step.premises, *step.conditions]
                 pending += [(level + 1, b) for b in reversed(below)]
         if any(self.steps[which].rule is not None for which in shown - proved):
