@@ -22,12 +22,12 @@ from tests.strategies import (
     random_graph_case,
     random_typed_case,
 )
-from upheld.algebra.reference import ReferenceEngine
+from upheld.algebra.reference import ReferenceEngine, RuleInstance
 from upheld.errors import EvaluationError
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.reading import read_text
-from upheld.language.stratification import Stratification, stratify
+from upheld.language.stratification import Stratification, Stratum, stratify
 from upheld.language.values import normalise_float
 from upheld.maintain import adaptive
 from upheld.maintain.algorithms import ALGORITHMS
@@ -66,13 +66,14 @@ class Recomputed:
                     self.trace[fact][i] = n
 
     @cached_property
+    def instances(self) -> dict[RuleInstance, Stratum]:
+        """The rule instances that fire, with their strata."""
+        return {i: s for s in self.strata for i in self.engine.instances(s.rules, self.I, self.I, None, None)}
+
+    @cached_property
     def leanings(self) -> list[tuple[Fact, tuple[Fact, ...]]]:
         """The head of each instance, with the facts of its own stratum that it leans on."""
-        return [
-            (i.head, i.body_in(s))
-            for s in self.strata
-            for i in self.engine.instances(s.rules, self.I, self.I, None, None)
-        ]
+        return [(i.head, i.body_in(s)) for i, s in self.instances.items()]
 
 
 def facts_of(given: FactsGiven) -> set[Fact]:
