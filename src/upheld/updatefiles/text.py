@@ -40,6 +40,8 @@ def read_text(path: Path, predicates: Mapping[str, Predicate]) -> Iterator[Updat
     rest, line, offset = "", 1, 0
     more: list[str] = []
     for part in parts_of(path):
+        if reader.hopeless:
+            break
         more.append(decoded(part, reader.path, line + rest.count("\n"), offset))
         offset += len(part)
         if len(rest) > _MUCH and sum(map(len, more)) < len(rest):
@@ -74,6 +76,11 @@ class _Reader:
         #: The text that was read last, unless it was blank, and the number of its first line.
         self.latest = "", 1
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether there are more problems than will be shown."""
+        return len(self.problems) > PROBLEM_LIMIT
+
     def read(self, text: str, line: int, last: bool = False) -> Generator[Update, None, str]:
         """Yield the transactions that end in a text whose first line has this number; return what was not read.
 
@@ -103,7 +110,7 @@ class _Reader:
     def carefully(self, source: Source, at: int, last: bool) -> Generator[Update, None, str]:
         """As `read`, one statement after the other, from an offset on."""
         text, parser = source.text, self.parser(source)
-        while len(self.problems) <= PROBLEM_LIMIT:
+        while not self.hopeless:
             parser.token = parser.scan(at)
             parser.start, parser.depth = parser.token.start, 0
             if parser.token.kind == "end":
@@ -204,7 +211,7 @@ class _Reader:
                     hint="add `commit.` here; if the end of the file was lost, fetch it again",
                 )
             )
-        if len(self.problems) > PROBLEM_LIMIT:
+        if self.hopeless:
             message = f"there are more problems; the first {PROBLEM_LIMIT} are shown"
             more = Problem("too-many-problems", message, place=str(self.path))
             raise FactsError([*self.problems[:PROBLEM_LIMIT], more])
