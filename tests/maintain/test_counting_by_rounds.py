@@ -1,0 +1,52 @@
+"""The plain algorithm 3 of paper 1 gives the trace of algorithm 2, and so does `counting`, which goes by levels."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from tests.maintain.streams import facts_of, random_stream
+from upheld.algebra.reference import ReferenceEngine
+from upheld.language.core import Fact
+from upheld.maintain.counting_by_rounds import counting_by_rounds
+from upheld.maintain.seminaive import Multisets, seminaive_counting
+
+Counts = dict[Fact, dict[int, int]]
+
+
+def counts_of(trace: Multisets) -> Counts:
+    """How often each fact is derived, by the round of its stratum."""
+    counts: Counts = defaultdict(dict)
+    for rounds in trace:
+        for i, N in enumerate(rounds, 1):
+            for fact, n in N.items():
+                counts[fact][i] = n
+    return counts
+
+
+def test_same_trace():
+    """After each update the trace and the materialisation are those of recomputation, and those of `counting`."""
+    changed: Counter[str] = Counter()
+    for seed in range(400_000, 400_060):
+        stream = random_stream(seed, updates=6)
+        states = stream.recomputed()
+        if not states:
+            continue
+        engine = ReferenceEngine()
+        before = states[0]
+        _, trace = seminaive_counting(engine.facts(before.explicit), stream.strata)
+        m = stream.open("reference", "counting")
+        for u, now in zip(stream.case.updates, states[1:]):
+            if now is None:
+                continue
+            minus, plus = facts_of(u.deletions), facts_of(u.insertions)
+            E_minus = engine.facts((minus & before.explicit) - plus)
+            E_plus = engine.facts(plus - before.explicit)
+            assert set(counting_by_rounds(stream.strata, trace, E_minus, E_plus)) == now.facts
+            assert counts_of(trace) == now.trace
+            m.update(delete=u.deletions, insert=u.insertions)
+            assert counts_of(trace) == {fact: counts for fact, counts, _ in m._state.trace.items()}
+            changed["trace"] += before.trace != now.trace
+            changed["levels"] += any(min(before.trace[f]) != min(now.trace[f]) for f in before.facts & now.facts)
+            before = now
+    assert changed["trace"] > 100
+    assert changed["levels"] > 10, "facts that stay and move to another round"
