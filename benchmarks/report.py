@@ -27,9 +27,27 @@ WHAT = {
 }
 
 
+def read_results(results: Path, size: str) -> dict[str, Any]:
+    """Return the measurements of a size."""
+    found: dict[str, Any] = json.loads((results / f"{size}.json").read_text("utf-8"))
+    updates = results / f"{size}-updates.jsonl"
+    if updates.exists():
+        lines = updates.read_text("utf-8").splitlines()
+        found["updates"] = {one["name"]: one for one in map(json.loads, lines)}
+    return found
+
+
+def write_results(results: Path, size: str, found: dict[str, Any]) -> None:
+    """Write the measurements of a size; those of updates are many numbers, and go into a file with long lines."""
+    rest = {part: value for part, value in found.items() if part != "updates"}
+    (results / f"{size}.json").write_text(json.dumps(rest, indent=1) + "\n", encoding="utf-8")
+    lines = "".join(json.dumps(one) + "\n" for one in found.get("updates", {}).values())
+    (results / f"{size}-updates.jsonl").write_text(lines, encoding="utf-8")
+
+
 def write_report(results: Path, report: Path) -> None:
     """Write the tables of all sizes that have been measured."""
-    measured = {s: json.loads((results / f"{s}.json").read_text("utf-8")) for s in _sizes(results)}
+    measured = {size: read_results(results, size) for size in _sizes(results)}
     lines = [
         "# Results",
         "",

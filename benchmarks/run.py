@@ -21,7 +21,7 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-from report import write_report
+from report import read_results, write_report, write_results
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE / ".cache"
@@ -124,7 +124,7 @@ def main() -> None:
             bench.workload(name)
         return
     path = RESULTS / f"{options.size}.json"
-    before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    before = read_results(RESULTS, options.size) if path.exists() else {}
     if "engines" not in options.parts and not before:
         parser.error("updates alone are measured once there are tables to add them to")
     began, load = time.perf_counter(), os.getloadavg()[0]
@@ -149,7 +149,7 @@ def main() -> None:
         results["updates measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
     results["minutes"] = (time.perf_counter() - began) / 60
     RESULTS.mkdir(exist_ok=True)
-    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    write_results(RESULTS, options.size, results)
     write_report(RESULTS, HERE / "RESULTS.md")
     print(f"wrote benchmarks/RESULTS.md in {results['minutes']:.1f} minutes")
 
