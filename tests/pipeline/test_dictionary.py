@@ -31,6 +31,14 @@ def opened(spark, folder: Path | None):
     return Dictionary.open(spark, None if folder is None else str(folder))
 
 
+def extend(dictionary, pairs, count: int) -> None:
+    from upheld.pipeline.sinks import Writer
+
+    writer = Writer(dictionary.spark)
+    dictionary.add(dictionary.missing(pairs), count, writer)
+    writer.commit()
+
+
 def texts_in(frame) -> list[str]:
     return sorted(row["text"] for row in frame.collect())
 
@@ -40,14 +48,14 @@ def test_later_loads_extend_it(spark, pairs, tmp_path):
     folder = tmp_path / "words"
     first = opened(spark, folder)
     assert first.pairs() is None
-    first.add(first.missing(pairs("a", "b", "")), 3)
+    extend(first, pairs("a", "b", ""), 3)
     before = {row["text"]: row["id"] for row in opened(spark, folder).pairs().collect()}
     second = opened(spark, folder)
     missing = second.missing(pairs("b", "c"))
     assert texts_in(missing) == ["c"]
     pairs("lost").write.parquet(f"{folder}/part-000002")  # a load that was killed before its manifest
     assert texts_in(opened(spark, folder).pairs()) == ["", "a", "b"]
-    second.add(missing, 1)
+    extend(second, pairs("b", "c"), 1)
     third = opened(spark, folder)
     assert (third.size, texts_in(third.pairs())) == (4, ["", "a", "b", "c"])
     assert before.items() <= {row["text"]: row["id"] for row in third.pairs().collect()}.items()
@@ -56,8 +64,8 @@ def test_later_loads_extend_it(spark, pairs, tmp_path):
 def test_nothing_new(spark, pairs, tmp_path):
     """Then nothing is written."""
     one = opened(spark, tmp_path)
-    one.add(one.missing(pairs("a")), 1)
-    one.add(one.missing(pairs("a")), 0)
+    extend(one, pairs("a"), 1)
+    extend(one, pairs("a"), 0)
     assert opened(spark, tmp_path).parts == ("part-000001",)
 
 
@@ -71,7 +79,7 @@ def test_collisions(spark, pairs, tmp_path, monkeypatch):
     one = opened(spark, tmp_path)
     with pytest.raises(upheld.UpheldError, match=r"`(ab|cd)` and `(ab|cd)` have the same.*\[colliding-texts\]"):
         one.missing(pairs("ab", "cd", "e"))
-    one.add(one.missing(pairs("ab")), 1)
+    extend(one, pairs("ab"), 1)
     with pytest.raises(upheld.UpheldError, match=r"`cd` and `ab` have the same.*\[colliding-texts\]"):
         opened(spark, tmp_path).missing(pairs("cd", "e"))
 

@@ -138,6 +138,11 @@ def test_nothing_changes_after_an_error(spark):
     with pytest.raises(upheld.UpheldError) as refusal:  # in the last stage, when Parquet has been written
         upheld.Pipeline(program, {"edge": "e.csv"}, sinks, dictionary="words").run(spark)
     assert refusal.value.slugs == ("reserved-column",)
+    Path("f.csv").write_text("x,y\nnew,newer\n")
+    limits = upheld.Limits(facts=0)
+    with pytest.raises(upheld.UpheldError) as refusal:  # after new texts have been found
+        upheld.Pipeline(REACH, {"edge": "f.csv"}, sinks, dictionary="words", limits=limits).run(spark)
+    assert refusal.value.slugs == ("limit-reached",)
     Path("f.csv").unlink()
     assert snapshot(Path()) == before
     assert rows_of(spark.table("kept_path")) == {("a", "b")}

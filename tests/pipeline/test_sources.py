@@ -164,6 +164,12 @@ def test_bad_frame_rows(refused, spark):
     ]
 
 
+def test_bytes_in_a_frame(refused, spark):
+    """A text that is not UTF-8 is none, wherever it comes from."""
+    frame = spark.sql("select cast(x'61ff' as string) as x, 'b' as y union all select 'a', 'b'")
+    assert refused(frame)[0][:2] == ("not-utf8", 'sources["edge"]')
+
+
 def test_missing_columns(refused, spark):
     Path("e.csv").write_text("from,to,weight\na,b,1\n")
     assert refused("e.csv") == [

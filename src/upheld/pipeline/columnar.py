@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -68,7 +70,11 @@ class Given:
 
 def _rows(frame: DataFrame, count: int, *more: str) -> DataFrame:
     values = [f"c{i}" for i in range(count)]
-    return frame.select(*values, "_file", nothing("_bad"), nothing("_record"), *more)
+    texts = [F.col(name) for name, type in frame.dtypes if name in values and type == "string"]
+    damaged = reduce(or_, (~F.is_valid_utf8(text) for text in texts), F.lit(False))
+    shown = F.concat_ws(", ", *(F.make_valid_utf8(text) for text in texts))
+    bad, record = F.when(damaged, "not-utf8"), F.when(damaged, shown)
+    return frame.select(*values, "_file", bad.alias("_bad"), record.alias("_record"), *more)
 
 
 def _quoted(name: str) -> str:

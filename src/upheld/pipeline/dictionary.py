@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from upheld.errors import FactsError, Problem, quote
 from upheld.pipeline.filesystem import FileSystem
+from upheld.pipeline.sinks import Writer
 
 #: The types whose values are texts.
 TEXTS = ("symbol", "term")
@@ -102,13 +103,13 @@ class Dictionary:
             )
         return pairs if old is None else pairs.join(old.select("id"), "id", "left_anti")
 
-    def add(self, pairs: DataFrame, count: int) -> None:
-        """Store that many more `id` and `text`, none of which is there."""
+    def add(self, pairs: DataFrame, count: int, writer: Writer) -> None:
+        """Have a writer store that many more `id` and `text`, none of which is there, with all else that it writes."""
         self.size += count
         if self.folder is None or not count:
             return
         part = f"part-{len(self.parts) + 1:06d}"
-        pairs.write.mode("overwrite").parquet(f"{self.folder}/{part}")
         self.parts = (*self.parts, part)
+        writer.folder(f"{self.folder}/{part}", pairs, "parquet")
         manifest = {"version": 1, "parts": self.parts, "texts": self.size}
-        FileSystem(self.spark).write_text(f"{self.folder}/{_MANIFEST}", json.dumps(manifest, indent=2) + "\n")
+        writer.text(f"{self.folder}/{_MANIFEST}", json.dumps(manifest, indent=2) + "\n")

@@ -109,7 +109,9 @@ def _columns(facts: Encoded, ids: Any, texts: Any) -> Columns:
 def _column(values: pyarrow.ChunkedArray, type: str, ids: Any, texts: Any) -> Column:
     column = values.to_numpy()
     if type in TEXTS:
-        return Texts(np.searchsorted(ids, column), texts)
+        codes = np.searchsorted(ids, column)
+        assert np.array_equal(ids[codes], column), "an id without its text"
+        return Texts(codes, texts)
     if type == "unsigned":
         return column.view(np.uint64)
     if type == "float":

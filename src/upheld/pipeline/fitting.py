@@ -155,7 +155,7 @@ def _fitted(frame: DataFrame, types: Sequence[str]) -> DataFrame:
 def _value(column: Column, source: str, type: str) -> Column:
     """Return a column as one of a type; null where it does not fit."""
     if type in ("symbol", "term"):
-        return F.when(F.is_valid_utf8(column), column)
+        return column
     if type == "number":
         return column.try_cast("bigint") if source == "string" else column.cast("bigint")
     if type == "unsigned":

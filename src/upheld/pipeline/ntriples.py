@@ -49,8 +49,8 @@ class NTriples:
 
     def _rows(self, frame: DataFrame, names: Sequence[str], *more: str) -> DataFrame:
         line, plain, parts = F.col("value"), F.col("plain"), F.col("parts")
-        frame = frame.select("*", line.rlike(_PLAIN).alias("plain"))
-        frame = frame.filter(plain | ~line.rlike(r"^[ \t]*(?:#.*)?$"))
+        first = F.substring(F.ltrim(line, F.lit(" \t")), 1, 1)
+        frame = frame.filter((first != "") & (first != "#")).select("*", line.rlike(_PLAIN).alias("plain"))
         # Each step names what the next one uses more than once, so that Spark computes it once.
         found = F.when(plain, F.split(line, " ", 3)).otherwise(_matched(line))
         frame = frame.select("value", "_file", "plain", found.alias("parts"), *more)

@@ -26,7 +26,7 @@ class Writer:
     #: Folders that were made, and where each is to go.
     _made: list[tuple[str, str]] = field(default_factory=list)
     #: Small files to write at the end: those that say that what they speak of is complete.
-    _manifests: list[tuple[str, str]] = field(default_factory=list)
+    _texts: list[tuple[str, str]] = field(default_factory=list)
     _views: list[tuple[str, DataFrame]] = field(default_factory=list)
 
     def write(self, sink: Sink, frames: Mapping[str, DataFrame]) -> None:
@@ -52,12 +52,16 @@ class Writer:
             writer = writer.options(header="true", escape='"', emptyValue="")
         writer.format(format).save(staged)
 
+    def text(self, path: str, text: str) -> None:
+        """Have a small file written when all folders are in place."""
+        self._texts.append((path, text))
+
     def commit(self) -> None:
         """Put all folders and views in place."""
         fs = FileSystem(self.spark)
         while self._made:
             fs.replace(*self._made.pop(0))
-        for path, text in self._manifests:
+        for path, text in self._texts:
             fs.write_text(path, text)
         for name, frame in self._views:
             frame.createOrReplaceTempView(name)
@@ -81,7 +85,7 @@ class Writer:
                 raise FactsError(Problem("reserved-column", message, place=sink.place, hint=hint))
             change = changes(frame, _told(self.spark, path, version, frame))
             self.folder(f"{path}/version={version + 1}", change, "parquet", sink.files)
-        self._manifests.append((f"{sink.path}/{_FEED}", json.dumps({"version": version + 1}) + "\n"))
+        self.text(f"{sink.path}/{_FEED}", json.dumps({"version": version + 1}) + "\n")
 
 
 def _version(spark: SparkSession, folder: str) -> int:

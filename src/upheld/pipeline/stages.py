@@ -31,12 +31,15 @@ from upheld.pipeline.sinks import Writer
 from upheld.pipeline.sources import choose, find, known_types
 from upheld.pipeline.sparkerrors import explained
 
+#: Facts are held for seconds: packing them costs more than it saves (2 us a triple).
+_HOLDING = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
+
 
 def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | None) -> PipelineRun:
     """Run a job on a session."""
     recorder = Recorder(spark, watcher)
     report = recorder.report
-    with ExitStack() as kept, configured(spark, ARROW):
+    with ExitStack() as kept, configured(spark, {**ARROW, **_HOLDING}):
         with recorder.stage("find") as stage:
             tables = _find(spark, job)
             core = _compiled(job, tables)
@@ -53,7 +56,7 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             {"relation": x.predicate.name, "place": x.table.place, "rows": x.read, "bad": x.bad} for x in loads
         ]
         with recorder.stage("encode") as stage:
-            texts = _encode(kept, facts, dictionary)
+            texts = _encode(kept, facts, dictionary, writer)
             report.dictionary = {"texts": dictionary.size, "new": texts.new}
             stage.result = f"{texts.count:,} texts, {texts.new:,} of them new"
         with recorder.stage("materialise") as stage:
@@ -215,8 +218,8 @@ class TextsOfRun:
     new: int = 0
 
 
-def _encode(kept: ExitStack, facts: list[Facts], dictionary: Dictionary) -> TextsOfRun:
-    """Add the texts of facts to the dictionary."""
+def _encode(kept: ExitStack, facts: list[Facts], dictionary: Dictionary, writer: Writer) -> TextsOfRun:
+    """Have the texts of facts added to the dictionary when the run ends well."""
     parts = [texts for one in facts if (texts := texts_of(one.rows, one.predicate.types)) is not None]
     if not parts:
         return TextsOfRun(None)
@@ -227,7 +230,7 @@ def _encode(kept: ExitStack, facts: list[Facts], dictionary: Dictionary) -> Text
     assert sizes is not None, "an aggregate without a row"
     missing = dictionary.missing(pairs)
     new = sizes["count"] if missing is pairs else missing.count()
-    dictionary.add(missing, new)
+    dictionary.add(missing, new, writer)
     return TextsOfRun(pairs, sizes["count"], sizes["characters"] or 0, new)
 
 
