@@ -224,18 +224,22 @@ class Materialisation:
         fails leaves everything as it was. `algorithm` chooses another algorithm from now on; where that one relies on
         other bookkeeping, all is derived once more to begin it, which the statistics tell.
         """
-        engine = self._engine
-        chosen = algorithm_named(algorithm) if algorithm else self._algorithm
+        engine, before = self._engine, self._algorithm
+        chosen = algorithm_named(algorithm) if algorithm else before
         try:
             with engine.meter.run() as statistics:
                 self._convert(chosen)
                 E_minus, E_plus, ignored = self._net_effect(delete or {}, insert or {})
                 with engine.transaction():
                     deleted, inserted = self._update(E_minus, E_plus)
+                    appeared, vanished, needless = (
+                        ByRelation(self._core.predicates, facts) for facts in (inserted, deleted, ignored)
+                    )
         except BaseException:
+            self._algorithm = before
             engine.abandon(keep=(self._state.E, self._state.I))
             raise
-        return Change(*(ByRelation(self._core.predicates, facts) for facts in (inserted, deleted, ignored)), statistics)
+        return Change(appeared, vanished, needless, statistics)
 
     def _net_effect(self, delete: FactsGiven, insert: FactsGiven) -> tuple[FactSet, FactSet, FactSet]:
         """Return the explicit facts that an update takes away and adds, and those that it need not."""

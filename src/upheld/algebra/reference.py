@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Self, TypeVar
 from weakref import WeakSet
 
+from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.matching import Binding, Step, instantiate, match, unify
 from upheld.algebra.meter import Meter
 from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
@@ -216,8 +217,9 @@ class Copies:
         self._held = [(t, {k: deepcopy(v) for k, v in vars(t).items() if k != "engine"}) for t in things]
 
     def undo(self) -> None:
-        for thing, attributes in self._held:
-            vars(thing).update(attributes)
+        with uninterrupted():
+            for thing, attributes in self._held:
+                vars(thing).update(attributes)
 
 
 class ReferenceEngine:

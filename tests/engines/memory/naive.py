@@ -108,11 +108,11 @@ def add_supports(
 ) -> tuple[list[int], list[int]]:
     """The supports afterwards, and the rows to which the amount was added, once for each time."""
     log = [row for row, height in zip(rows, heights) if ranks[row] > height]
-    return add_to(supports, log, amount), log
+    return [n + amount * log.count(row) for row, n in enumerate(supports)], log
 
 
-def add_to(numbers: Sequence[int], rows: Sequence[int], amount: int) -> list[int]:
-    return [number + amount * list(rows).count(row) for row, number in enumerate(numbers)]
+def take_back(numbers: Sequence[int], log: Sequence[int], amount: int) -> list[int]:
+    return [number - amount * list(log).count(row) for row, number in enumerate(numbers)]
 
 
 def add_counts(numbers: Sequence[int], rows: Sequence[int], counts: Sequence[int], sign: int) -> list[int]:

@@ -255,9 +255,10 @@ def test_numbers_of_rows(data, count, amount, logs):
     heights = data.draw(small_numbers(len(rows)))
     chosen = numbers(rows, np.int32)
 
-    column = numbers(before, np.int32)
-    kernels.add_to(column, chosen, amount)
-    assert column.tolist() == naive.add_to(before, rows, amount)
+    column, log, logged = numbers(before, np.int32), lengthened(chosen, 3), np.array([len(rows)])
+    for _ in range(2):  # the second time there is nothing left in the log
+        kernels.take_back(column, log, logged, amount)
+        assert column.tolist() == naive.take_back(before, rows, amount)
 
     column = numbers(before, np.int32)
     kernels.add_counts(column, chosen, numbers(heights), amount)
@@ -463,9 +464,9 @@ def test_numbers_by_round(data, count, changes, room):
         rows, round = data.draw(some), data.draw(st.integers(1, 5))
         counts, sign = data.draw(small_numbers(len(rows))), data.draw(st.sampled_from([1, -1]))
         entries = lengthened(entries, n + len(rows) - len(entries)) if n + len(rows) > len(entries) else entries
-        done = np.zeros(1, np.int64)
+        done = np.full(1, -1, np.int64)
         n = kernels.add_by_round(numbers(rows, np.int32), numbers(counts), sign, round, first, entries, n, done)
-        assert done[0] == 1
+        assert done[0] == n
         by_round = naive.add_by_round(by_round, rows, counts, sign, round)
     assert n == len(by_round)
     rows, round = data.draw(some), data.draw(st.integers(0, 6))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tests.engines.memory import naive
 from upheld.engines.memory import kernels
 from upheld.engines.memory.engine import MemoryEngine
-from upheld.engines.memory.table import Table, key_view
+from upheld.engines.memory.table import BlockIndex, ChainIndex, Table, key_view
 from upheld.language.compiling import compile_program
 from upheld.language.reading import read_text
 from upheld.materialisation import materialise
@@ -43,14 +44,22 @@ def assert_whole(table: Table) -> None:
     assert np.shares_memory(table.keys, table.rows) or not table.arity
     assert find(table, rows) == list(range(table.n))
     for columns, index in table.indexes.items():
-        chains = {}
-        for newest in index.slots[index.slots >= 0].tolist():
-            chain = [newest]
-            while (older := int(index.following[chain[-1]])) >= 0:
-                chain.append(older)
-            chains[naive.key(rows[newest], columns)] = chain
+        chains = {naive.key(rows[chain[0]], columns): chain for chain in chains_of(index)}
         assert chains == naive.chains(rows[: index.upto], columns)
         assert index.distinct == len(chains)
+
+
+def chains_of(index: ChainIndex | BlockIndex) -> Iterator[list[int]]:
+    """Yield the rows of each key, the newest first."""
+    for first in index.slots[index.slots >= 0].tolist():
+        if isinstance(index, BlockIndex):
+            start, length = index.entries[first, :2]
+            yield index.pool[start : start + length].tolist()[::-1]
+            continue
+        chain = [first]
+        while (older := int(index.following[chain[-1]])) >= 0:
+            chain.append(older)
+        yield chain
 
 
 # -- growth -----------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ VISITED = {
     "find_or_add": lambda a, out: out[0] - a[1],
     "tally_rows": lambda a, out: out[0] - a[1],
     "add_supports": lambda a, _: len(a[0]),
-    "add_to": lambda a, _: len(a[1]),
+    "take_back": lambda a, _: len(a[1]),
     "add_counts": lambda a, _: len(a[1]),
     "add_by_round": lambda a, _: len(a[0]),
     "number_in_round": lambda a, _: len(a[0]),

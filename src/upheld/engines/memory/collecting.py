@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from upheld.algebra.interruptions import uninterrupted
 from upheld.engines.memory import kernels
 from upheld.engines.memory.codes import Codes
 from upheld.engines.memory.densebits import BITS_PER_DELTA_ROW, FEWEST_ROWS, DenseBits, dense_bits
@@ -91,7 +92,8 @@ class Collected:
             try:
                 i, table.n, found = step(i, out, found)
             except BaseException:
-                table.mend()
+                with uninterrupted():
+                    table.mend()
                 raise
             if i < 0:
                 raise too_many_derivations(table.name)

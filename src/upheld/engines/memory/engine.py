@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
 from upheld.algebra.words import FactSet, Own
 from upheld.columns import Columns
 from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
-from upheld.engines.memory.bits import Bits
+from upheld.engines.memory.bits import BITS, Bits
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.collecting import Collected, made_rows, selected
 from upheld.engines.memory.joins import FunctionSink, Sink
@@ -58,6 +59,7 @@ class MemoryEngine:
         self.tallies: list[Tally] = []
         self.journal = Journal()
         self._kept: set[int] = set()
+        self._in_transaction = False
         self.named_sets: weakref.WeakValueDictionary[int, Named] = weakref.WeakValueDictionary()
         self.nothing = Settled(self, {})
         self.matcher = Matcher(self)
@@ -105,10 +107,14 @@ class MemoryEngine:
         try:
             yield bit
         except BaseException:
-            for table in self.tables.values():
-                table.flags &= FLAGS(~(1 << bit) & 0xFFFF)
-            self.bits.give_back(bit)
+            self._clear(bit)
             raise
+
+    def _clear(self, bit: int) -> None:
+        """Clear a bit in all rows there are, and give it back."""
+        for table in self.tables.values():
+            table.flags &= FLAGS(~(1 << bit) & 0xFFFF)
+        self.bits.give_back(bit)
 
     def settled(self, rows: dict[Table, Rows]) -> Settled:
         """Return a settled set of distinct rows."""
@@ -176,28 +182,41 @@ class MemoryEngine:
 
     def abandon(self, keep: Sequence[FactSet]) -> None:
         """Forget every set but these, and all that was not computed yet: what was to use them has failed."""
-        self.tallies.clear()
-        self.pending_bags.clear()
-        for pending in self._waiting():
-            pending.drop()
-        self.deferred.clear()
-        for owner in list(self.bits.owners()):
-            if not any(owner is kept for kept in keep):
-                owner.release()
+        with uninterrupted():
+            self._undo()
+            self.tallies.clear()
+            self.pending_bags.clear()
+            for pending in self._waiting():
+                pending.drop()
+            self.deferred.clear()
+            for owner in list(self.bits.owners()):
+                if not any(owner is kept for kept in keep):
+                    owner.release()
+            for bit in range(BITS):
+                if self.bits.nobodys() >> bit & 1:
+                    self._clear(bit)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        self.journal.begin()
+        assert not self._in_transaction, "a transaction within another"
+        self._undo()  # what is left of one that failed, if its undoing failed as well
+        self._in_transaction = True
         try:
-            with self.attempt() as attempt:
-                try:
-                    yield
-                    self.count_all()
-                except BaseException:
-                    attempt.undo()
-                    raise
+            self.journal.begin()
+            with self.attempt():
+                yield
+                self.count_all()
+                self.journal.entries = None  # all is done; one step, so that an interruption is before or after it
         finally:
-            self.journal.end()
+            self._in_transaction = False
+            self._undo()
+
+    def _undo(self) -> None:
+        """Undo what a transaction that did not come to its end has changed."""
+        if self.journal.is_open and not self._in_transaction:
+            with uninterrupted():
+                self.tallies.clear()
+                self.journal.undo()
 
     @contextmanager
     def attempt(self) -> Iterator[Mark]:
@@ -369,12 +388,16 @@ class MemoryEngine:
         counting = Counting(Journal(), "scratch", 1)
         with self._new_bit("counted") as bit:
             collected = Collected(self, bit)
+            self._drop_scratch()  # if an interruption has left some
             try:
                 yield collected, counting
             finally:
-                for table in self.tables.values():
-                    table.columns.pop("scratch", None)
+                self._drop_scratch()
             Settled(self, collected.rows(), bit).release()
+
+    def _drop_scratch(self) -> None:
+        for table in self.tables.values():
+            table.columns.pop("scratch", None)
 
     def filtered(self, facts: FactSet, keep: Callable[[Table, Rows], np.ndarray]) -> Settled:  # type: ignore[type-arg]
         """Return the facts of a set for whose rows a test on their numbers holds."""

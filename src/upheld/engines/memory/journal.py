@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from upheld.algebra.interruptions import uninterrupted
 from upheld.engines.memory import kernels
 from upheld.engines.memory.table import Rows, Table
 
@@ -29,58 +30,58 @@ class Mark:
 
     def undo(self) -> None:
         """Undo all changes since."""
-        while len(self._entries) > self._length:
-            self._entries[-1]()
-            self._entries.pop()  # not before it is done: undoing it twice is harmless, leaving it out is not
+        with uninterrupted():
+            while len(self._entries) > self._length:
+                self._entries[-1]()
+                self._entries.pop()  # not before it is done: undoing it twice is harmless, leaving it out is not
 
 
 class Journal:
     """Undoes changes of columns and of named sets. Outside of a transaction nothing is noted."""
 
     def __init__(self) -> None:
-        self._entries: list[Callable[[], None]] | None = None
+        self.entries: list[Callable[[], None]] | None = None
 
     @property
     def is_open(self) -> bool:
-        return self._entries is not None
+        return self.entries is not None
 
     def begin(self) -> None:
-        assert self._entries is None, "a transaction within another"
-        self._entries = []
+        assert self.entries is None, "changes that were neither kept nor undone"
+        self.entries = []
 
-    def end(self) -> None:
-        self._entries = None
+    def undo(self) -> None:
+        """Undo all changes since the beginning; then nothing more is noted."""
+        if self.entries is not None:
+            Mark(self.entries, 0).undo()
+            self.entries = None
 
     def mark(self) -> Mark:
         """Return the place that the journal has come to."""
-        assert self._entries is not None, "what is done outside of a transaction cannot be undone"
-        return Mark(self._entries, len(self._entries))
+        assert self.entries is not None, "what is done outside of a transaction cannot be undone"
+        return Mark(self.entries, len(self.entries))
 
     def note(self, undo: Callable[[], None]) -> None:
         """Note how to undo the change that comes next."""
-        if self._entries is not None:
-            self._entries.append(undo)
+        if self.entries is not None:
+            self.entries.append(undo)
 
     def log(self, table: Table, column: str, amount: int, room: int) -> tuple[Rows, Used]:
         """Return arrays in which a kernel notes the rows to which it adds an amount, once for each time."""
         used = np.zeros(1, np.int64)
-        if self._entries is None:
+        if self.entries is None:
             return _NO_LOG, used
         log = np.empty(room, np.int32)
 
-        def undo() -> None:
-            kernels.add_to(table.columns[column], log[: used[0]], -amount)
-            used[0] = 0
-
-        self._entries.append(undo)
+        self.entries.append(lambda: kernels.take_back(table.columns[column], log, used, amount))
         return log, used
 
     def note_values(self, table: Table, column: str, rows: Rows) -> None:
         """Note the values of a column in some rows, which are about to change."""
-        if self._entries is not None:
+        if self.entries is not None:
             values = table.columns[column][rows]
 
             def undo() -> None:
                 table.columns[column][rows] = values
 
-            self._entries.append(undo)
+            self.entries.append(undo)

@@ -275,10 +275,11 @@ def add_supports(rows, heights, ranks, supports, amount, log, logged):
 
 
 @kernel
-def add_to(numbers, rows, amount):
-    """Add an amount to the number of each row, as often as the row is there."""
-    for row in rows:
-        numbers[row] += amount
+def take_back(numbers, log, logged, amount):
+    """Take an amount from the number of each row in a log, as often as the row is there, and empty the log."""
+    for i in range(logged[0]):
+        numbers[log[i]] -= amount
+    logged[0] = 0
 
 
 @kernel
@@ -620,7 +621,7 @@ def add_by_round(rows, counts, sign, round, first, entries, n, done):
     """Add to the number of each row in a round its count, or take it away; return the number of entries.
 
     `first` holds for each row one more than its newest entry. An entry is a round, a number, and one more than the next
-    older entry of the row. There is room for all. `done` is set when all is done.
+    older entry of the row. There is room for all. `done` is the number of entries when all is done.
     """
     for i in range(len(rows)):
         row = rows[i]
@@ -635,7 +636,7 @@ def add_by_round(rows, counts, sign, round, first, entries, n, done):
             entries[entry, 2] = first[row]
             first[row] = entry + 1
         entries[entry, 1] += sign * counts[i]
-    done[0] = 1
+    done[0] = n
     return n
 
 

@@ -301,9 +301,9 @@ class MemoryRanks:
         found[rows] = values
 
     def _note_ends(self) -> None:
-        top, bottom = self.top, self.bottom
+        ends = self.top, self.bottom, self.below
 
         def undo() -> None:
-            self.top, self.bottom = top, bottom
+            self.top, self.bottom, self.below = ends
 
         self.engine.journal.note(undo)

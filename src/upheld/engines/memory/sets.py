@@ -11,7 +11,6 @@ settled yet are evaluated, and expressions that mention the set are listed.
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 Truth = npt.NDArray[np.bool_]
 #: An expression spelled out: a bit, or an operator and two operands.
 Spelling = int | tuple[str, "Spelling", "Spelling"]
+#: The empty set needs no bit.
+_NO_FACTS: Spelling = ("-", 0, 0)
 
 _ALL_FLAGS = np.arange(1 << BITS, dtype=np.uint32)
 _NO_ROWS: Rows = np.empty(0, np.int32)
@@ -166,9 +167,6 @@ class MemorySet:
 class Named(MemorySet):
     """A set under a name: a bit, and a log of the rows that were put in, as long as that is worth its memory."""
 
-    #: A set that could not be given a bit has none to give back.
-    _released = True
-
     def __init__(self, engine: MemoryEngine, name: str):
         self.engine, self.name = engine, name
         self.bit = engine.bits.take(name)
@@ -178,7 +176,7 @@ class Named(MemorySet):
         self._asked: dict[Table, int] = {}
         self._released = False
         engine.named_sets[self.bit] = self
-        engine.bits.give(self.bit, self)
+        engine.bits.give(self.bit, self, self.logs)
 
     def __ior__(self, other: FactSet) -> Self:  # type: ignore[override]
         added = self.engine.settle_for_change(own_set(other))
@@ -256,21 +254,9 @@ class Named(MemorySet):
         return True
 
     def release(self) -> None:
-        if self._released:
-            return
-        self._released = True
-        keep = FLAGS(~(1 << self.bit) & 0xFFFF)
-        for table, log in self.logs.items():
-            if log is None:
-                table.flags[: table.n] &= keep
-            else:
-                for rows in log:
-                    kernels.clear_bits(table.flags, rows, keep)
-        self.engine.bits.give_back(self.bit)
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing():
-            self.release()
+        if not self._released:
+            self.engine.bits.release(self.bit)
+            self._released = True
 
     def spelling(self) -> Spelling:
         return self.bit
@@ -303,27 +289,22 @@ class Settled(MemorySet):
         #: Whether an expression may speak of the bit.
         self.in_use = False
         if bit is not None:
-            engine.bits.give(bit, self)
+            engine.bits.give(bit, self, rows)
 
     def release(self) -> None:
         bit, self._bit = self._bit, None
         if bit is not None:
-            keep = FLAGS(~(1 << bit) & 0xFFFF)
-            for table, rows in self._rows.items():
-                kernels.clear_bits(table.flags, rows, keep)
-            self.engine.bits.give_back(bit)
-
-    def __del__(self) -> None:
-        if self._bit is not None and not sys.is_finalizing():
-            self.release()
+            self.engine.bits.release(bit)
 
     def spelling(self) -> Spelling:
         if self._bit is None:
+            if not self:
+                return _NO_FACTS
             bit = self.engine.bits.take("settled")
             for table, rows in self._rows.items():
                 kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
             self._bit = bit
-            self.engine.bits.give(bit, self)
+            self.engine.bits.give(bit, self, self._rows)
         self.in_use = True
         return self._bit
 

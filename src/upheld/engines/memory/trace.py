@@ -63,13 +63,13 @@ class MemoryTrace:
     def _change(self, table: Table, rows: Rows, counts: Codes, round: int, sign: int) -> None:
         entries = self._entries.setdefault(table, Entries())
         entries.make_room(len(rows))
-        done = np.zeros(1, np.int64)
+        done, undone = np.full(1, -1, np.int64), np.full(1, -1, np.int64)
 
         def undo() -> None:
-            if done[0]:
-                first, again = table.column(self._first), np.zeros(1, np.int64)
-                kernels.add_by_round(rows, counts, -sign, round, first, entries.array, entries.n, again)
-                done[0] = 0
+            if done[0] >= 0 and undone[0] < 0:
+                entries.n = max(entries.n, int(done[0]))  # an interruption may have come before it was told of them
+                first = table.column(self._first)
+                kernels.add_by_round(rows, counts, -sign, round, first, entries.array, entries.n, undone)
 
         self.engine.journal.note(undo)
         first = table.column(self._first)
@@ -119,6 +119,7 @@ class MemoryTrace:
     def place(self, facts: FactSet, round: int) -> None:
         for table, rows in own_set(facts).listed():
             levels = table.column(self._new)
+            self.engine.journal.note(self._placed.clear)
             self.engine.journal.note_values(table, self._new, rows)
             self._placed.append((table, rows))
             levels[rows] = round
