@@ -70,13 +70,9 @@ def walk(facts: Facts, r: np.random.Generator) -> Iterator[int]:
     bounds, of, last = [*begin.tolist(), len(order)], order.tolist(), ends[:, 1].tolist()
     at: int | None = None
     while True:
-        draws = r.random(4096).tolist()
-        for draw in draws:
-            if at is None or draw < 0.02:
-                number = of[int(draw * 7919) % len(of)] if at is not None else of[int(draw * len(of))]
-            else:
-                low, high = bounds[at], bounds[at + 1]
-                number = of[low + int(draw * (high - low))]
+        for anew, draw in r.random((4096, 2)).tolist():
+            low, high = (0, len(of)) if at is None or anew < 0.02 else (bounds[at], bounds[at + 1])
+            number = of[low + int(draw * (high - low))]
             yield number
             at = place.get(last[number])
 
