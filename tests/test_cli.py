@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -245,11 +246,13 @@ def test_check_reads_no_facts(capsys):
 
 
 def test_demo(capsys):
-    """It shows rules, facts and a change, the same each time."""
+    """It shows rules, facts, a change, and that the update looked at less than all; the same each time."""
     assert main(["demo"]) == 0
     shown = capsys.readouterr().out
     assert "path(x, z) :- path(x, y)" in shown
     assert "    + " in shown and "    - " in shown
+    update, anew = re.search(r"considered (\d+) rule instances .* anew takes (\d+)\.", shown, re.DOTALL).groups()
+    assert 10 * int(update) < int(anew)
     assert main(["demo"]) == 0
     assert capsys.readouterr().out == shown
     assert main(["demo", "--seed", "7"]) == 0

@@ -1,4 +1,4 @@
-"""Materialise a small generated graph, update it, and show what changed."""
+"""Materialise a small generated graph, update it, and show what changed; then what an update of a larger one costs."""
 
 from __future__ import annotations
 
@@ -42,5 +42,24 @@ def execute(options: argparse.Namespace) -> int:
             for row in relation:
                 print(f"    {sign} {relation.name}({', '.join(map(str, row))})")
     reached = [str(y) for (y,) in m.query(f'path("{built[0]}", y)')]
-    print(f"\nNow there are {len(m['path'])} paths. From {built[0]} they lead to: {', '.join(reached) or 'nowhere'}.")
+    print(f"\nNow there are {len(m['path'])} paths. From {built[0]} they lead to: {', '.join(reached) or 'nowhere'}.\n")
+    show_cost(chance)
     return 0
+
+
+def show_cost(chance: random.Random) -> None:
+    """Show what an update of a larger graph looks at, beside what it takes to derive everything anew."""
+    towns = [f"t{i}" for i in range(200)]
+    roads = sorted({(a, b) for a in towns for b in chance.sample(towns, 2) if a != b})
+    m = upheld.materialise(PROGRAM, {"road": roads})
+    print(f"The same rules with {len(roads)} roads between {len(towns)} towns: {len(m['path'])} paths follow.")
+    torn = chance.choice(roads)
+    change = m.update(delete={"road": [torn]})
+    anew = upheld.materialise(PROGRAM, {"road": m.explicit("road")}, algorithm="rematerialise")
+    instances = change.statistics.instances
+    print(f"Tear up the road from {torn[0]} to {torn[1]}, and {len(change.deleted['path'])} of them are gone.")
+    print(f"The {m.algorithm} algorithm considered {instances.total()} rule instances to find out:", end=" ")
+    print(", ".join(f"{considered} in {phase}" for phase, considered in instances.items()), end=".\n")
+    for choice in change.statistics.choices:
+        print(f"What it chose: {choice}.")
+    print(f"To derive everything anew takes {anew.statistics.instances.total()}.")
