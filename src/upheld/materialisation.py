@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from pathlib import Path
 
 from upheld.algebra.meter import Limits, Statistics, Watcher, phase
@@ -231,23 +232,21 @@ class Materialisation:
                 self._convert(chosen)
                 E_minus, E_plus, ignored = self._net_effect(delete or {}, insert or {})
                 with engine.transaction():
-                    deleted, inserted = self._update(E_minus, E_plus)
-                    appeared, vanished, needless = (
-                        ByRelation(self._core.predicates, facts) for facts in (inserted, deleted, ignored)
-                    )
+                    inserted, deleted = self._update(E_minus, E_plus)
+                    change = Change(inserted, deleted, self._by_relation(ignored), statistics)
+            return change
         except BaseException:
             self._algorithm = before
             engine.abandon(keep=(self._state.E, self._state.I))
             raise
-        return Change(appeared, vanished, needless, statistics)
 
     def _net_effect(self, delete: FactsGiven, insert: FactsGiven) -> tuple[FactSet, FactSet, FactSet]:
         """Return the explicit facts that an update takes away and adds, and those that it need not."""
         E, minus, plus = self._state.E, self._given(delete), self._given(insert)
         return settle((minus & E) - plus), settle(plus - E), settle((minus - E) | (plus & E))
 
-    def _update(self, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
-        """Bring the state up to date, and return the facts that disappeared and appeared."""
+    def _update(self, E_minus: FactSet, E_plus: FactSet) -> tuple[ByRelation, ByRelation]:
+        """Bring the state up to date, and return the facts that appeared and disappeared."""
         E, I = self._state.E, self._state.I
         D, A = self._algorithm.update(self._state, E_minus, E_plus)
         deleted, inserted = settle(D - A), settle(A - D)
@@ -255,7 +254,10 @@ class Materialisation:
         E |= E_plus
         I -= deleted
         I |= inserted
-        return deleted, inserted
+        return self._by_relation(inserted), self._by_relation(deleted)
+
+    def _by_relation(self, facts: FactSet) -> ByRelation:
+        return ByRelation(self._core.predicates, facts)
 
     def _convert(self, algorithm: Algorithm) -> None:
         """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""
@@ -278,10 +280,8 @@ class Materialisation:
         return found
 
     def _given(self, facts: FactsGiven) -> FactSet:
-        loaded = self._engine.named("given")
-        for predicate, rows in _fitted(self._core, facts, self._read).items():
-            loaded |= self._engine.load(predicate, rows)
-        return loaded
+        fitted = _fitted(self._core, facts, self._read)
+        return reduce(or_, (self._engine.load(name, rows) for name, rows in fitted.items()), self._engine.nothing)
 
 
 def materialise(

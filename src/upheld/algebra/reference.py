@@ -257,6 +257,10 @@ class ReferenceEngine:
 
     # -- the words -----------------------------------------------------------------------------------------------------
 
+    @property
+    def nothing(self) -> Facts:
+        return Facts(self)
+
     def named(self, name: str) -> Facts:
         return self._keep(Facts(self))
 

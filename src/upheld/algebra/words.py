@@ -276,6 +276,11 @@ class Engine(Protocol):
     @property
     def meter(self) -> Meter: ...
 
+    @property
+    def nothing(self) -> FactSet:
+        """The empty set."""
+        ...
+
     def named(self, name: str) -> FactSet:
         """A new, empty set under a name of the algorithm's choice."""
         ...

@@ -68,7 +68,7 @@ class Algorithm:
         if tuple(kept) == self.books:
             return state
         if set(self.books) <= set(kept):
-            return State(state.E, state.I, state.strata, **{name: kept[name] for name in self.books})  # type: ignore[arg-type]
+            return State(state.E, state.I, state.strata, **{name: kept[name] for name in self.books})
         return self.materialise(state.E, state.strata)
 
 

@@ -54,4 +54,3 @@ def insert(s: Stratum, I: FactSet, E_plus: FactSet, D: FactSet, A: FactSet, gone
         ranks.put_on_top(delta)  # all derivations that they have so far come from below
         A |= delta
         N = ranks.gain_total(derive_bag(s.recursive, (I - D) | A, (I - D) | A, via=delta), s)
-    ranks.forget(gone - A, s)

@@ -26,6 +26,9 @@ def seminaive(E: FactSet, strata: Stratification, books: Books | None = None) ->
 
 def saturate(s: Stratum, E: FactSet, I: FactSet, books: Books) -> None:
     """Add to I all that a stratum derives from what it holds of the strata below."""
+    if not s.rules:
+        I |= s.out(E)  # explicit facts alone: nothing is counted
+        return
     i = 1
     N = books.first(s, E, I)  # 3
     while delta := settle(N - I):  # 5, 6

@@ -11,7 +11,7 @@ from upheld.language.stratification import Stratification, Stratum
 
 @dataclass
 class State:
-    """Explicit facts E, their materialisation I, and what is known of each fact beside.
+    """Explicit facts E, their materialisation I, and what is known beside of each fact that a rule could derive.
 
     cnr, cr   derivations of a fact, the explicit one included, by nonrecursive and by recursive rules
     trace     derivations by the round of its stratum that finds them
@@ -28,9 +28,15 @@ class State:
 
 
 def reached(strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> Iterator[Stratum]:
-    """Yield the strata that explicit facts of an update belong to, or whose rules look at what has changed so far."""
+    """Yield the strata that explicit facts of an update belong to, or whose rules look at what has changed so far.
+
+    A stratum without rules holds explicit facts alone. It changes as it is told to, and nothing is kept of its facts
+    beside, so it is not yielded.
+    """
     explicit = E_minus.predicates() | E_plus.predicates()
     for s in strata:
-        unspoken = s.index == 1 and bool(explicit)
-        if unspoken or s.holds & explicit or s.reads & (D.predicates() | A.predicates()):
+        if not s.rules:
+            D |= s.out(E_minus)
+            A |= s.out(E_plus)
+        elif s.holds & explicit or s.reads & (D.predicates() | A.predicates()):
             yield s

@@ -42,6 +42,10 @@ class DeltaIndex:
                 groups = self._groups.setdefault(atom.predicate, defaultdict(lambda: defaultdict(list)))
                 groups[columns][codes].append(Occurrence(rule, position, atom))
 
+    def is_empty(self) -> bool:
+        """Return whether there are no atoms."""
+        return not self._groups
+
     def concerns(self, table: Table) -> bool:
         """Return whether some atom has the predicate of a table."""
         return table.name in self._groups

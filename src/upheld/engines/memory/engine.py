@@ -279,14 +279,22 @@ class MemoryEngine:
         heads: FactSet | None,
         own: Own | None,
     ) -> MemorySet:
-        if not rules or _leads_nowhere(via, via_not) or (heads is not None and own_set(heads).is_void()):
+        if self._lead_nowhere(rules, via, via_not) or (heads is not None and own_set(heads).is_void()):
             return self.nothing
         return Derivation(self, rules, P, N, via, via_not, heads, own)
+
+    def _lead_nowhere(self, rules: Sequence[Rule], via: FactSet | None, via_not: FactSet | None) -> bool:
+        """Return whether rules are known to have no instances with an atom in one of two sets, if one must be."""
+        if not rules or (via is None and via_not is None):
+            return not rules
+        return (via is None or not self.matcher.look_at(rules, "positive", own_set(via))) and (
+            via_not is None or not self.matcher.look_at(rules, "negated", own_set(via_not))
+        )
 
     def derive_bag(
         self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
     ) -> MemoryBag:
-        if not rules or _leads_nowhere(via, via_not):
+        if self._lead_nowhere(rules, via, via_not):
             return MemoryBag(self, counts={})
         return MemoryBag(self, derivation=(rules, Where(self, P, N, via, via_not)))
 
@@ -461,12 +469,6 @@ class Derivation(Deferred):
             )
         else:
             self.engine.derivable(rules, own_set(heads), where, collected, reject)
-
-
-def _leads_nowhere(via: FactSet | None, via_not: FactSet | None) -> bool:
-    """Return whether instances must have an atom in one of two sets that are known to be empty."""
-    given = [own_set(facts) for facts in (via, via_not) if facts is not None]
-    return bool(given) and all(facts.is_void() for facts in given)
 
 
 def _numbers_of(collected: Collected, counting: Counting) -> Counts:

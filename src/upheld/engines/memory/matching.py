@@ -26,7 +26,7 @@ from upheld.engines.memory.plans import (
     Planner,
 )
 from upheld.engines.memory.plantext import plan_lines
-from upheld.engines.memory.sets import Spelling, Truth, own_set
+from upheld.engines.memory.sets import MemorySet, Spelling, Truth, own_set
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.ast import Variable
 from upheld.language.core import Atom, Predicate, Rule
@@ -197,6 +197,13 @@ class Matcher:
     def join(self, plan: Plan, where: Where, sink: Sink, rank: str | None = None) -> Join:
         types = self.variable_types(plan.rule)
         return Join(plan, where, self.planner, types, sink, self.engine.meter.look, where.rows, rank)
+
+    def look_at(self, rules: Sequence[Rule], kind: str, facts: MemorySet) -> bool:
+        """Return whether some rule may look at facts of a set, as far as is known without work."""
+        if facts.is_void():
+            return False
+        index = self.delta_index(rules, kind)
+        return not index.is_empty() and (facts.has_work() or any(map(index.concerns, facts.tables())))
 
     def delta_index(self, rules: Sequence[Rule], kind: str) -> DeltaIndex:
         cached = self._delta_indexes.get((id(rules), kind))
