@@ -21,6 +21,9 @@ from upheld.language.core import Apply, Builtin, Rule
 #: Pairs that one probe may write. Batches of this size stay in the cache between steps.
 CHUNK = 1 << 16
 
+#: Pairs that a probe for a single binding may write.
+_LEAST_ROOM = 1024
+
 #: A variable that carries the number of a binding; no dialect lets a user write it.
 NUMBER = "$number"
 
@@ -142,7 +145,9 @@ class Join:
         """Yield the pairs of a binding and a row that an atom matches, as many at a time as there is room for."""
         table, truth = step.table, self.truths[step.where]
         index = table.index(step.known)
-        parents, matches = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32)
+        # A large array is asked of the system each time, so small batches get small ones.
+        room = min(CHUNK, _LEAST_ROOM + 8 * width)
+        parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
         wanted = np.empty((width, len(step.known)), np.int64)
         kernels.make_rows(B, width, step.terms, step.constants, wanted)
         i, on = 0, None

@@ -50,8 +50,9 @@ class Stream:
     def take(self, chosen: Codes, limits: Codes, truth: Truth) -> Iterator[Codes]:
         """Yield bindings extended by further rows, at most so many for each of the chosen ones."""
         table = self.step.table
-        parents, matches = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32)
         ends = np.cumsum(limits)
+        room = min(CHUNK, int(ends[-1]))
+        parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
         start = 0
         while start < len(chosen):
             before = ends[start - 1] if start else 0
