@@ -35,7 +35,7 @@ class ByRelation(Mapping[str, Relation]):
 
     def __init__(self, predicates: Mapping[str, Predicate], facts: FactSet):
         self._predicates = predicates
-        some = [predicates[name] for name in facts.predicates() if not predicates[name].hidden]
+        some = [predicates[name] for name in sorted(facts.predicates()) if not predicates[name].hidden]
         self._some = {p.name: _relation(p, facts.rows(p.name)) for p in some}
 
     def __getitem__(self, name: str) -> Relation:
