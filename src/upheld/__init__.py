@@ -16,6 +16,7 @@ from upheld.running import Run, load, run
 from upheld.updatefiles import Update
 
 if TYPE_CHECKING:
+    from upheld.engines.spark.sparkengine import SparkEngine
     from upheld.pipeline import Pipeline
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ __all__ = [
     "Relation",
     "Report",
     "Run",
+    "SparkEngine",
     "Statistics",
     "Update",
     "UpheldError",
@@ -53,4 +55,8 @@ def __getattr__(name: str) -> object:
         from upheld.pipeline import Pipeline
 
         return Pipeline
+    if name == "SparkEngine":
+        from upheld.engines.spark.sparkengine import SparkEngine
+
+        return SparkEngine
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

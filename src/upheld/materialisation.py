@@ -11,7 +11,7 @@ from pathlib import Path
 from upheld.algebra.meter import Limits, Statistics, Watcher, phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.columns import Row
-from upheld.engines import facts_reader, open_engine
+from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.explaining import Explainer, Explanation
 from upheld.factfiles import Reader
@@ -100,7 +100,7 @@ class Materialisation:
         self,
         core: Core,
         strata: Stratification,
-        engine: str,
+        engine: str | EngineChoice,
         algorithm: str,
         limits: Limits | None,
         progress: ProgressWatcher | None = None,
@@ -288,7 +288,7 @@ def materialise(
     program: str | Path | Program,
     facts: FactsGiven | None = None,
     *,
-    engine: str = "memory",
+    engine: str | EngineChoice = "memory",
     algorithm: str = "adaptive",
     limits: Limits | None = None,
     granular: bool = True,
@@ -300,7 +300,8 @@ def materialise(
     rows, a pandas DataFrame, an Arrow table, or the path of a file. A program that declares no relations takes the
     types of its columns from the facts and from their use. `algorithm` is how updates will be made: `adaptive`, or one
     of `ranked counting dred fbf bf dred-c bf-c rematerialise`. `granular=False` asks for the coarsest stratification.
-    `progress` is a function that is told now and then how far the work has come.
+    `engine` is `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on your own session. `progress` is a function
+    that is told now and then how far the work has come.
 
     >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
     >>> m["path"].to_set()
@@ -323,7 +324,7 @@ def materialise_core(
     core: Core,
     facts: Iterable[tuple[str, Iterable[Row]]],
     *,
-    engine: str,
+    engine: str | EngineChoice,
     algorithm: str = "adaptive",
     limits: Limits | None = None,
     granular: bool = True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
+from typing import Protocol
 
 from upheld.algebra.meter import Limits, Meter
 from upheld.algebra.reference import ReferenceEngine
@@ -12,13 +13,31 @@ from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
 from upheld.factfiles import Reader, Writer, facts_text, rows_in
 from upheld.language.core import Core
 
+#: The engines that work in this process alone.
 ENGINES = ("memory", "reference")
+NAMES = (*ENGINES, "spark")
 
 
-def open_engine(name: str, core: Core, limits: Limits | None = None) -> Engine:
-    """Return a new engine of that name for the facts of a program."""
+class EngineChoice(Protocol):
+    """An engine with its options, such as `upheld.SparkEngine(...)`."""
+
+    @property
+    def name(self) -> str: ...
+
+    def open(self, core: Core, limits: Limits | None = None) -> Engine:
+        """Return a new engine for the facts of a program."""
+        ...
+
+
+def open_engine(name: str | EngineChoice, core: Core, limits: Limits | None = None) -> Engine:
+    """Return a new engine of that name, or as it was chosen, for the facts of a program."""
+    if not isinstance(name, str):
+        return name.open(core, limits)
     if name == "reference":
         return ReferenceEngine(Meter(limits))
+    if name == "spark":
+        choice: EngineChoice = import_module("upheld.engines.spark.sparkengine").SparkEngine()
+        return choice.open(core, limits)
     if name == "memory":
         engine: Engine = _memory("engine").MemoryEngine(core, Meter(limits))
         return engine
@@ -26,13 +45,13 @@ def open_engine(name: str, core: Core, limits: Limits | None = None) -> Engine:
         Problem(
             "unknown-engine",
             f"unknown engine {quote(name)}",
-            note=f"the engines are {', '.join(map(quote, ENGINES))}",
-            hint=nearest(name, ENGINES),
+            note=f"the engines are {', '.join(map(quote, NAMES))}",
+            hint=nearest(name, NAMES),
         )
     )
 
 
-def facts_reader(name: str) -> Reader:
+def facts_reader(name: str | EngineChoice) -> Reader:
     """Return what reads facts files for an engine. All give the same rows and raise the same errors."""
     reader: Reader = _memory("filereader").columns_in if name == "memory" else rows_in
     return reader

@@ -1,0 +1,414 @@
+"""Rule instances and their heads: as sets, as bags, and as themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from upheld.algebra.matching import Binding, evaluate_builtin, instantiate, is_ready, undefined
+from upheld.algebra.words import Bag, Instances
+from upheld.engines.spark.codes import Layout, Row, decode
+from upheld.engines.spark.matching import BAD, Found
+from upheld.engines.spark.sets import SparkSet
+from upheld.engines.spark.table import Observed, Request, Rows, Stored
+from upheld.language.ast import Value
+from upheld.language.core import Atom, Fact, Rule
+from upheld.language.functors import Undefined
+from upheld.language.stratification import Stratum
+
+if TYPE_CHECKING:
+    from upheld.engines.spark.engine import DataFrameEngine
+    from upheld.engines.spark.numbers import SparkRanks
+
+NUMBER = Layout(("n",), ("bigint",))
+NUMBER_AND_SUPPORT = Layout(("n", "s"), ("bigint", "bigint"))
+
+#: Adds columns to instances of a rule.
+Adding = Callable[[Rule, DataFrame], DataFrame]
+
+
+class Watch(Observed):
+    """Counts the instances that a plan considers, and finds those for which some built-in has no result."""
+
+    def __init__(self, engine: DataFrameEngine):
+        super().__init__()
+        self._engine = engine
+        self._rules: list[Rule] = []
+
+    def union(self, found: Sequence[Found], columns: Callable[[Found], Sequence[Column]]) -> DataFrame:
+        """Return some columns of instances, all of them watched."""
+        self._rules = list(dict.fromkeys(f.rule for f in found))
+        new, fails = any(f.new for f in found), any(f.may_fail for f in found)
+        frames = []
+        for f in found:
+            k = self._rules.index(f.rule)
+            marks = [F.lit(k if f.new else -1).alias("rule"), self._error(f, k).alias("error")]
+            frames.append(f.frame.select(*columns(f), *marks))
+        together = frames[0]
+        for frame in frames[1:]:
+            together = together.unionAll(frame)
+        if new or fails:
+            counts = [F.count_if(F.col("rule") == k).alias(f"n{k}") for k in range(len(self._rules))]
+            together = self.watch(together, [*counts, F.max("error").alias("error")])
+        return together.drop("rule", "error")
+
+    def _error(self, f: Found, k: int) -> Column:
+        if not f.may_fail:
+            return F.lit(None).cast("string")
+        names = self._engine.matcher.layout(f.rule).names
+        return F.when(F.col(BAD), F.to_json(F.array(F.lit(str(k)), *(F.col(name).cast("string") for name in names))))
+
+    def report(self) -> None:
+        for k, rule in enumerate(self._rules):
+            if count := self.values.get(f"n{k}"):
+                self._engine.meter.instances(rule, count)
+        if error := self.values.get("error"):
+            self._raise(error)
+
+    def _raise(self, error: str) -> None:
+        """Raise the error of an instance: its rule, and the values of its variables where they have any."""
+        k, *texts = json.loads(error)
+        rule = self._rules[int(k)]
+        types = self._engine.matcher.types(rule)
+        binding: Binding = {}
+        for variable, text in zip(rule.variables(), texts, strict=True):
+            if text is not None:
+                binding[variable] = _value(text, types[variable])
+        for builtin in rule.builtins:
+            if is_ready(builtin, binding):
+                try:
+                    list(evaluate_builtin(builtin, binding))
+                except Undefined as e:
+                    raise undefined(rule, str(e), binding) from None
+        raise AssertionError(f"Spark finds no result where there is one: {rule} with {binding}")
+
+
+def _value(text: str, type: str) -> Value:
+    if type in ("symbol", "term"):
+        return text
+    return decode(float(text) if type == "float" else int(text), type)
+
+
+@dataclass(eq=False)
+class Heads:
+    """The heads of instances, those of one predicate."""
+
+    engine: DataFrameEngine
+    found: Sequence[Found]
+
+    @cached_property
+    def watch(self) -> Watch:
+        return Watch(self.engine)
+
+    @property
+    def is_small(self) -> bool:
+        return all(f.small for f in self.found)
+
+    def frame(self) -> DataFrame:
+        arguments = self.engine.matcher.arguments
+        return self.watch.union(self.found, lambda f: arguments(f.rule, f.rule.head))
+
+
+class SparkBag:
+    """Facts with multiplicities: heads of instances until they are counted, or counted facts."""
+
+    def __init__(
+        self,
+        engine: DataFrameEngine,
+        *,
+        found: Sequence[Found] | None = None,
+        counts: Mapping[str, Rows] | None = None,
+    ):
+        self.engine = engine
+        self._found = found
+        self._counts = counts
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether these are heads of instances."""
+        return self._found is not None
+
+    def counts(self) -> Mapping[str, Rows]:
+        """Return the facts of each predicate with their numbers."""
+        if self._counts is None:
+            assert self._found is not None, "a bag of nothing"
+            self._counts = counted(self.engine, self._found, NUMBER, lambda _, frame: frame.withColumn("n", F.lit(1)))
+        return self._counts
+
+    def supported(self, ranks: SparkRanks, stratum: Stratum) -> Mapping[str, Rows]:
+        """Return the facts of each predicate with the numbers of their derivations, and of those that support them."""
+        if self._found is None:
+            return {p: self._with_support(rows) for p, rows in self.counts().items()}
+        return counted(self.engine, self._found, NUMBER_AND_SUPPORT, ranks.supporting(stratum))
+
+    def _with_support(self, rows: Rows) -> Rows:
+        layout = Layout(rows.layout.names[:-1], rows.layout.types[:-1]) + NUMBER_AND_SUPPORT
+        if rows.local is not None:
+            return Rows(layout, local=[(*row, row[-1]) for row in rows.local])
+        assert rows.stored is not None, "rows that are nowhere"
+        frame = rows.stored.frame.withColumn("s", F.col("n"))
+        return Rows(layout, stored=Stored(frame, rows.stored.count, uses=rows.stored))
+
+    def __iadd__(self, other: Bag) -> Self:
+        return self._add(own_bag(other), 1)
+
+    def __isub__(self, other: Bag) -> Self:
+        return self._add(own_bag(other), -1)
+
+    def _add(self, other: SparkBag, sign: int) -> Self:
+        mine, added = dict(self.counts()), other.counts()
+        engine, requests = self.engine, {}
+        for predicate, rows in added.items():
+            layout = rows.layout
+            frame = rows.frame(engine.tables).withColumn("n", F.lit(sign) * F.col("n"))
+            if predicate in mine:
+                frame = mine[predicate].frame(engine.tables).unionAll(frame)
+            summed = frame.groupBy(*layout.names[:-1]).agg(F.sum("n").alias("n"))
+            requests[predicate] = Request(summed.filter("n != 0"), layout)
+        mine.update(zip(requests, engine.tables.compute(list(requests.values())), strict=True))
+        self._counts, self._found = mine, None
+        return self
+
+    def facts(self) -> SparkSet:
+        parts = {}
+        for predicate, rows in self.counts().items():
+            part = self.engine.part_of(predicate, positive(rows))
+            if part is not None:
+                parts[predicate] = part
+        return SparkSet(self.engine, parts)
+
+    def items(self) -> Iterable[tuple[Fact, int]]:
+        for predicate, rows in self.counts().items():
+            codec = self.engine.codecs[predicate]
+            for *row, n in self.engine.fetch_rows(rows):
+                if n:
+                    yield (predicate, codec.decode(tuple(row))), n
+
+
+def positive(rows: Rows) -> Rows:
+    """Return counted rows whose number is above zero."""
+    if rows.local is not None:
+        return Rows(rows.layout, local=[row for row in rows.local if row[rows.layout.names.index("n")] > 0])
+    return rows  # heads of instances, or facts that are there once
+
+
+def counted(engine: DataFrameEngine, found: Sequence[Found], numbers: Layout, adding: Adding) -> dict[str, Rows]:
+    """Return the heads of instances by predicate, each with the sums of the columns that are added."""
+    requests: dict[str, Request] = {}
+    by_predicate: dict[str, list[Found]] = {}
+    for f in found:
+        by_predicate.setdefault(f.rule.head.predicate, []).append(f)
+    for predicate, mine in by_predicate.items():
+        watch, layout = Watch(engine), engine.codecs[predicate].layout
+        with_numbers = [Found(f.rule, adding(f.rule, f.frame), f.may_fail, f.small, f.new) for f in mine]
+        frame = watch.union(with_numbers, _head_and(engine, numbers))
+        sums = [F.sum(name).alias(name) for name in numbers.names]
+        frame = frame.groupBy(*layout.names).agg(*sums)
+        requests[predicate] = Request(frame, layout + numbers, [watch], all(f.small for f in mine))
+    rows = dict(zip(requests, engine.tables.compute(list(requests.values())), strict=True))
+    return {p: r for p, r in rows.items() if r.stored is not None or r.local}
+
+
+def _head_and(engine: DataFrameEngine, more: Layout) -> Callable[[Found], Sequence[Column]]:
+    def columns(f: Found) -> list[Column]:
+        head = engine.matcher.arguments(f.rule, f.rule.head)
+        return [*head, *(F.col(name).cast("bigint").alias(name) for name in more.names)]
+
+    return columns
+
+
+# -- instances ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RuleInstance:
+    """A rule under a binding of its variables, which are in the order of `rule.variables()`."""
+
+    rule: Rule
+    values: tuple[Value, ...]
+
+    @cached_property
+    def _binding(self) -> Binding:
+        return dict(zip(self.rule.variables(), self.values, strict=True))
+
+    @property
+    def head(self) -> Fact:
+        return instantiate(self.rule.head, self._binding)
+
+    @property
+    def body(self) -> Sequence[Fact]:
+        return tuple(instantiate(a, self._binding) for a in self.rule.positive)
+
+
+class SparkInstances:
+    """Instances of rules: plans until somebody asks for them, then rows of the values of their variables."""
+
+    def __init__(self, engine: DataFrameEngine, found: Sequence[Found]):
+        self.engine = engine
+        self._found = found
+        self._rows: dict[Rule, Rows] | None = None
+
+    @classmethod
+    def known(cls, engine: DataFrameEngine, rows: Mapping[Rule, Rows]) -> SparkInstances:
+        """Return instances that have been computed."""
+        instances = cls(engine, ())
+        instances._rows = dict(rows)
+        return instances
+
+    def found(self) -> list[Found]:
+        """Return the instances as plans."""
+        if self._rows is None:
+            return list(self._found)
+        return [
+            Found(
+                rule,
+                rows.frame(self.engine.tables).withColumn(BAD, F.lit(False)),
+                small=rows.local is not None,
+                new=False,
+            )
+            for rule, rows in self._rows.items()
+        ]
+
+    def rows(self) -> dict[Rule, Rows]:
+        """Return the instances, computed."""
+        if self._rows is None:
+            self._rows = labelled(self.engine, self._found, None)
+        return self._rows
+
+    def heads(self) -> SparkSet:
+        return self._facts(lambda rule: [rule.head])
+
+    def bodies(self, stratum: Stratum | None = None) -> SparkSet:
+        def body(rule: Rule) -> Sequence[Atom]:
+            return rule.positive if stratum is None else [rule.positive[i] for i in stratum.own(rule)]
+
+        return self._facts(body)
+
+    def _facts(self, atoms: Callable[[Rule], Sequence[Atom]]) -> SparkSet:
+        local: dict[str, set[Row]] = {}
+        planned: dict[str, list[DataFrame]] = {}
+        for rule, rows in self.rows().items():
+            for atom in atoms(rule):
+                if rows.local is not None:
+                    make = _maker(self.engine, rule, atom)
+                    local.setdefault(atom.predicate, set()).update(map(make, rows.local))
+                else:
+                    frame = rows.frame(self.engine.tables)
+                    planned.setdefault(atom.predicate, []).append(
+                        frame.select(*self.engine.matcher.arguments(rule, atom))
+                    )
+        together = SparkSet(self.engine, {p: self.engine.local(p, rows) for p, rows in local.items() if rows})
+        for predicate, frames in planned.items():
+            for frame in frames:
+                together = together | SparkSet(self.engine, {predicate: Planned(frame)})
+        return together
+
+    def bag(self) -> SparkBag:
+        return SparkBag(self.engine, found=self.found())
+
+    def __or__(self, other: Instances) -> SparkInstances:
+        left, right = self.rows(), own_instances(other).rows()
+        both = {**left, **right}
+        requests: dict[Rule, Request] = {}
+        tables = self.engine.tables
+        for rule in left.keys() & right.keys():
+            a, b = left[rule], right[rule]
+            if a.local is not None and b.local is not None:
+                both[rule] = Rows(a.layout, local=list(dict.fromkeys([*a.local, *b.local])))
+            else:
+                frame = a.frame(tables).unionAll(b.frame(tables)).distinct()
+                requests[rule] = Request(frame, a.layout, small=False)
+        both.update(zip(requests, tables.compute(list(requests.values())), strict=True))
+        return SparkInstances.known(self.engine, both)
+
+    def __len__(self) -> int:
+        return sum(rows.count for rows in self.rows().values())
+
+    def __iter__(self) -> Iterator[RuleInstance]:
+        for rule, rows in self.rows().items():
+            types = self.engine.matcher.types(rule)
+            kinds = [types[v] for v in rule.variables()]
+            for row in self.engine.fetch_rows(rows):
+                yield RuleInstance(rule, tuple(decode(x, t) for x, t in zip(row[1:], kinds, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """Facts that a plan finds in what has been computed."""
+
+    plan: DataFrame
+
+    def frame(self) -> DataFrame:
+        return self.plan
+
+
+#: A column before those of the variables, so that there is one: the label that instances are told apart by.
+LABEL = Layout(("label",), ("bigint",))
+
+
+def labelled(engine: DataFrameEngine, found: Iterable[Found], label: Adding | None) -> dict[Rule, Rows]:
+    """Return instances by rule, each with a label before the values of its variables: that of `label`, or 0."""
+    by_rule: dict[Rule, list[Found]] = {}
+    for f in found:
+        by_rule.setdefault(f.rule, []).append(f)
+    requests: dict[Rule, Request] = {}
+    for rule, mine in by_rule.items():
+        watch, layout = Watch(engine), LABEL + engine.matcher.layout(rule)
+        kept = [f if "label" not in f.frame.columns else _unlabelled(f) for f in mine]
+        if label is not None:
+            kept = [Found(f.rule, label(rule, f.frame), f.may_fail, f.small, f.new) for f in kept]
+        frame = watch.union(kept, _columns(layout, label is not None))
+        requests[rule] = Request(frame, layout, [watch], all(f.small for f in mine))
+    rows = dict(zip(requests, engine.tables.compute(list(requests.values())), strict=True))
+    return {rule: r for rule, r in rows.items() if r.stored is not None or r.local}
+
+
+def _unlabelled(f: Found) -> Found:
+    return Found(f.rule, f.frame.drop("label"), f.may_fail, f.small, f.new)
+
+
+def _columns(layout: Layout, labelled: bool) -> Callable[[Found], Sequence[Column]]:
+    label = (F.col("label") if labelled else F.lit(0)).cast("bigint").alias("label")
+    return lambda _: [label, *(F.col(name) for name in layout.names[1:])]
+
+
+def by_label(engine: DataFrameEngine, rows: Mapping[Rule, Rows]) -> dict[int, SparkInstances]:
+    """Return instances by their labels."""
+    groups: dict[int, dict[Rule, Rows]] = {}
+    for rule, mine in rows.items():
+        if mine.local is not None:
+            parts: dict[int, list[Row]] = {}
+            for row in mine.local:
+                parts.setdefault(row[0], []).append((0, *row[1:]))
+            for label, some in parts.items():
+                groups.setdefault(label, {})[rule] = Rows(mine.layout, local=some)
+        else:
+            assert mine.stored is not None, "rows that are nowhere"
+            for label, n in engine.counts_by(mine.stored.frame, "label"):
+                frame = mine.stored.frame.filter(F.col("label") == label).withColumn("label", F.lit(0).cast("bigint"))
+                groups.setdefault(label, {})[rule] = Rows(mine.layout, stored=Stored(frame, n, uses=mine.stored))
+    return {label: SparkInstances.known(engine, group) for label, group in groups.items()}
+
+
+def _maker(engine: DataFrameEngine, rule: Rule, atom: Atom) -> Callable[[Row], Row]:
+    """Return what makes the row of an atom from the label and the values of the variables of a rule."""
+    codec = engine.codecs[atom.predicate]
+    place = {v: i for i, v in enumerate(rule.variables(), 1)}
+    terms = [engine.term(t, type, place) for t, type in zip(codec.terms(atom), codec.types, strict=True)]
+    return lambda row: tuple(value if i is None else row[i] for i, value in terms)
+
+
+def own_bag(bag: Bag) -> SparkBag:
+    assert isinstance(bag, SparkBag), "a bag of another engine"
+    return bag
+
+
+def own_instances(found: Instances) -> SparkInstances:
+    assert isinstance(found, SparkInstances), "instances of another engine"
+    return found

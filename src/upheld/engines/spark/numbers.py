@@ -1,0 +1,354 @@
+"""What is known of each fact beside the sets it is in: numbers, kept with the fact.
+
+For each predicate, most facts have theirs in a DataFrame, and those that were touched since in the driver. One function
+on numbers says what a change does and one what is asked for; both work on numbers and on columns alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from upheld.algebra.words import Bag, FactSet, Instances
+from upheld.engines.spark.bags import Adding, own_bag, own_instances, positive
+from upheld.engines.spark.bags import counted as counted_heads
+from upheld.engines.spark.codes import Layout, Row
+from upheld.engines.spark.sets import Local, Part, SparkSet, own_set
+from upheld.engines.spark.table import Request, Rows, Stored
+from upheld.language.core import Fact, Rule
+from upheld.language.stratification import Stratum
+
+if TYPE_CHECKING:
+    from upheld.engines.spark.engine import DataFrameEngine
+
+#: The numbers of a fact: integers, or columns of them.
+Old = Sequence[Any]
+_NO_KEYS = Layout((), ())
+SUPPORT = Layout(("s",), ("bigint",))
+
+
+class _Kept(NamedTuple):
+    """Numbers of one predicate: those that Spark holds, but for those in the driver."""
+
+    stored: Stored | None
+    touched: Mapping[Row, Row]
+
+
+_NONE = _Kept(None, {})
+
+
+class Values:
+    """Some numbers for each fact, zero unless they were changed. `keys` are columns that a fact is told apart by."""
+
+    def __init__(self, engine: DataFrameEngine, names: Sequence[str], keys: Layout = _NO_KEYS):
+        self.engine = engine
+        self.layout = Layout(tuple(names), ("bigint",) * len(names))
+        self.keys = keys
+        self._kept: dict[str, _Kept] = {}
+        engine.kept.add(self)
+
+    def state(self) -> object:
+        return dict(self._kept)
+
+    def restore(self, state: object) -> None:
+        assert isinstance(state, dict), "the state of something else"
+        self._kept = dict(state)
+
+    def key(self, predicate: str) -> Layout:
+        return self.engine.codecs[predicate].layout + self.keys
+
+    def frame(self, predicate: str) -> DataFrame | None:
+        """Return all facts of a predicate that have numbers, with them; None if there are none."""
+        kept = self._kept.get(predicate, _NONE)
+        tables, key = self.engine.tables, self.key(predicate)
+        touched = None
+        if kept.touched:
+            touched = tables.frame(key + self.layout, [(*k, *v) for k, v in kept.touched.items()])
+        if kept.stored is None:
+            return touched
+        if touched is None:
+            return kept.stored.frame
+        others = kept.stored.frame.join(F.broadcast(touched.select(*key.names)), list(key.names), "left_anti")
+        return others.unionAll(touched)
+
+    def fetch(self, wanted: Mapping[str, Iterable[Row]]) -> dict[str, dict[Row, Row]]:
+        """Return the numbers of some facts."""
+        found: dict[str, dict[Row, Row]] = {}
+        requests: dict[str, Request] = {}
+        zeros = (0,) * len(self.layout.names)
+        for predicate, rows in wanted.items():
+            kept, key = self._kept.get(predicate, _NONE), self.key(predicate)
+            mine = found[predicate] = {row: kept.touched.get(row, zeros) for row in rows}
+            if kept.stored is not None:
+                missing = [row for row in mine if row not in kept.touched]
+                if missing:
+                    some = F.broadcast(self.engine.tables.frame(key, missing))
+                    frame = kept.stored.frame.join(some, list(key.names), "left_semi")
+                    requests[predicate] = Request(frame, key + self.layout)
+        for predicate, got in zip(requests, self.engine.tables.compute(list(requests.values())), strict=True):
+            width = len(self.key(predicate).names)
+            found[predicate].update((row[:width], row[width:]) for row in self.engine.fetch_rows(got))
+        return found
+
+    def change(self, facts: Mapping[str, Rows], new: Callable[..., Sequence[Any]]) -> None:
+        """Give facts new numbers: `new` of their old ones, and of what stands beside the facts."""
+        local: dict[str, dict[Row, Row]] = {}
+        requests: dict[str, Request] = {}
+        for predicate, rows in facts.items():
+            width = len(self.key(predicate).names)
+            if rows.local is not None:
+                local[predicate] = {row[:width]: row[width:] for row in rows.local}
+            else:
+                requests[predicate] = self._rewriting(predicate, rows, new)
+        for predicate, old in self.fetch(local).items():
+            kept = self._kept.get(predicate, _NONE)
+            given = local[predicate]
+            changed = {row: tuple(new(numbers, *given[row])) for row, numbers in old.items()}
+            self._kept[predicate] = _Kept(kept.stored, {**kept.touched, **changed})
+            if len(kept.touched) + len(changed) > self.engine.tables.small:
+                frame = self.frame(predicate)
+                assert frame is not None, "what has been changed is there"
+                requests[predicate] = Request(frame, self.key(predicate) + self.layout, small=False)
+        for predicate, rows in zip(requests, self.engine.tables.compute(list(requests.values())), strict=True):
+            self._keep(predicate, rows)
+
+    def change_all(self, new: Callable[[Old], Sequence[Any]]) -> None:
+        """Give all facts that have numbers new ones."""
+        requests: dict[str, Request] = {}
+        for predicate, kept in self._kept.items():
+            self._kept[predicate] = _Kept(kept.stored, {row: tuple(new(old)) for row, old in kept.touched.items()})
+            if kept.stored is not None:
+                frame, key = self.frame(predicate), self.key(predicate)
+                assert frame is not None, "what Spark holds is there"
+                numbers = new([F.col(name) for name in self.layout.names])
+                columns = [_long(value).alias(name) for name, value in zip(self.layout.names, numbers, strict=True)]
+                requests[predicate] = Request(frame.select(*key.names, *columns), key + self.layout, small=False)
+        for predicate, rows in zip(requests, self.engine.tables.compute(list(requests.values())), strict=True):
+            self._keep(predicate, rows)
+
+    def _rewriting(self, predicate: str, rows: Rows, new: Callable[..., Sequence[Any]]) -> Request:
+        """Return a plan for the numbers of a predicate with those of many facts changed."""
+        key, old = self.key(predicate), self.frame(predicate)
+        given = rows.frame(self.engine.tables).withColumn("given", F.lit(True))
+        if old is None:
+            together = given.select("*", *(F.lit(None).cast("bigint").alias(name) for name in self.layout.names))
+        else:
+            together = old.join(given, list(key.names), "full_outer")
+        numbers = [F.coalesce(F.col(name), F.lit(0).cast("bigint")) for name in self.layout.names]
+        beside = [F.col(name) for name in rows.layout.names[len(key.names) :]]
+        changed = [_long(value) for value in new(numbers, *beside)]
+        columns = [
+            F.when(F.col("given"), value).otherwise(before).cast("bigint").alias(name)
+            for name, value, before in zip(self.layout.names, changed, numbers, strict=True)
+        ]
+        some = F.lit(False)
+        for name in self.layout.names:
+            some = some | (F.col(name) != 0)
+        frame = together.select(*key.names, *columns).filter(some)
+        return Request(frame, key + self.layout, small=False)
+
+    def _keep(self, predicate: str, rows: Rows) -> None:
+        if rows.local is None:
+            self._kept[predicate] = _Kept(rows.stored, {})
+        else:
+            width = len(self.key(predicate).names)
+            self._kept[predicate] = _Kept(None, {row[:width]: row[width:] for row in rows.local})
+
+    def where(self, facts: SparkSet, test: Callable[[Old], Any]) -> SparkSet:
+        """Return the facts of a set whose numbers pass a test."""
+        parts: dict[str, Part] = {}
+        local = {p: part for p, part in facts.parts().items() if isinstance(part, Local)}
+        for predicate, found in self.fetch({p: part.rows for p, part in local.items()}).items():
+            rows = [row for row, numbers in found.items() if test(numbers)]
+            if rows:
+                parts[predicate] = self.engine.local(predicate, rows)
+        requests: dict[str, Request] = {}
+        for predicate, part in facts.parts().items():
+            if not isinstance(part, Local):
+                layout = self.engine.codecs[predicate].layout
+                numbers = [F.coalesce(F.col(name), F.lit(0).cast("bigint")) for name in self.layout.names]
+                passing = self.beside(part.frame(), predicate).filter(test(numbers)).select(*layout.names)
+                requests[predicate] = Request(passing, layout, small=False)
+        for predicate, rows_found in zip(requests, self.engine.tables.compute(list(requests.values())), strict=True):
+            part_found = self.engine.part_of(predicate, rows_found)
+            if part_found is not None:
+                parts[predicate] = part_found
+        return SparkSet(self.engine, parts)
+
+    def beside(self, frame: DataFrame, predicate: str) -> DataFrame:
+        """Return facts with their numbers beside them; null where they have none."""
+        mine, names = self.frame(predicate), list(self.engine.codecs[predicate].layout.names)
+        if mine is None:
+            return frame.select("*", *(F.lit(None).cast("bigint").alias(name) for name in self.layout.names))
+        return frame.join(mine, names, "left")
+
+    def items(self) -> Iterator[tuple[Fact, Row]]:
+        """Yield all facts that have numbers, with keys and numbers."""
+        for predicate in self._kept:
+            frame, codec = self.frame(predicate), self.engine.codecs[predicate]
+            if frame is not None:
+                layout = self.key(predicate) + self.layout
+                for row in layout.rows(self.engine.tables.collect(frame)):
+                    width = len(codec.layout.names)
+                    if any(row[width + len(self.keys.names) :]):
+                        yield (predicate, codec.decode(row[:width])), row[width:]
+
+
+def _long(value: Any) -> Column:
+    return value if isinstance(value, Column) else F.lit(value).cast("bigint")
+
+
+def rows_of(parts: Mapping[str, Part]) -> dict[str, Rows]:
+    """Return the facts of a set as rows."""
+    return {
+        p: Rows(part.layout, local=list(part.rows))
+        if isinstance(part, Local)
+        else Rows(part.layout, stored=Stored(part.frame(), part.count, uses=part))
+        for p, part in parts.items()
+    }
+
+
+class SparkNumbers:
+    """A number for each fact."""
+
+    def __init__(self, engine: DataFrameEngine):
+        self.engine = engine
+        self._values = Values(engine, ("number",))
+
+    def gain(self, derivations: Bag) -> SparkSet:
+        return self._add(derivations, 1)
+
+    def lose(self, derivations: Bag) -> SparkSet:
+        return self._add(derivations, -1)
+
+    def _add(self, derivations: Bag, sign: int) -> SparkSet:
+        bag = own_bag(derivations)
+        self._values.change(bag.counts(), lambda old, n: (old[0] + sign * n,))
+        return bag.facts()
+
+    def zero(self, facts: FactSet) -> SparkSet:
+        return self._values.where(own_set(facts), lambda old: old[0] == 0)
+
+    def above_zero(self, facts: FactSet) -> SparkSet:
+        return self._values.where(own_set(facts), lambda old: old[0] > 0)
+
+    def items(self) -> Iterator[tuple[Fact, int]]:
+        return ((fact, n) for fact, (n,) in self._values.items())
+
+
+class SparkRanks:
+    """A rank, a total and a support for each fact."""
+
+    def __init__(self, engine: DataFrameEngine):
+        self.engine = engine
+        self._values = Values(engine, ("rank", "total", "support"))
+        self._by_stratum: Counter[int] = Counter()
+        self._top = self._bottom = self._below = 0
+        engine.kept.add(self)
+
+    def state(self) -> object:
+        return Counter(self._by_stratum), self._top, self._bottom, self._below
+
+    def restore(self, state: object) -> None:
+        assert isinstance(state, tuple), "the state of something else"
+        by_stratum, self._top, self._bottom, self._below = state
+        self._by_stratum = Counter(by_stratum)
+
+    def gain(self, derivations: Bag, stratum: Stratum) -> SparkSet:
+        return self._add(derivations, stratum, 1)
+
+    def lose(self, derivations: Bag, stratum: Stratum) -> SparkSet:
+        return self._add(derivations, stratum, -1)
+
+    def _add(self, derivations: Bag, stratum: Stratum, sign: int) -> SparkSet:
+        counts = own_bag(derivations).supported(self, stratum)
+        self._values.change(counts, lambda old, n, s: (old[0], old[1] + sign * n, old[2] + sign * s))
+        return self._counted(counts, stratum, sign)
+
+    def gain_total(self, derivations: Bag, stratum: Stratum) -> SparkSet:
+        counts = own_bag(derivations).counts()
+        self._values.change(counts, lambda old, n: (old[0], old[1] + n, old[2]))
+        return self._counted(counts, stratum, 1)
+
+    def _counted(self, counts: Mapping[str, Rows], stratum: Stratum, sign: int) -> SparkSet:
+        self._by_stratum[stratum.index] += sign * sum(self.engine.total(rows, "n") for rows in counts.values())
+        parts = ((p, self.engine.part_of(p, positive(rows))) for p, rows in counts.items())
+        return SparkSet(self.engine, {p: part for p, part in parts if part is not None})
+
+    def supporting(self, stratum: Stratum) -> Adding:
+        """Return what adds to instances a 1, and a 1 where they support their heads and 0 elsewhere."""
+        matcher = self.engine.matcher
+
+        def add(rule: Rule, frame: DataFrame) -> DataFrame:
+            own = [rule.positive[i] for i in stratum.own(rule)]
+            supports = F.lit(True)
+            if own:
+                for i, atom in enumerate([rule.head, *own]):
+                    ranks = self._values.frame(atom.predicate)
+                    frame = matcher.attached(frame, rule, atom, ranks, F.col("rank"), f"rank{i}")
+                for i in range(1, len(own) + 1):
+                    supports = supports & (F.coalesce(f"rank{i}", F.lit(0)) < F.coalesce("rank0", F.lit(0)))
+            return frame.withColumn("n", F.lit(1)).withColumn("s", supports.cast("bigint"))
+
+        return add
+
+    def unsupported(self, facts: FactSet) -> SparkSet:
+        return self._values.where(own_set(facts), lambda old: old[2] == 0)
+
+    def derivable(self, facts: FactSet) -> SparkSet:
+        return self._values.where(own_set(facts), lambda old: old[1] > 0)
+
+    def put_on_top(self, facts: FactSet) -> None:
+        self._top += 1
+        self._change(facts, lambda old: (self._top, old[1], old[1]))
+
+    def make_room_below(self, facts: FactSet) -> None:
+        self._bottom -= facts.count()
+        self._below = self._bottom
+
+    def put_below(self, facts: FactSet) -> None:
+        self._change(facts, lambda old: (self._below, old[1], 0))
+        self._below += 1
+
+    def support_explicit(self, facts: FactSet) -> None:
+        self._change(facts, lambda old: (old[0], old[1], old[2] + 1))
+
+    def _change(self, facts: FactSet, new: Callable[[Old], Sequence[Any]]) -> None:
+        self._values.change(rows_of(own_set(facts).parts()), new)
+
+    def gain_support(self, found: Instances, stratum: Stratum) -> None:
+        self._support(found, stratum, 1)
+
+    def lose_support(self, found: Instances, stratum: Stratum) -> None:
+        self._support(found, stratum, -1)
+
+    def _support(self, found: Instances, stratum: Stratum, sign: int) -> None:
+        instances = own_instances(found)
+        instances.rows()  # they are looked at more than once
+        counts = counted_heads(self.engine, instances.found(), SUPPORT, self.supporting(stratum))
+        self._values.change(counts, lambda old, s: (old[0], old[1], old[2] + sign * s))
+
+    def forget(self, facts: FactSet, stratum: Stratum) -> None:
+        self._by_stratum[stratum.index] -= self._total(own_set(facts))
+        self._change(facts, lambda old: (0, 0, 0))
+
+    def _total(self, facts: SparkSet) -> int:
+        """Return the sum of the totals of some facts."""
+        parts, engine = facts.parts(), self.engine
+        local = {p: part.rows for p, part in parts.items() if isinstance(part, Local)}
+        total = sum(numbers[1] for found in self._values.fetch(local).values() for numbers in found.values())
+        for predicate, part in parts.items():
+            if predicate not in local:
+                frame = self._values.beside(part.frame(), predicate).select(F.coalesce("total", F.lit(0)).alias("n"))
+                total += engine.sum(frame, "n")
+        return total
+
+    def derivations(self, stratum: Stratum) -> int:
+        return self._by_stratum[stratum.index]
+
+    def items(self) -> Iterator[tuple[Fact, tuple[int, int, int]]]:
+        return ((fact, (rank, total, support)) for fact, (rank, total, support) in self._values.items() if total)

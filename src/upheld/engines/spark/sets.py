@@ -1,0 +1,340 @@
+"""Sets of facts: for each predicate a part that is known, or a plan for one.
+
+A known part is either rows in the driver, or tiers: rows that Spark holds, each tier without a few rows of the driver,
+and a few rows more. So to take some facts from a large set, or to add some, is a matter of the driver alone. All of
+this is immutable; a named set changes by holding other parts, and what was written before keeps those it has.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, Self
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from upheld.algebra.words import FactSet
+from upheld.engines.spark.codes import Layout, Row
+from upheld.engines.spark.table import Stored, Tables
+from upheld.language.ast import Value
+from upheld.language.stratification import Stratum
+
+if TYPE_CHECKING:
+    from upheld.engines.spark.engine import DataFrameEngine
+
+#: A set in more tiers than this is brought together.
+_MOST_TIERS = 4
+
+
+class Term(Protocol):
+    """Facts of one predicate, known or planned."""
+
+    def frame(self) -> DataFrame:
+        """Return a plan for the facts, in which a fact may be repeated unless they are known."""
+        ...
+
+
+class Part:
+    """Known facts of one predicate, each once. `within` names parts that it is known to hold all facts of."""
+
+    def __init__(self, tables: Tables, layout: Layout, within: Iterable[Part] = (), apart: Iterable[Part] = ()):
+        self.tables, self.layout = tables, layout
+        self._within = tuple(weakref.ref(p) for p in within)
+        #: Parts that it is known to have no fact in common with.
+        self._apart = tuple(weakref.ref(p) for p in apart)
+
+    def holds_all_of(self, other: Part) -> bool:
+        return other is self or any(p() is other for p in self._within)
+
+    def is_apart_from(self, other: Part) -> bool:
+        return any(p() is other for p in self._apart)
+
+    def parts_within(self) -> list[Part]:
+        return [self, *(p for ref in self._within if (p := ref()) is not None)]
+
+    @property
+    def count(self) -> int:
+        raise NotImplementedError
+
+    def frame(self) -> DataFrame:
+        raise NotImplementedError
+
+
+class Local(Part):
+    """Facts in the driver."""
+
+    def __init__(self, tables: Tables, layout: Layout, rows: frozenset[Row], within: Iterable[Part] = ()):
+        super().__init__(tables, layout, within)
+        self.rows = rows
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def _frame(self) -> DataFrame:
+        return self.tables.frame(self.layout, self.rows)
+
+    def frame(self) -> DataFrame:
+        return self._frame
+
+
+@dataclass(frozen=True, eq=False)
+class Tier:
+    """Rows that Spark holds, but for some."""
+
+    stored: Stored
+    minus: Local
+
+    def frame(self) -> DataFrame:
+        if not self.minus.rows:
+            return self.stored.frame
+        return self.stored.frame.join(F.broadcast(self.minus.frame()), list(self.minus.layout.names), "left_anti")
+
+    def without(self, rows: frozenset[Row]) -> Tier:
+        minus = self.minus
+        return Tier(self.stored, Local(minus.tables, minus.layout, minus.rows | rows)) if rows else self
+
+
+class Tiered(Part):
+    """Facts that Spark holds: tiers without a fact in common, and some rows more that are in none of them.
+
+    Whatever is taken from a tier or is among the rows in the driver counts in `touched`, whether the tier has it or
+    not.
+    """
+
+    def __init__(self, tiers: tuple[Tier, ...], plus: Local, within: Iterable[Part] = (), apart: Iterable[Part] = ()):
+        super().__init__(plus.tables, plus.layout, within, apart)
+        self.tiers, self.plus = tiers, plus
+
+    @property
+    def touched(self) -> int:
+        return self.plus.count + sum(tier.minus.count for tier in self.tiers)
+
+    @property
+    def count(self) -> int:
+        """The number of facts, or somewhat more: not all that is taken from a tier need be in it."""
+        return self.plus.count + sum(tier.stored.count for tier in self.tiers)
+
+    def tiers_frame(self) -> DataFrame:
+        frames = [tier.frame() for tier in self.tiers]
+        together = frames[0]
+        for frame in frames[1:]:
+            together = together.unionAll(frame)
+        return together
+
+    def frame(self) -> DataFrame:
+        together = self.tiers_frame()
+        return together.unionAll(self.plus.frame()) if self.plus.rows else together
+
+    def with_rows(self, more: Local) -> Tiered:
+        tiers = tuple(tier.without(more.rows) for tier in self.tiers)
+        plus = Local(self.tables, self.layout, self.plus.rows | more.rows)
+        return Tiered(tiers, plus, within=[*self.parts_within(), more])
+
+    def without(self, rows: frozenset[Row]) -> Tiered:
+        tiers = tuple(tier.without(rows) for tier in self.tiers)
+        return Tiered(tiers, Local(self.tables, self.layout, self.plus.rows - rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """An operator on terms that only a job can carry out."""
+
+    operator: str
+    left: Term
+    right: Term
+
+    def frame(self) -> DataFrame:
+        left, right = self.left.frame(), self.right.frame()
+        if self.operator == "|":
+            return left.unionAll(right)
+        how, small = ("left_anti", self.right) if self.operator == "-" else ("left_semi", self.right)
+        if self.operator == "&" and isinstance(self.left, Local):
+            left, right, small = right, left, self.left
+        return left.join(F.broadcast(right) if isinstance(small, Local) else right, left.columns, how)
+
+
+def combine(operator: str, left: Term | None, right: Term | None) -> Term | None:
+    """Return the facts of an expression: known if that takes no job, and None where there are none for sure."""
+    match operator:
+        case "|":
+            if left is None or right is None:
+                return left or right
+            return _union(left, right)
+        case "-":
+            if left is None or right is None:
+                return left
+            return _difference(left, right)
+        case _:
+            if left is None or right is None:
+                return None
+            return _intersection(left, right)
+
+
+def _union(left: Term, right: Term) -> Term:
+    match left, right:
+        case Local(), Local():
+            return Local(
+                left.tables, left.layout, left.rows | right.rows, [*left.parts_within(), *right.parts_within()]
+            )
+        case Tiered(), Local():
+            return left.with_rows(right)
+        case Local(), Tiered():
+            return right.with_rows(left)
+        case Tiered(), Tiered():
+            if left.holds_all_of(right):
+                return left
+            if right.is_apart_from(left):
+                plus = Local(left.tables, left.layout, left.plus.rows | right.plus.rows)
+                within = [*left.parts_within(), *right.parts_within()]
+                return Tiered(left.tiers + right.tiers, plus, within)
+    return Combined("|", left, right)
+
+
+def _difference(left: Term, right: Term) -> Term | None:
+    if isinstance(left, Part) and isinstance(right, Part) and right.holds_all_of(left):
+        return None
+    match left, right:
+        case Local(), Local():
+            rows = left.rows - right.rows
+            return Local(left.tables, left.layout, rows) if rows else None
+        case Tiered(), Local():
+            return left.without(right.rows)
+        case Local(), Tiered():
+            rows = left.rows - right.plus.rows
+            return Combined("-", Local(left.tables, left.layout, rows), right) if rows else None
+        case Tiered(), Tiered() if left.is_apart_from(right):
+            return left
+    return Combined("-", left, right)
+
+
+def _intersection(left: Term, right: Term) -> Term | None:
+    match left, right:
+        case Local(), Local():
+            rows = left.rows & right.rows
+            return Local(left.tables, left.layout, rows) if rows else None
+    if isinstance(left, Part) and isinstance(right, Part):
+        if left.holds_all_of(right):
+            return right
+        if right.holds_all_of(left):
+            return left
+    return Combined("&", left, right)
+
+
+def is_large(term: Term) -> bool:
+    """Return whether a plan would look at more rows than the driver holds."""
+    match term:
+        case Local():
+            return False
+        case Combined(left=left, right=right):
+            return is_large(left) and (term.operator != "|" or is_large(right))
+    return True
+
+
+# -- sets --------------------------------------------------------------------------------------------------------------
+
+
+class SparkSet:
+    """A set of facts, by predicate. A predicate that is missing has none."""
+
+    def __init__(self, engine: DataFrameEngine, terms: Mapping[str, Term]):
+        self.engine = engine
+        self.terms: dict[str, Term] = dict(terms)
+        self._is_known = not self.terms
+
+    def __or__(self, other: FactSet) -> SparkSet:
+        return self._combined("|", own_set(other))
+
+    def __and__(self, other: FactSet) -> SparkSet:
+        return self._combined("&", own_set(other))
+
+    def __sub__(self, other: FactSet) -> SparkSet:
+        return self._combined("-", own_set(other))
+
+    def _combined(self, operator: str, other: SparkSet) -> SparkSet:
+        together = ((p, combine(operator, self.terms.get(p), other.terms.get(p))) for p in self._or_in(other))
+        return SparkSet(self.engine, {p: term for p, term in together if term is not None})
+
+    def _or_in(self, other: SparkSet) -> Iterator[str]:
+        return iter(dict.fromkeys([*self.terms, *other.terms]))
+
+    def __ior__(self, other: FactSet) -> Self:
+        raise TypeError("only named sets can be changed")
+
+    __isub__ = __ior__
+
+    def __bool__(self) -> bool:
+        return bool(self.predicates())
+
+    def predicates(self) -> set[str]:
+        """The predicates that it has facts of."""
+        return set(self.parts())
+
+    def parts(self) -> dict[str, Part]:
+        """Return the parts, all of them known from now on, and none of them empty."""
+        if not self._is_known:
+            self.terms = dict(self.engine.resolve(self.terms))
+            self._is_known = True
+        return self.terms  # type: ignore[return-value]
+
+    def part(self, predicate: str) -> Part | None:
+        return self.parts().get(predicate)
+
+    def in_stratum(self, stratum: Stratum) -> SparkSet:
+        return SparkSet(self.engine, dict(self.engine.of_stratum(self.parts(), stratum)))
+
+    def rows(self, predicate: str) -> Iterable[tuple[Value, ...]]:
+        part = self.part(predicate)
+        decode = self.engine.codecs[predicate].decode
+        return [decode(row) for row in self.engine.fetch(part)] if part is not None else []
+
+    def count(self) -> int:
+        return sum(self.engine.exact_count(part) for part in self.parts().values())
+
+
+class Named(SparkSet):
+    """A set that can be changed."""
+
+    def __init__(self, engine: DataFrameEngine):
+        super().__init__(engine, {})
+        engine.kept.add(self)
+
+    def __ior__(self, other: FactSet) -> Self:
+        self.terms = self.engine.compacted((self | other).parts())
+        return self
+
+    def __isub__(self, other: FactSet) -> Self:
+        self.terms = self.engine.compacted((self - other).parts())
+        return self
+
+    def state(self) -> object:
+        return self.terms
+
+    def restore(self, state: object) -> None:
+        assert isinstance(state, dict), "the state of something else"
+        self.terms = state
+
+
+def own_set(facts: FactSet) -> SparkSet:
+    assert isinstance(facts, SparkSet), "a set of another engine"
+    return facts
+
+
+def needs_compaction(part: Part) -> bool:
+    """Return whether a part has become slow to look at."""
+    if not isinstance(part, Tiered):
+        return False
+    return len(part.tiers) > _MOST_TIERS or part.touched > max(part.tables.small, _MOST_TIERS)
+
+
+def tiers_to_merge(part: Tiered) -> tuple[tuple[Tier, ...], tuple[Tier, ...]]:
+    """Return the tiers to bring together, and one that stays as it is if it is far larger than they are."""
+    largest = max(part.tiers, key=lambda tier: tier.stored.count)
+    others = tuple(tier for tier in part.tiers if tier is not largest)
+    if largest.minus.count == 0 and 2 * sum(tier.stored.count for tier in others) < largest.stored.count:
+        return others, (largest,)
+    return part.tiers, ()
