@@ -46,7 +46,7 @@ class Patience:
     cell: float
 
 
-PATIENCE = {"small": Patience(5.0, 0.05), "large": Patience(60.0, 1.0)}
+PATIENCE = {"small": Patience(5.0, 0.05), "large": Patience(60.0, 0.5)}
 
 #: An update that takes so many times as long as starting again, and a second, is stopped as well.
 OUT_OF_THE_RACE = 10
@@ -128,7 +128,7 @@ class Run:
         began = time.process_time()
         for done, batch in enumerate(cell.batches):
             spent = time.process_time() - began
-            if spent > (self.patience.cell if done > 1 else 10 * self.patience.cell):
+            if spent > (self.patience.cell if done > 1 else 5 * self.patience.cell):
                 break
             if not all(self.update(way, batch, times[way]) for way in order):
                 break
@@ -188,6 +188,7 @@ def measure(name: str, size: str, algorithms: tuple[str, ...]) -> dict[str, Any]
                 if "longer than" in told:
                     lost[sample] = told["longer than"]
         found[algorithm] = {"materialising": run.materialising, "cells": rows}
+        print(f"  {name}, {algorithm}: done after {time.process_time():.1f} CPU-s", file=sys.stderr, flush=True)
         del run
         gc.collect()
     return {"name": name, **sizes, "algorithms": found, "peak": peak_memory(), "differ": differing(found)}
