@@ -164,7 +164,7 @@ def example_13(engine: str, algorithm: str) -> Materialisation:
 
 
 def test_example_13(engine):
-    """Overdeletion by (76) to (80), B(c) is put back by (81); then (82) to (85) and, for what is put back, (79), (80)."""
+    """Deletion by (76) to (80); B(c) comes back by (81); then (82) to (85) and, from what came back, (79), (80)."""
     m = example_13(engine, "dred")
     change = m.update(delete=facts("An b"), insert=facts("A b"))
     assert instances(change) == {"overdeletion": 5, "one-step rederivation": 1, "insertion": 6}
