@@ -102,12 +102,17 @@ class Stratification:
 
     def sole_stratum(self, predicate: str) -> int | None:
         """Return the one stratum of all facts of a predicate, or None if it has several."""
-        patterns = self._by_predicate.get(predicate, [])
-        levels = {level for _, level in patterns}
-        whole = any(_is_unconstrained(pattern) for pattern, _ in patterns)
-        if not whole:
-            levels.add(1)
-        return levels.pop() if len(levels) == 1 else None
+        return self._sole_strata.get(predicate, 1)
+
+    @cached_property
+    def _sole_strata(self) -> dict[str, int | None]:
+        sole: dict[str, int | None] = {}
+        for predicate, patterns in self._by_predicate.items():
+            levels = {level for _, level in patterns}
+            if not any(_is_unconstrained(pattern) for pattern, _ in patterns):
+                levels.add(1)
+            sole[predicate] = levels.pop() if len(levels) == 1 else None
+        return sole
 
     def predicates_in(self, index: int) -> frozenset[str]:
         """Return the predicates that have facts in a stratum, but in the first those that no atom speaks of."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
+import numpy.typing as npt
 
 from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
@@ -490,17 +491,25 @@ def _in_stratum(whole: MemorySet, stratum: Stratum, codec: Codec) -> Iterator[tu
                 yield table, whole.of(table)
             continue
         rows = whole.of(table)
-        level = np.ones(len(rows), np.int64)
+        # No fact fits patterns of two strata, so those of this one tell; the first also has what fits none.
+        first = stratum.index == 1
+        inside = np.full(len(rows), first)
         for (_, terms), index in strata.patterns(table.name):
-            fits = np.ones(len(rows), np.bool_)
-            first: dict[Value, int] = {}
-            for column, (kind, value) in enumerate(terms):
-                values = table.rows[rows, column]
-                if kind == "=":
-                    fits &= values == codec.encode_one(value, table.types[column])
-                elif value in first:
-                    fits &= values == table.rows[rows, first[value]]
-                else:
-                    first[value] = column
-            level[fits] = index
-        yield table, rows[level == stratum.index]
+            if (index == stratum.index) != first:
+                inside[_fitting(table, rows, terms, codec)] = not first
+        yield table, rows[inside]
+
+
+def _fitting(table: Table, rows: Rows, terms: Sequence[tuple[str, Value | int]], codec: Codec) -> npt.NDArray[np.bool_]:
+    """Return which of some rows are instances of a pattern."""
+    fits = np.ones(len(rows), np.bool_)
+    seen: dict[Value | int, int] = {}
+    for column, (kind, value) in enumerate(terms):
+        values = table.rows[rows, column]
+        if kind == "=":
+            fits &= values == codec.encode_one(value, table.types[column])
+        elif value in seen:
+            fits &= values == table.rows[rows, seen[value]]
+        else:
+            seen[value] = column
+    return fits
