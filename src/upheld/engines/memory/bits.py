@@ -85,12 +85,14 @@ class Bits:
             _clear(owned)
             self.give_back(bit)
 
+    def owner(self, bit: int) -> Owner | None:
+        """Return the set that has a bit, if somebody holds it."""
+        owned = self._owners[bit]
+        return owned() if owned is not None else None
+
     def owners(self) -> Iterator[Owner]:
         """Yield the sets that have a bit."""
-        for reference in self._owners:
-            owner = reference() if reference is not None else None
-            if owner is not None:
-                yield owner
+        return (owner for owner in map(self.owner, range(BITS)) if owner is not None)
 
     def nobodys(self) -> int:
         """Return the bits that were taken and never given to a set: whatever was to be made with them has failed."""

@@ -15,7 +15,7 @@ from upheld.engines.memory.densebits import BITS_PER_DELTA_ROW, FEWEST_ROWS, Den
 from upheld.engines.memory.joins import CHUNK
 from upheld.engines.memory.journal import Used
 from upheld.engines.memory.plans import AtomStep, Places, Plan
-from upheld.engines.memory.sets import Spelling, Truth
+from upheld.engines.memory.sets import Named, Spelling, Truth
 from upheld.engines.memory.table import FLAGS, Rows, Table, key_view
 from upheld.errors import EvaluationError, Problem, quote
 
@@ -62,8 +62,8 @@ class Collected:
         """Take the bits of a set whose rows need not be looked up, if there is enough work to be worth a copy."""
         if table in self._seen or not isinstance(reject, int) or work < FEWEST_ROWS:
             return
-        named = self.engine.named_sets.get(reject)
-        dense = named.dense(table) if named is not None else None
+        named = self.engine.bits.owner(reject)
+        dense = named.dense(table) if isinstance(named, Named) else None
         if dense is not None and work * BITS_PER_DELTA_ROW >= dense.width * dense.height:
             self._seen[table] = dense.copy()
 

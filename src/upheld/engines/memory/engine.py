@@ -15,6 +15,7 @@ from upheld.algebra.words import FactSet, Own
 from upheld.columns import Columns
 from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.bits import BITS, Bits
+from upheld.engines.memory.columnnames import ColumnNames
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.collecting import Collected, made_rows, selected
 from upheld.engines.memory.joins import FunctionSink, Sink
@@ -61,7 +62,7 @@ class MemoryEngine:
         self.journal = Journal()
         self._kept: set[int] = set()
         self._in_transaction = False
-        self.named_sets: weakref.WeakValueDictionary[int, Named] = weakref.WeakValueDictionary()
+        self.columns = ColumnNames(self.tables)
         self.nothing = Settled(self, {})
         self.matcher = Matcher(self)
         for predicate in core.predicates.values():
@@ -207,6 +208,7 @@ class MemoryEngine:
             with self.attempt():
                 yield
                 self.count_all()
+                self.columns.sweep()
                 self.journal.entries = None  # all is done; one step, so that an interruption is before or after it
         finally:
             self._in_transaction = False
@@ -221,7 +223,7 @@ class MemoryEngine:
 
     @contextmanager
     def attempt(self) -> Iterator[Mark]:
-        before, self._kept = self._kept, {id(named) for named in self.named_sets.values()}
+        before, self._kept = self._kept, {id(owner) for owner in self.bits.owners()}
         try:
             yield self.journal.mark()
         finally:

@@ -6,9 +6,7 @@ latest when a number is read or a set changes.
 
 from __future__ import annotations
 
-import itertools
-import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,23 +26,6 @@ from upheld.language.stratification import Stratum
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine
-
-#: Makes names of columns that no other object has.
-_numbering = itertools.count(1)
-
-
-def new_columns(engine: MemoryEngine, owner: object, *names: str) -> tuple[str, ...]:
-    """Return names for columns of an object; when it is gone, so are they."""
-    mine = tuple(f"{name} {next(_numbering)}" for name in names)
-    weakref.finalize(owner, _drop_columns, weakref.ref(engine), mine)
-    return mine
-
-
-def _drop_columns(engine: Callable[[], MemoryEngine | None], names: Sequence[str]) -> None:
-    found = engine()
-    for table in found.tables.values() if found is not None else ():
-        for name in names:
-            table.columns.pop(name, None)
 
 
 def tally(engine: MemoryEngine, derivations: Bag, counting: Counting) -> MemorySet:
@@ -187,7 +168,7 @@ class MemoryNumbers:
 
     def __init__(self, engine: MemoryEngine, name: str):
         self.engine = engine
-        (self.column,) = new_columns(engine, self, name)
+        (self.column,) = engine.columns.new(self, name)
 
     def gain(self, derivations: Bag) -> MemorySet:
         return tally(self.engine, derivations, Counting(self.engine.journal, self.column, 1))
@@ -210,7 +191,7 @@ class MemoryRanks:
 
     def __init__(self, engine: MemoryEngine):
         self.engine = engine
-        self.rank, self.total, self.support = new_columns(engine, self, "rank", "total", "support")
+        self.rank, self.total, self.support = engine.columns.new(self, "rank", "total", "support")
         self.top = self.bottom = self.below = 0
         self._sums: dict[int, int] = {}
 

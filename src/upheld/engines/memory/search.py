@@ -18,7 +18,6 @@ from upheld.engines.memory.bags import Group, MemoryInstances
 from upheld.engines.memory.codes import Codes
 from upheld.engines.memory.joins import CHUNK, FunctionSink, extended, fewer_rows
 from upheld.engines.memory.matching import ROW, Where, batches
-from upheld.engines.memory.numbers import new_columns
 from upheld.engines.memory.plans import AtomStep, ChoiceStep, Plan, Step
 from upheld.engines.memory.sets import Settled, Truth
 from upheld.engines.memory.table import BlockIndex, ChainIndex, Rows, Table
@@ -74,7 +73,7 @@ class MemorySearch:
         self._index = engine.matcher.delta_index(rules, "heads")
         self._streams: dict[Table, list[Stream]] = {}
         #: How often a row has been asked for; negative when nothing is left for it.
-        (self._turns,) = new_columns(engine, self, "turns")
+        (self._turns,) = engine.columns.new(self, "turns")
 
     def unfinished(self, H: FactSet) -> Settled:
         return self.engine.filtered(H, lambda table, rows: table.column(self._turns)[rows] >= 0)

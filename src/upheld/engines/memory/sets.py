@@ -175,7 +175,6 @@ class Named(MemorySet):
         self._dense: dict[Table, DenseBits] = {}
         self._asked: dict[Table, int] = {}
         self._released = False
-        engine.named_sets[self.bit] = self
         engine.bits.give(self.bit, self, self.logs)
 
     def __ior__(self, other: FactSet) -> Self:  # type: ignore[override]

@@ -12,7 +12,6 @@ from upheld.algebra.words import Bag, FactSet, Instances
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import Group, MemoryInstances, own_bag, own_instances
 from upheld.engines.memory.codes import Codes
-from upheld.engines.memory.numbers import new_columns
 from upheld.engines.memory.sets import Settled, Truth, own_set
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.core import Fact
@@ -44,7 +43,7 @@ class MemoryTrace:
 
     def __init__(self, engine: MemoryEngine):
         self.engine = engine
-        self._first, self._old, self._new = new_columns(engine, self, "first entry", "old level", "new level")
+        self._first, self._old, self._new = engine.columns.new(self, "first entry", "old level", "new level")
         self._entries: dict[Table, Entries] = {}
         self._placed: list[tuple[Table, Rows]] = []
 
