@@ -51,7 +51,8 @@ CONSTANTS: tuple[dict[str, float], ...] = (
 class Recomputed:
     """What follows from explicit facts, derived anew by the reference engine, and by which derivations.
 
-    trace   how often a fact is derived in each round of its stratum; an explicit fact counts once in the first
+    trace   how often a fact is derived in each round of its stratum; an explicit fact counts once in the first. Strata
+            without rules are left out: nothing is counted there.
     """
 
     def __init__(self, core: Core, strata: Stratification, explicit: set[Fact]):
@@ -60,8 +61,8 @@ class Recomputed:
         self.facts = set(self.I)
         self.visible = {fact for fact in self.facts if not core.predicates[fact[0]].hidden}
         self.trace: dict[Fact, dict[int, int]] = defaultdict(dict)
-        for rounds in multisets:
-            for i, N in enumerate(rounds, 1):
+        for s, rounds in zip(strata, multisets, strict=True):
+            for i, N in enumerate(rounds if s.rules else (), 1):
                 for fact, n in N.items():
                     self.trace[fact][i] = n
 
@@ -111,7 +112,7 @@ def assert_supported(m: Materialisation, now: Recomputed) -> None:
     ranks = m._state.ranks
     kept = dict(ranks.items())
     assert {f: total for f, (_, total, _) in kept.items()} == {f: sum(r.values()) for f, r in now.trace.items()}
-    support = Counter(now.explicit)
+    support = Counter(now.explicit & now.trace.keys())
     for head, body in now.leanings:
         rank = kept[head][0]
         support[head] += all(kept[fact][0] < rank for fact in body)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.maintain.streams import CONSTANTS, NAMES, Stream, follow, random_stream
-from tests.strategies import cases, graph_cases, typed_cases
+from tests.strategies import Case, Update, cases, graph_cases, typed_cases
 from upheld.engines import ENGINES
 from upheld.language.ast import Constant
 from upheld.maintain.algorithms import ALGORITHMS
@@ -50,6 +50,22 @@ def test_equals_recomputation_after_conversion(engine):
 def test_equals_recomputation_and_shrinks(engine, case, algorithm, granular, constants):
     """The same on fewer cases, which are made small when they fail."""
     follow(Stream(case, granular, constants), [engine], [algorithm])
+
+
+# -- kept cases --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("granular", [True, False])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("algorithm", NAMES)
+def test_relation_that_no_rule_mentions(engine, algorithm, granular):
+    """Its facts change although its stratum, the first one, has rules about other relations alone."""
+    case = Case(
+        ".decl a(x:number)\n.decl b(x:number)\n.decl u(x:number)\nb(x) :- a(x).",
+        {"a": [(1,)], "u": [(1,)]},
+        [Update({"u": [(1,)]}, {"u": [(2,)]})],
+    )
+    assert follow(Stream(case, granular, {}), [engine], [algorithm]) == 1
 
 
 # -- the streams are worth it -----------------------------------------------------------------------------------------

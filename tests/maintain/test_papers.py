@@ -43,7 +43,7 @@ def instances(change) -> dict[str, int]:
 
 
 def trace_of(m: Materialisation) -> dict[str, dict[int, int]]:
-    """The rounds of its stratum in which each fact is derived, with how often."""
+    """The rounds of its stratum in which each fact is derived, with how often; none are kept without rules."""
     return {f"{p} {''.join(map(str, row))}": dict(counts) for (p, row), counts, _ in m._state.trace.items()}
 
 
@@ -86,10 +86,10 @@ def test_examples_7_and_8(engine):
     round 5, as its caption and example 8 say.
     """
     m = materialise(DECLARATIONS + EXAMPLE_1, facts(E_1), engine=engine, algorithm="counting")
-    below = {fact: {1: 1} for fact in E_1.split(", ") if fact != "B a"}
+    below = {fact: {1: 1} for fact in E_1.split(", ") if fact.startswith("T")}
     assert trace_of(m) == below | {"T be": {1: 1}} | INITIAL
     assert instances(m.update(insert=facts("A b"))) == {"deleted": 3, "added": 4}
-    assert trace_of(m) == below | {"T bf": {1: 1}, "A b": {1: 1}} | UPDATED
+    assert trace_of(m) == below | {"T bf": {1: 1}} | UPDATED
     assert instances(m.update(delete=facts("A b"))) == {"deleted": 4, "added": 3}
     assert trace_of(m) == below | {"T be": {1: 1}} | INITIAL
 
@@ -104,9 +104,9 @@ def test_example_3(engine):
     """(32) to (36): S(a,d) has two derivations, of which one goes with R(a,b)."""
     m = materialise(RULE_20, facts("R xx"), engine=engine, algorithm="counting")
     m.update(delete=facts("R xx"), insert=facts("R ab, R bd, R ac, R cd"))
-    assert trace_of(m) == {"R ab": {1: 1}, "R bd": {1: 1}, "R ac": {1: 1}, "R cd": {1: 1}, "S ad": {1: 2}}
+    assert trace_of(m) == {"S ad": {1: 2}}
     assert instances(m.update(delete=facts("R ab"))) == {"deleted": 1}
-    assert trace_of(m) == {"R bd": {1: 1}, "R ac": {1: 1}, "R cd": {1: 1}, "S ad": {1: 1}}
+    assert trace_of(m) == {"S ad": {1: 1}}
 
 
 @EACH
@@ -306,8 +306,7 @@ def test_proposition_29(engine, i):
     these and by the one for the next fact, which is delayed; the paper has i for both.
     """
     m = materialise(RULE_137, chain(1), engine=engine, algorithm="counting")
-    below = {f"T {j}{j + 1}": {1: 1} for j in range(1, N)}
-    old = below | {f"B {j}": {j: 1} for j in range(1, N + 1)}
+    old = {f"B {j}": {j: 1} for j in range(1, N + 1)}
     new = old | {f"B {j}": {j - i + 1: 1} for j in range(i + 1, N + 1)} | {f"B {i}": {1: 1, i: 1}}
     assert trace_of(m) == old
     assert instances(m.update(insert={"B": [(i,)]})) == {"deleted": N - i, "added": N - i}
@@ -394,9 +393,9 @@ def test_proposition_35(engine):
     assert trace_of(m) == below | chained
     m = materialise(rules, given, engine=engine, algorithm="counting")
     early = {f"B {j}": {j - 1: 1} for j in range(3, N + 1)}
-    assert trace_of(m) == below | chained | early | {"A 2": {1: 1}, "B 2": {1: 1, 2: 1}}
+    assert trace_of(m) == chained | early | {"B 2": {1: 1, 2: 1}}
     assert instances(m.update(delete={"A": [(2,)]})) == {"deleted": N - 1, "added": N - 2}
-    assert trace_of(m) == below | chained
+    assert trace_of(m) == chained
 
 
 def test_proposition_36(engine):

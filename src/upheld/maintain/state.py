@@ -38,5 +38,8 @@ def reached(strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSe
         if not s.rules:
             D |= s.out(E_minus)
             A |= s.out(E_plus)
-        elif s.holds & explicit or s.reads & (D.predicates() | A.predicates()):
+            continue
+        # The first stratum has the facts that no rule speaks of.
+        unspoken = s.index == 1 and any(strata.sole_stratum(p) == 1 for p in explicit)
+        if unspoken or s.holds & explicit or s.reads & (D.predicates() | A.predicates()):
             yield s
