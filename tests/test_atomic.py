@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from tests.engines.memory.test_tables import assert_whole
-from upheld.algebra.interruptions import uninterrupted
+from upheld.algebra.interruptions import interrupted_once, uninterrupted
 from upheld.algebra.meter import Limits
 from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
 from upheld.algebra.reference import Facts, ReferenceEngine
@@ -394,7 +394,7 @@ class LineFuse:
 
     def _deferred(self) -> bool:
         handler = signal.getsignal(signal.SIGINT)
-        return isinstance(getattr(handler, "__self__", None), uninterrupted)
+        return type(getattr(handler, "__self__", None)) is uninterrupted
 
     @contextmanager
     def armed(self) -> Iterator[None]:
@@ -534,6 +534,33 @@ def interrupted_in_a_block() -> None:
         done = True
     assert done, "heard too early"
     raise AssertionError("never heard")
+
+
+def test_a_block_that_is_interrupted_once():
+    """The first signal that raises is heard at once, and later ones at the end; until then none has to wait."""
+    heard: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: heard.append(number))
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            interrupted_twice(heard)
+        assert isinstance(caught.value.__context__, KeyboardInterrupt)
+        assert heard == [signal.SIGALRM] * 3
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def interrupted_twice(heard: list[int]) -> None:
+    with interrupted_once():
+        signal.raise_signal(signal.SIGALRM)
+        signal.raise_signal(signal.SIGALRM)
+        assert len(heard) == 2
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGALRM)
+            assert len(heard) == 2
 
 
 def test_failing_in_another_thread():

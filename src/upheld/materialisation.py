@@ -8,6 +8,7 @@ from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
 
+from upheld.algebra.interruptions import interrupted_once
 from upheld.algebra.meter import Limits, Statistics, Watcher, phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.columns import Row
@@ -225,12 +226,16 @@ class Materialisation:
         fails leaves everything as it was. `algorithm` chooses another algorithm from now on; where that one relies on
         other bookkeeping, all is derived once more to begin it, which the statistics tell.
         """
+        with interrupted_once():
+            return self._update_or_abandon(delete or {}, insert or {}, algorithm)
+
+    def _update_or_abandon(self, delete: FactsGiven, insert: FactsGiven, algorithm: str | None) -> Change:
         engine, before = self._engine, self._algorithm
         chosen = algorithm_named(algorithm) if algorithm else before
         try:
             with engine.meter.run() as statistics:
                 self._convert(chosen)
-                E_minus, E_plus, ignored = self._net_effect(delete or {}, insert or {})
+                E_minus, E_plus, ignored = self._net_effect(delete, insert)
                 with engine.transaction():
                     inserted, deleted = self._update(E_minus, E_plus)
                     change = Change(inserted, deleted, self._by_relation(ignored), statistics)

@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self, TypeVar
-from weakref import WeakSet
+from weakref import ref
 
 from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.matching import Binding, Step, instantiate, match, unify
@@ -230,8 +230,8 @@ class ReferenceEngine:
     def __init__(self, meter: Meter | None = None):
         self.meter = meter or Meter()
         self.recording: list[RuleInstance] | None = None
-        #: Whatever a failed transaction puts back as it was.
-        self._kept: WeakSet[Any] = WeakSet()
+        #: Whatever a failed transaction puts back as it was. No set of references, which would run as a thing goes.
+        self._kept: list[ref[Any]] = []
 
     # -- for what belongs to the engine --------------------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ class ReferenceEngine:
         return _instances(found)
 
     def _keep(self, thing: T) -> T:
-        self._kept.add(thing)
+        self._kept.append(ref(thing))
         return thing
 
     # -- the words -----------------------------------------------------------------------------------------------------
@@ -302,7 +302,8 @@ class ReferenceEngine:
 
     @contextmanager
     def attempt(self) -> Iterator[Copies]:
-        yield Copies(self._kept)
+        self._kept = [reference for reference in self._kept if reference() is not None]
+        yield Copies(thing for reference in self._kept if (thing := reference()) is not None)
 
     def settle(self, facts: FactSet) -> Facts:
         settled = _facts(facts)
