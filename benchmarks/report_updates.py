@@ -38,10 +38,11 @@ LINEAR = 1.5
 
 
 def typical(values: Sequence[float] | None) -> float | None:
-    """Return the median of different updates, without the first, which meets plans anew; of two, the least."""
-    if not values:
-        return None
-    return median(values[1:]) if len(values) > 2 else min(values)
+    """Return the median of different updates, without the first, which meets plans anew, if there are more.
+
+    Never the least: of different updates that is the easiest, which flatters an algorithm whose times vary.
+    """
+    return median(values[1:] or values) if values else None
 
 
 def cell(found: dict[str, Any], algorithm: str, label: str, way: str) -> dict[str, Any]:
@@ -75,6 +76,12 @@ def ratio(found: dict[str, Any], slow: str, quick: str, label: str, way: str) ->
         return None
     both = min(len(one["cpu"]), len(other["cpu"]))
     return (typical(one["cpu"][:both]) or 0) / (typical(other["cpu"][:both]) or 1)
+
+
+def compared(found: dict[str, Any], one: str, other: str, label: str, way: str) -> str:
+    """Return how many updates a ratio rests on."""
+    both = min(len(cell(found, a, label, way).get("cpu", ())) for a in (one, other))
+    return f"median of {both - 1} updates" if both > 2 else "**one update**" if both else "stopped"
 
 
 # -- goals -------------------------------------------------------------------------------------------------------------
@@ -150,12 +157,15 @@ def _giant(updates: Measured) -> Iterator[Goal]:
     found = updates.get("giant-component")
     for other, least in (("dred", 100), ("dred-c", 100), ("bf-c", 10)):
         for ours in ("ranked", "adaptive"):
-            times = ratio(found, other, ours, "1", "delete") if found else None
+            times = ratio(found, other, ours, "1 inside", "delete") if found else None
             if found and times is not None:
-                text = (
-                    f"an edge of a giant component of {found['facts']:,} facts deleted: {ours} at least {least} times"
-                )
-                yield Goal(f"{text} as quick as {other}", f"{times:.1f} times", times >= least)
+                size = f"{found['facts']:,} facts"
+                text = f"an edge within a giant component deleted ({size}): {ours} at least {least} times"
+                basis = compared(found, other, ours, "1 inside", "delete")
+                # Edges differ too much for a few of them to decide.
+                enough = len(cell(found, ours, "1 inside", "delete")["cpu"]) > 5 and basis != "**one update**"
+                reached = times >= least if enough else None
+                yield Goal(f"{text} as quick as {other}", f"{times:.1f} times, {basis}", reached)
 
 
 def _chains(updates: Measured) -> Iterator[Goal]:
@@ -207,7 +217,8 @@ def tables_of_updates(updates: Measured, books: Measured, measured: dict[str, An
     load = "; ".join(f"{x:.1f}" for x in measured["load"])
     lines += [
         f"{measured['date']}, load average before and after: {load}. "
-        "Of many different updates of a size the median; the quickest of a row is bold. An update that was stopped is "
+        "Of the different updates of a size the median, without the first; the quickest of a row is bold. "
+        "An update that was stopped is "
         "shown as `> seconds`; larger ones of its kind were not tried. Slow algorithms did fewer of the same updates.",
         "",
     ]

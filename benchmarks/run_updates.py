@@ -128,7 +128,7 @@ class Run:
         began = time.process_time()
         for done, batch in enumerate(cell.batches):
             spent = time.process_time() - began
-            if spent > (self.patience.cell if done > 1 else 5 * self.patience.cell):
+            if done >= cell.least and spent > self.patience.cell:
                 break
             if not all(self.update(way, batch, times[way]) for way in order):
                 break
