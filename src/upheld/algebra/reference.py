@@ -50,7 +50,9 @@ class Facts:
     def __repr__(self) -> str:
         return f"Facts({sorted(self, key=repr)})"
 
-    def count(self) -> int:
+    def count(self, predicate: str | None = None) -> int:
+        if predicate is not None:
+            return len(self.by_predicate.get(predicate, ()))
         return sum(map(len, self.by_predicate.values()))
 
     def rows(self, predicate: str) -> set[Row]:
@@ -58,6 +60,9 @@ class Facts:
 
     def predicates(self) -> set[str]:
         return {p for p, rows in self.by_predicate.items() if rows}
+
+    def at_most(self, predicate: str) -> int:
+        return self.count(predicate)
 
     def in_stratum(self, stratum: Stratum) -> Facts:
         place = stratum.stratification.stratum_of

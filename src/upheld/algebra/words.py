@@ -47,8 +47,12 @@ class FactSet(Protocol):
         """The predicates that facts of it may have. Free for named and settled sets."""
         ...
 
-    def count(self) -> int:
-        """The number of facts in it."""
+    def count(self, predicate: str | None = None) -> int:
+        """The number of facts in it, or of those of one predicate."""
+        ...
+
+    def at_most(self, predicate: str) -> int:
+        """A number that the facts of a predicate do not exceed, near it as a rule. Free, whatever the set."""
         ...
 
 

@@ -11,7 +11,7 @@ to explicit facts and other strata; its facts take ranks below all others, in th
 takes no support from any other fact.
 
 Start again. The number of derivations of a stratum says what it costs to materialise it. When deletion has handled a
-good part of them, the stratum is materialised anew instead.
+good part of them, or a good part of the facts that its rules look at has gone, the stratum is materialised anew instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ SEARCH_FOR, SEARCH_BUDGET = 4, 64
 #: Deletion that goes on for so many rounds, or takes so many derivations, is worth a search.
 MANY_ROUNDS, MANY_LOST = 8, 512
 #: The part of a stratum's derivations that deletion may handle before the stratum is materialised anew instead.
-START_AGAIN = 0.4
+START_AGAIN = 0.33
+#: The part of the facts of a relation that may go before strata whose rules look at it are materialised anew. What goes
+#: from a recursive stratum is a multiple of that.
+MOST_GONE, MOST_GONE_BEFORE_RECURSION = 0.5, 0.08
 #: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed.
 SMALL = 1024
 
@@ -42,12 +45,15 @@ def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, 
     D, A = I.engine.named("D"), I.engine.named("A")
     for s in reached(state.strata, E_minus, E_plus, D, A):
         stratum = Adaptive(state, s, D, A, E_minus)
-        with I.engine.attempt() as attempt:
-            outcome = stratum.overdelete(SEARCH_FOR if s.recursive else 0)
+        if stratum.has_lost_much():
+            outcome = AGAIN
+        else:
+            with I.engine.attempt() as attempt:
+                outcome = stratum.overdelete(SEARCH_FOR if s.recursive else 0)
+                if outcome == LONG:
+                    attempt.undo()
             if outcome == LONG:
-                attempt.undo()
-        if outcome == LONG:
-            outcome = stratum.overdelete(0, stratum.search)
+                outcome = stratum.overdelete(0, stratum.search)
         if outcome == AGAIN:
             stratum.start_again((E - E_minus) | E_plus)
         else:
@@ -67,6 +73,19 @@ class Adaptive:
         self.s, self.D, self.A, self.E_minus = s, D, A, E_minus
         self.E, self.I, self.ranks = state.E, state.I, state.ranks
         self.gone = self.I.engine.named("D of the stratum")
+
+    def has_lost_much(self) -> bool:
+        """Return whether so many of the facts that rules look at have gone that it is better to start again."""
+        if self.ranks.derivations(self.s) <= SMALL:
+            return False
+        changed = settle(self.D - self.A)
+        most = MOST_GONE_BEFORE_RECURSION if self.s.recursive else MOST_GONE
+        for predicate in sorted(self.s.reads & changed.predicates()):
+            gone, there = changed.count(predicate), self.I.at_most(predicate)
+            if gone > most * there:
+                self.note(f"started again since {gone} of {there} facts of {predicate} have gone")
+                return True
+        return False
 
     @phase("deletion")
     def overdelete(self, worth_searching: int, rescue: Callable[[FactSet], bool] | None = None) -> str:

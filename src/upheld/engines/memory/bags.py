@@ -14,7 +14,7 @@ from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import Bag, Instances
 from upheld.engines.memory.codes import Codes
 from upheld.engines.memory.sets import MemorySet, Settled
-from upheld.engines.memory.table import Rows, Table
+from upheld.engines.memory.table import Rows, Table, distinct_rows
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.stratification import Stratum
 
@@ -171,7 +171,7 @@ class MemoryInstances:
         rows: dict[Table, list[Rows]] = {}
         for group, atom in atoms:
             rows.setdefault(self.engine.tables[atom.predicate], []).append(group.rows(self.engine, atom))
-        return self.engine.settled({t: np.unique(np.concatenate(found)) for t, found in rows.items()})
+        return self.engine.settled({t: distinct_rows(np.concatenate(found)) for t, found in rows.items()})
 
 
 def _distinct(parts: Sequence[Codes]) -> Codes:

@@ -37,7 +37,7 @@ from upheld.engines.memory.sets import (
     TruthTables,
     own_set,
 )
-from upheld.engines.memory.table import FLAGS, Rows, Table
+from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows
 from upheld.engines.memory.trace import MemoryTrace
 from upheld.language.ast import Value
 from upheld.language.core import Atom, Core, Fact, Predicate, Rule
@@ -158,24 +158,24 @@ class MemoryEngine:
         together = self.rows_of(union.left)
         for table, rows in self.rows_of(union.right).items():
             mine = together.get(table)
-            together[table] = rows if mine is None else np.union1d(mine, rows)
+            together[table] = rows if mine is None else distinct_rows(np.concatenate([mine, rows]))
         return together
 
     def about_to_change(self, named: Named) -> None:
         """Compute what was written with the old meaning of a set, before it changes."""
         bags, self.pending_bags = self.pending_bags, []
         for reference in bags:
-            bag = reference()
-            if bag is not None and bag.pending:
+            if (bag := reference()) is not None and bag.pending:
                 bag.compute()
-        waiting = self._waiting()
-        for pending in waiting:
-            if isinstance(pending, Derivation | Tally):
+            del bag
+        while work := next((d for d in self._waiting() if isinstance(d, Derivation | Tally)), None):
+            work.force()
+        del work
+        # Asked anew: the operands of what has been computed are gone, if nobody else holds them.
+        for pending in self._waiting():
+            if any(leaf is named for leaf in pending.leaves()):
                 pending.force()
-        for pending in waiting:
-            if pending.now is None and not pending.spent and any(leaf is named for leaf in pending.leaves()):
-                pending.force()
-        self.deferred = [weakref.ref(pending) for pending in waiting if pending.now is None]
+        self.deferred = [weakref.ref(pending) for pending in self._waiting()]
 
     def _waiting(self) -> list[Deferred]:
         """Return the sets that somebody holds and that are not computed yet."""
@@ -352,7 +352,7 @@ class MemoryEngine:
             wanted = selected(table, rows, ~self.truth_of(reject))
 
             def found(B: Codes, width: int, table: Table = table) -> None:
-                collected.take(table, np.unique(B[0]).astype(np.int32), NOTHING)
+                collected.take(table, distinct_rows(B[0].astype(np.int32)), NOTHING)
 
             for occurrence, mine in index.concerned(table, wanted):
                 open_rows = selected(table, mine, ~collected.truth)

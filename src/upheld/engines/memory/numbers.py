@@ -61,7 +61,7 @@ class Tally(Deferred):
         truth = self.engine.truth_of(reject)
         bag, self.bag = self.bag, None
         if bag.derivation is not None:
-            rules, where = bag.derivation
+            (rules, where), bag.derivation = bag.derivation, None
             self.engine.matcher.forwards(
                 rules, where, lambda plan, start, _: self.counting.sink(collected, truth, plan, start),
                 ranked=self.counting.ranked,

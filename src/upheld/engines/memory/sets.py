@@ -23,7 +23,7 @@ from upheld.columns import Columns
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bits import BITS
 from upheld.engines.memory.densebits import DenseBits, dense_bits
-from upheld.engines.memory.table import FLAGS, Rows, Table
+from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows
 from upheld.language.stratification import Stratum
 
 if TYPE_CHECKING:
@@ -121,8 +121,13 @@ class MemorySet:
     def predicates(self) -> set[str]:
         return {table.name for table in self.tables()}
 
-    def count(self) -> int:
+    def count(self, predicate: str | None = None) -> int:
+        if predicate is not None:
+            return len(self.of(self.engine.tables[predicate]))
         return sum(len(rows) for _, rows in self.listed())
+
+    def at_most(self, predicate: str) -> int:
+        return self.engine.tables[predicate].n
 
     def __bool__(self) -> bool:
         return any(len(rows) for _, rows in self.listed())
@@ -272,7 +277,7 @@ class Named(MemorySet):
         if not log:
             return _NO_ROWS
         # A row may have left the set and come back, so it may stand in the log twice.
-        rows = log[0] if len(log) == 1 else np.unique(np.concatenate(log))
+        rows = log[0] if len(log) == 1 else distinct_rows(np.concatenate(log))
         out = np.empty(len(rows), np.int32)
         rows = out[: kernels.select(rows, table.flags, truth, out)]
         self.logs[table] = [rows]
@@ -313,7 +318,9 @@ class Settled(MemorySet):
     def of(self, table: Table) -> Rows:
         return self._rows.get(table, _NO_ROWS)
 
-    def count(self) -> int:
+    def count(self, predicate: str | None = None) -> int:
+        if predicate is not None:
+            return super().count(predicate)
         return sum(map(len, self._rows.values()))
 
     def is_void(self) -> bool:

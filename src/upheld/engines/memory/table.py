@@ -292,6 +292,12 @@ class BlockIndex:
         return self.slots.nbytes + self.entries.nbytes + self.pool.nbytes
 
 
+def distinct_rows(rows: Rows) -> Rows:
+    """Return row numbers in order, each once. Sorting them is many times quicker than `np.unique`, which hashes."""
+    ordered = np.sort(rows)
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
+
+
 def key_view(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return rows as one number each where they fit 64 bits, else as they are."""
     if rows.dtype == np.int32 and rows.shape[1] in (1, 2):
