@@ -11,7 +11,7 @@ to explicit facts and other strata; its facts take ranks below all others, in th
 takes no support from any other fact.
 
 Start again. The number of derivations of a stratum says what it costs to materialise it. When deletion has handled a
-good part of them, or a good part of the facts that its rules look at has gone, the stratum is materialised anew instead.
+good part of them, or a good part of the facts that its rules look at has gone, it is materialised anew instead.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SEARCH_FOR, SEARCH_BUDGET = 4, 64
 #: Deletion that goes on for so many rounds, or takes so many derivations, is worth a search.
 MANY_ROUNDS, MANY_LOST = 8, 512
 #: The part of a stratum's derivations that deletion may handle before the stratum is materialised anew instead.
-START_AGAIN = 0.33
+START_AGAIN = 0.4
 #: The part of the facts of a relation that may go before strata whose rules look at it are materialised anew. What goes
 #: from a recursive stratum is a multiple of that.
-MOST_GONE, MOST_GONE_BEFORE_RECURSION = 0.5, 0.08
+MOST_GONE, MOST_GONE_BEFORE_RECURSION = 0.5, 0.15
 #: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed.
 SMALL = 1024
 
