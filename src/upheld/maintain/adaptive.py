@@ -29,7 +29,7 @@ from upheld.maintain.state import State, reached
 #: A search is for so few facts at most, and may consider so many instances.
 SEARCH_FOR, SEARCH_BUDGET = 4, 64
 #: Deletion that goes on for so many rounds, or takes so many derivations, is worth a search.
-MANY_ROUNDS, MANY_LOST = 8, 512
+MANY_ROUNDS, MANY_LOST = 5, 512
 #: The part of a stratum's derivations that deletion may handle before the stratum is materialised anew instead.
 START_AGAIN = 0.4
 #: The part of the facts of a relation that may go before strata whose rules look at it are materialised anew. What goes
@@ -72,7 +72,7 @@ class Adaptive:
         assert state.ranks is not None, "ranked support relies on ranks"
         self.s, self.D, self.A, self.E_minus = s, D, A, E_minus
         self.E, self.I, self.ranks = state.E, state.I, state.ranks
-        self.gone = self.I.engine.named("D of the stratum")
+        self.gone = self.I.engine.nothing
 
     def has_lost_much(self) -> bool:
         """Return whether so many of the facts that rules look at have gone that it is better to start again."""
@@ -94,7 +94,8 @@ class Adaptive:
         This is `ranked.overdelete` with a look at the work done in each round. Where at most `worth_searching` facts
         with derivations left are about to go first, it does not go on for long; `rescue` may find support for them.
         """
-        s, I, D, A, gone, ranks = self.s, self.I, self.D, self.A, self.gone, self.ranks
+        s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
+        gone = self.gone = I.engine.named("D of the stratum")  # made anew each time: an attempt leaves nothing in it
         size, rounds, few = ranks.derivations(s), 0, False
         N = ranks.lose(bag(s.out(self.E_minus)), s)
         N = N | ranks.lose(derive_bag(s.rules, I, I, via=D - A, via_not=A - D), s)

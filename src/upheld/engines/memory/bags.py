@@ -180,7 +180,11 @@ def _distinct(parts: Sequence[Codes]) -> Codes:
     together = np.concatenate(parts, axis=1)
     if not len(together):
         return together[:, :1]
-    return np.ascontiguousarray(np.unique(together, axis=1))
+    # Column by column: `np.unique` along an axis compares whole columns as bytes, and is ten times slower.
+    ordered = together[:, np.lexsort(together)]
+    fresh = np.ones(ordered.shape[1], np.bool_)
+    fresh[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    return np.ascontiguousarray(ordered[:, fresh])
 
 
 def own_bag(bag: Bag) -> MemoryBag:
