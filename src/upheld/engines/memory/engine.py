@@ -15,9 +15,9 @@ from upheld.algebra.words import FactSet, Own
 from upheld.columns import Columns
 from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.bits import BITS, Bits
-from upheld.engines.memory.columnnames import ColumnNames
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.collecting import Collected, made_rows, selected
+from upheld.engines.memory.columnnames import ColumnNames
 from upheld.engines.memory.joins import FunctionSink, Sink
 from upheld.engines.memory.journal import Journal, Mark
 from upheld.engines.memory.matching import ROW, Matcher, Where
