@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -206,7 +206,7 @@ def counted(engine: DataFrameEngine, found: Sequence[Found], numbers: Layout, ad
         by_predicate.setdefault(f.rule.head.predicate, []).append(f)
     for predicate, mine in by_predicate.items():
         watch, layout = Watch(engine), engine.codecs[predicate].layout
-        with_numbers = [Found(f.rule, adding(f.rule, f.frame), f.may_fail, f.small, f.new) for f in mine]
+        with_numbers = [replace(f, frame=adding(f.rule, f.frame)) for f in mine]
         frame = watch.union(with_numbers, _head_and(engine, numbers))
         sums = [F.sum(name).alias(name) for name in numbers.names]
         frame = frame.groupBy(*layout.names).agg(*sums)
@@ -306,7 +306,7 @@ class SparkInstances:
         together = SparkSet(self.engine, {p: self.engine.local(p, rows) for p, rows in local.items() if rows})
         for predicate, frames in planned.items():
             for frame in frames:
-                together = together | SparkSet(self.engine, {predicate: Planned(frame)})
+                together = together | SparkSet(self.engine, {predicate: Planned(frame, self)})
         return together
 
     def bag(self) -> SparkBag:
@@ -343,6 +343,8 @@ class Planned:
     """Facts that a plan finds in what has been computed."""
 
     plan: DataFrame
+    #: What holds the rows that the plan reads.
+    uses: object
 
     def frame(self) -> DataFrame:
         return self.plan
@@ -362,7 +364,7 @@ def labelled(engine: DataFrameEngine, found: Iterable[Found], label: Adding | No
         watch, layout = Watch(engine), LABEL + engine.matcher.layout(rule)
         kept = [f if "label" not in f.frame.columns else _unlabelled(f) for f in mine]
         if label is not None:
-            kept = [Found(f.rule, label(rule, f.frame), f.may_fail, f.small, f.new) for f in kept]
+            kept = [replace(f, frame=label(rule, f.frame)) for f in kept]
         frame = watch.union(kept, _columns(layout, label is not None))
         requests[rule] = Request(frame, layout, [watch], all(f.small for f in mine))
     rows = dict(zip(requests, engine.tables.compute(list(requests.values())), strict=True))
@@ -370,7 +372,7 @@ def labelled(engine: DataFrameEngine, found: Iterable[Found], label: Adding | No
 
 
 def _unlabelled(f: Found) -> Found:
-    return Found(f.rule, f.frame.drop("label"), f.may_fail, f.small, f.new)
+    return replace(f, frame=f.frame.drop("label"))
 
 
 def _columns(layout: Layout, labelled: bool) -> Callable[[Found], Sequence[Column]]:

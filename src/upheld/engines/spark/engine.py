@@ -11,6 +11,7 @@ from weakref import WeakSet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
 from upheld.algebra.words import FactSet, Own
 from upheld.engines.spark.bags import NUMBER, Heads, SparkBag, SparkInstances
@@ -55,8 +56,9 @@ class Marked:
         self._held = [(thing, thing.state()) for thing in things]
 
     def undo(self) -> None:
-        for thing, state in self._held:
-            thing.restore(state)
+        with uninterrupted():
+            for thing, state in self._held:
+                thing.restore(state)
 
 
 @dataclass(frozen=True, eq=False)

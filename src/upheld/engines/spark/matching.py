@@ -62,6 +62,8 @@ class Found:
     small: bool = True
     #: Whether they still have to be counted as considered.
     new: bool = True
+    #: What holds the rows that the plan reads, which would be given back otherwise.
+    uses: object = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,9 @@ class Matcher:
 
     def found(self, rules: Sequence[Rule], where: Where) -> Iterator[Found]:
         """Yield plans for the instances that `derive` speaks of; together they have each instance once."""
+        return (replace(found, uses=where) for found in self._found(rules, where))
+
+    def _found(self, rules: Sequence[Rule], where: Where) -> Iterator[Found]:
         for rule in rules:
             self.check(rule)
             if where.H is not None:

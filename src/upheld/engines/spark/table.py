@@ -19,6 +19,10 @@ from upheld.engines.spark.session import LOOPS, configured
 _CARRIED = 10_000
 
 
+#: For plans from which few rows are expected: a task costs more than what it would do for them.
+_FEW = {**LOOPS, "spark.sql.shuffle.partitions": "1", "spark.sql.leafNodeDefaultParallelism": "1"}
+
+
 class Stored:
     """Rows that Spark holds, with nothing of the plan that made them. They are given back when nobody uses them.
 
@@ -76,7 +80,7 @@ class Observed:
     """Numbers that come out of a plan beside its rows."""
 
     def __init__(self) -> None:
-        self._observation = Observation()
+        self._observation: Observation | None = None
         self.values: dict[str, Any] = {}
 
     def watch(self, frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
@@ -85,7 +89,7 @@ class Observed:
 
     def look(self) -> None:
         """Take the numbers of a plan that has run. A plan that was known to be empty has none."""
-        self.values = dict(self._observation.get)
+        self.values = dict(self._observation.get) if self._observation is not None else {}
 
     def report(self) -> None:
         """Do what is to be done with the numbers."""
@@ -118,12 +122,13 @@ class Tables:
         if not requests:
             return []
         found: dict[int, Rows] = {}
-        with configured(self.spark, LOOPS):
-            few = [i for i, r in enumerate(requests) if r.small]
-            if few and self.small:
+        few = [i for i, r in enumerate(requests) if r.small]
+        if few and self.small:
+            with configured(self.spark, _FEW):
                 local = self._collect([requests[i] for i in few])
-                if local is not None:
-                    found.update(zip(few, local, strict=True))
+            if local is not None:
+                found.update(zip(few, local, strict=True))
+        with configured(self.spark, LOOPS if len(found) < len(requests) else {}):
             for i, request in enumerate(requests):
                 if i not in found:  # also what was expected to be little and is not
                     found[i] = self._checkpoint(request)

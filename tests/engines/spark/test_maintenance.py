@@ -1,0 +1,67 @@
+"""Every algorithm on Spark: after each update all is as if it were derived anew, in many databases at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engines.spark.merging import Merged, random_merged, random_typed_merged
+from tests.maintain.streams import Recomputed, assert_recomputed, facts_of
+from upheld.errors import EvaluationError, ProgramError
+from upheld.language.stratification import stratify
+from upheld.maintain.algorithms import ALGORITHMS
+from upheld.materialisation import materialise_core
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+#: Each algorithm makes so many updates, each of them in so many databases.
+CASES, UPDATES = 120, 2
+
+
+def follow(run: Merged, engine, algorithm: str) -> int:
+    """Make the updates of a run, compare each with recomputation, and return how many were made."""
+    strata = stratify(run.core)
+    m = materialise_core(run.core, run.facts.items(), engine=engine, algorithm=algorithm)
+    explicit = facts_of(run.facts) | run.core.facts
+    before = Recomputed(run.core, strata, explicit)
+    assert_recomputed(m, before)
+    for u in run.updates:
+        explicit = (explicit - facts_of(u.deletions)) | facts_of(u.insertions)
+        now = Recomputed(run.core, strata, explicit)
+        change = m.update(delete=u.deletions, insert=u.insertions)
+        assert_recomputed(m, now)
+        assert {(r.name, row) for r in change.inserted.values() for row in r} == now.visible - before.visible
+        assert {(r.name, row) for r in change.deleted.values() for row in r} == before.visible - now.visible
+        before = now
+    return len(run.updates)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_equals_recomputation(spark_engine, algorithm):
+    """Facts, counters, levels, trace, totals and supports, of all cases together."""
+    seed = 2 * list(ALGORITHMS).index(algorithm) + 1
+    assert follow(random_merged(seed, CASES, UPDATES), spark_engine(), algorithm) == UPDATES
+
+
+@pytest.mark.parametrize("algorithm", ["ranked", "dred", "counting", "bf"])
+def test_equals_recomputation_with_nothing_in_the_driver(spark_engine, algorithm):
+    """So it is when Spark holds every set, however small."""
+    seed = 2 * list(ALGORITHMS).index(algorithm)
+    assert follow(random_merged(seed, CASES, 1), spark_engine(small=0), algorithm) == 1
+
+
+@pytest.mark.parametrize("algorithm", ["ranked", "dred-c"])
+def test_equals_recomputation_with_little_in_the_driver(spark_engine, algorithm):
+    """So it is when small sets are in the driver, and large ones are not."""
+    assert follow(random_merged(21, CASES, 2), spark_engine(small=150), algorithm) == 2
+
+
+def test_all_types(spark_engine):
+    """Programs over all types come out as recomputed, or are refused: by the name of a functor, or for a result."""
+    made, refused = 0, set()
+    for seed in range(8):
+        try:
+            made += follow(random_typed_merged(seed, 20, 1), spark_engine(), "ranked")
+        except (ProgramError, EvaluationError) as e:
+            refused |= set(e.slugs)
+    assert made >= 3
+    assert refused <= {"unsupported-functor", "undefined-result"}
