@@ -198,7 +198,7 @@ def test_functors_that_are_refused(spark_engine):
     program = 'p("a"). q(x) :- p(x), match("a.*", x). r(n) :- p(x), n = ord(x).'
     with pytest.raises(ProgramError) as refused:
         upheld.materialise(program, engine=spark_engine())
-    assert refused.value.slugs == ("unsupported-functor", "unsupported-functor")
+    assert refused.value.slugs == ("unsupported-on-spark", "unsupported-on-spark")
     assert "`match`" in str(refused.value)
     assert "`ord`" in str(refused.value)
 

@@ -64,4 +64,4 @@ def test_all_types(spark_engine):
         except (ProgramError, EvaluationError) as e:
             refused |= set(e.slugs)
     assert made >= 3
-    assert refused <= {"unsupported-functor", "undefined-result"}
+    assert refused <= {"unsupported-on-spark", "undefined-result"}

@@ -84,7 +84,7 @@ def check(rule: Rule) -> None:
         for name, type in _lacking(builtin):
             raise ProgramError(
                 Problem(
-                    "unsupported-functor",
+                    "unsupported-on-spark",
                     f"{quote(name)} on values of type {quote(type)} cannot be evaluated on Spark",
                     rule.span,
                     note=f"in {quote(builtin_text(builtin))}: no column expression has exactly its meaning",
