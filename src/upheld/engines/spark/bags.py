@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Self
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from upheld.algebra.matching import Binding, evaluate_builtin, instantiate, is_ready, undefined
+from upheld.algebra.matching import Binding, evaluate_builtin, is_ready, undefined
+from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import Bag, Instances
 from upheld.engines.spark.codes import Layout, Row, decode
 from upheld.engines.spark.matching import BAD, Found
@@ -224,26 +225,6 @@ def _head_and(engine: DataFrameEngine, more: Layout) -> Callable[[Found], Sequen
 
 
 # -- instances ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RuleInstance:
-    """A rule under a binding of its variables, which are in the order of `rule.variables()`."""
-
-    rule: Rule
-    values: tuple[Value, ...]
-
-    @cached_property
-    def _binding(self) -> Binding:
-        return dict(zip(self.rule.variables(), self.values, strict=True))
-
-    @property
-    def head(self) -> Fact:
-        return instantiate(self.rule.head, self._binding)
-
-    @property
-    def body(self) -> Sequence[Fact]:
-        return tuple(instantiate(a, self._binding) for a in self.rule.positive)
 
 
 class SparkInstances:

@@ -235,6 +235,21 @@ def is_large(term: Term) -> bool:
     return True
 
 
+def _bound(term: Term) -> int | None:
+    """Return a number that the facts of a term do not exceed, if its parts tell one."""
+    match term:
+        case Part():
+            return term.count
+        case Combined(operator=operator, left=left, right=right):
+            a, b = _bound(left), _bound(right)
+            if operator == "-":
+                return a
+            if a is None or b is None:
+                return None
+            return a + b if operator == "|" else min(a, b)
+    return None
+
+
 # -- sets --------------------------------------------------------------------------------------------------------------
 
 
@@ -292,8 +307,18 @@ class SparkSet:
         decode = self.engine.codecs[predicate].decode
         return [decode(row) for row in self.engine.fetch(part)] if part is not None else []
 
-    def count(self) -> int:
-        return sum(self.engine.exact_count(part) for part in self.parts().values())
+    def count(self, predicate: str | None = None) -> int:
+        parts = self.parts()
+        return sum(self.engine.exact_count(part) for p, part in parts.items() if predicate in (None, p))
+
+    def at_most(self, predicate: str) -> int:
+        """A number that the facts of a predicate do not exceed. Only heads must be derived for it."""
+        if (term := self.terms.get(predicate)) is None:
+            return 0
+        if (bound := _bound(term)) is not None:
+            return bound
+        part = self.part(predicate)
+        return part.count if part is not None else 0
 
 
 class Named(SparkSet):
