@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.algebra import brute_force
 from tests.strategies import Case, cases
-from upheld.algebra.words import derive, derive_bag, settle, supports
+from upheld.algebra.words import Own, derive, derive_bag, instances, settle, supports
 from upheld.engines import ENGINES, open_engine
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact
@@ -150,6 +150,67 @@ def test_derive_heads(engine_name, setting):
 
 
 @given(settings())
+def test_derive_heads_within_an_expression(engine_name, setting):
+    """What asks for heads can be part of an expression, and its sets expressions; they mean what they meant."""
+    s = Setting(engine_name, *setting)
+    i, d, h, e = s.some(0.8), s.some(0.3), s.some(), s.some(0.3)
+    I, D, H, E = (s.named(name, facts) for name, facts in zip("IDHE", (i, d, h, e)))
+    explicit = settle(H & E)
+    found = explicit | derive(s.core.rules, I - D, I, heads=H - explicit)
+    D |= H
+    derivable = {x.head for x in brute_force.instances(s.core.rules, i - d, i)}
+    assert s.plain(settle(found)) == (h & e) | (h & derivable)
+
+
+@given(settings())
+def test_derive_own(engine_name, setting):
+    """With `own`, atoms of the rule's stratum are matched there, all others in P, also where `via` is given."""
+    s = Setting(engine_name, *setting)
+    p, o, n, x = s.some(0.7), s.some(0.5), s.some(0.3), s.some(0.4)
+    P, O, N, X = (s.named(name, facts) for name, facts in zip("PONX", (p, o, n, x)))
+    for stratum in stratify(s.core):
+        found = [
+            i
+            for i in brute_force.instances(stratum.rules, p | o, n)
+            if all(f in (o if k in stratum.own(i.rule) else p) for k, f in enumerate(i.body))
+        ]
+        own = Own(stratum, O)
+        assert s.plain(derive(stratum.rules, P, N, own=own)) == {i.head for i in found}
+        via = derive(stratum.rules, P, N, via=X, own=own)
+        assert s.plain(via) == {i.head for i in brute_force.restricted(found, x, frozenset())}
+
+
+@given(settings())
+def test_instances(engine_name, setting):
+    """The instances whose heads `derive` returns, each once, with all that can be asked of them."""
+    s = Setting(engine_name, *setting)
+    p, n, x, y = s.some(0.8), s.some(0.3), s.some(0.4), s.some(0.4)
+    P, N, X, Y = (s.named(name, facts) for name, facts in zip("PNXY", (p, n, x, y)))
+    everything = list(brute_force.instances(s.core.rules, p, n))
+    by_x = list(brute_force.restricted(everything, x, frozenset()))
+    by_y = list(brute_force.restricted(everything, frozenset(), y))
+    for found, expected in (
+        (instances(s.core.rules, P, N), everything),
+        (instances(s.core.rules, P, N, via=X, via_not=Y), list(brute_force.restricted(everything, x, y))),
+        (instances(s.core.rules, P, N, via=X) | instances(s.core.rules, P, N, via_not=Y), [*by_x, *by_y]),
+    ):
+        distinct = list(dict.fromkeys(expected))
+        assert Counter(map(key, found)) == Counter(map(key, distinct))
+        assert len(found) == len(distinct)
+        assert s.plain(found.heads()) == {i.head for i in distinct}
+        assert s.plain(found.bodies()) == {f for i in distinct for f in i.body}
+        assert dict(found.bag().items()) == Counter(i.head for i in distinct)
+    for stratum in stratify(s.core):
+        found = instances(stratum.rules, P, N)
+        own = {i.body[k] for i in everything if i.rule in stratum.rules for k in stratum.own(i.rule)}
+        assert s.plain(found.bodies(stratum)) == own
+
+
+def key(instance) -> tuple:
+    return instance.rule, instance.head, tuple(instance.body)
+
+
+@given(settings())
 def test_supports(engine_name, setting):
     """The instances that derive given heads, with their bodies, each once."""
     s = Setting(engine_name, *setting)
@@ -160,6 +221,68 @@ def test_supports(engine_name, setting):
     assert Counter((i.rule, i.head, tuple(i.body)) for i in found) == expected
     assert s.plain(found.heads()) == {head for _, head, _ in expected}
     assert s.plain(found.bodies()) == {f for _, _, body in expected for f in body}
+
+
+@given(settings())
+def test_search(engine_name, setting):
+    """Every instance of the heads comes exactly once, whichever are asked for when; then nothing is unfinished."""
+    s = Setting(engine_name, *setting)
+    p, n, h = s.some(0.8), s.some(0.3), s.some(0.8)
+    P, N, H = s.named("P", p), s.named("N", n), s.named("H", h)
+    expected = [i for i in brute_force.instances(s.core.rules, p, n) if i.head in h]
+    search = s.engine.search(s.core.rules)
+    found: Counter[tuple] = Counter()
+    assert s.plain(search.unfinished(H)) == h
+    for turn in range(100):
+        left = {i.head for i in expected if not found[key(i)]}
+        unfinished = settle(search.unfinished(H))
+        assert s.plain(unfinished) >= left, "an instance that will never come"
+        if not unfinished:
+            break
+        asked = s.named("asked", frozenset(f for f in s.plain(unfinished) if turn > 8 or s.r.random() < 0.6))
+        found.update(map(key, search.more(asked, P, N)))
+    assert found == Counter(map(key, expected))
+    assert not settle(search.unfinished(H))
+    assert not len(search.more(H, P, N))
+
+
+@given(settings())
+def test_search_while_facts_go(engine_name, setting):
+    """Candidates must hold when their turn comes; those that hold until the end come exactly once."""
+    s = Setting(engine_name, *setting)
+    p, n, h = s.some(0.9), s.some(0.3), s.some(0.8)
+    P, N, H = s.named("P", p), s.named("N", n), s.named("H", h)
+    search = s.engine.search(s.core.rules)
+    found: Counter[tuple] = Counter()
+    while H and settle(search.unfinished(H)):
+        holding = {key(i) for i in brute_force.instances(s.core.rules, p, n) if i.head in h}
+        turn = list(map(key, search.more(H, P, N)))
+        assert holding.issuperset(turn)
+        found.update(turn)
+        gone = s.some(0.1)
+        P -= s.named("gone", gone)
+        p -= gone
+    assert not found or max(found.values()) == 1
+    assert all(found[key(i)] for i in brute_force.instances(s.core.rules, p, n) if i.head in h)
+
+
+def test_search_doubles(engine_name):
+    """One candidate for each fact and rule the first time, and twice as many each further time."""
+    core = compile_program(read_text(".decl e(x:number, y:number)\n.decl h(x:number)\nh(x) :- e(x, y).")).core
+    engine = open_engine(engine_name, core)
+    P, H = engine.named("P"), engine.named("H")
+    P |= engine.load("e", [(1, y) for y in range(100)] + [(2, y) for y in range(5)])
+    H |= engine.load("h", [(1,), (2,), (3,)])
+    one, two = engine.load("h", [(1,)]), engine.load("h", [(2,)])
+    search = engine.search(core.rules)
+    counts = []
+    while settle(search.unfinished(one)):
+        counts.append(len(search.more(one, P, P)))
+    assert counts == [1, 2, 4, 8, 16, 32, 37]
+    assert [len(search.more(two, P, P)) for _ in range(2)] == [1, 2]
+    assert set(search.unfinished(H).rows("h")) == {(2,), (3,)}
+    assert len(search.more(H, P, P)) == 2
+    assert not settle(search.unfinished(H))
 
 
 @given(settings())

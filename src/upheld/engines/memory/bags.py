@@ -13,7 +13,7 @@ import numpy.typing as npt
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import Bag, Instances
 from upheld.engines.memory.codes import Codes
-from upheld.engines.memory.sets import MemorySet, Settled
+from upheld.engines.memory.sets import MemorySet, Settled, Truth
 from upheld.engines.memory.table import Rows, Table, distinct_rows
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.stratification import Stratum
@@ -131,6 +131,18 @@ class Group:
             np.maximum(found, numbers[self.rows(engine, atom)], out=found)
         return found
 
+    def hold(self, engine: MemoryEngine, positive: Truth, negative: Truth) -> npt.NDArray[np.bool_]:
+        """Return which instances have all positive atoms in one set and no negated one in another."""
+        hold = np.ones(len(self), np.bool_)
+        for atom in self.rule.positive:
+            hold &= positive[engine.tables[atom.predicate].flags[self.rows(engine, atom)]]
+        for atom in self.rule.negative:
+            rows = engine.find_all(atom, self.rule.variables(), self.B)
+            there = rows >= 0
+            there[there] = negative[engine.tables[atom.predicate].flags[rows[there]]]
+            hold &= ~there
+        return hold
+
 
 class MemoryInstances:
     """Rule instances as bindings of all variables of their rules."""
@@ -157,7 +169,8 @@ class MemoryInstances:
         return MemoryInstances(self.engine, (Group(rule, _distinct(parts)) for rule, parts in by_rule.items()))
 
     def heads(self) -> Settled:
-        return self._facts((group, group.rule.head) for group in self.groups)
+        # Not looked for, as bodies are: heads may be facts that are in no table yet.
+        return self.engine.settled({t: rows for t, (rows, _) in self.engine.counted_heads(self.groups).items()})
 
     def bodies(self, stratum: Stratum | None = None) -> Settled:
         if stratum is None:

@@ -18,7 +18,7 @@ from upheld.engines.memory.bags import Group, MemoryInstances
 from upheld.engines.memory.codes import Codes
 from upheld.engines.memory.joins import CHUNK, FunctionSink, extended, fewer_rows
 from upheld.engines.memory.matching import ROW, Where, batches
-from upheld.engines.memory.plans import AtomStep, ChoiceStep, Plan, Step
+from upheld.engines.memory.plans import IN_P, AtomStep, ChoiceStep, Plan, Step
 from upheld.engines.memory.sets import Settled, Truth
 from upheld.engines.memory.table import BlockIndex, ChainIndex, Rows, Table
 from upheld.language.core import Rule
@@ -45,6 +45,8 @@ class Stream:
     wanted: Codes
     cursors: Codes
     rows: Rows
+    #: Whether no atom is matched before the step.
+    whole: bool
 
     def take(self, chosen: Codes, limits: Codes, truth: Truth) -> Iterator[Codes]:
         """Yield bindings extended by further rows, at most so many for each of the chosen ones."""
@@ -108,11 +110,13 @@ class MemorySearch:
                 turns[left] = np.abs(turns[left])
 
     def _take(self, stream: Stream, chosen: Codes, limits: Codes, where: Where, found: list[Group]) -> None:
-        rule = stream.rest.rule
-        join = self.engine.matcher.join(stream.rest, where, FunctionSink(self._taking(stream.rest, found)))
+        rule, mine = stream.rest.rule, found if stream.whole else []
+        join = self.engine.matcher.join(stream.rest, where, FunctionSink(self._taking(stream.rest, mine)))
         for B in stream.take(chosen, limits, where[stream.step.where]):
             self.engine.meter.look(rule)
             join.run(B, B.shape[1])
+        if not stream.whole:  # what was matched when it was opened may not hold any more
+            found += [group.chosen(group.hold(self.engine, where[IN_P], where["N"])) for group in mine]
 
     def _taking(self, plan: Plan, found: list[Group]) -> Callable[[Codes, int], None]:
         order = [plan.last.index(v) for v in plan.rule.variables()]
@@ -163,7 +167,8 @@ class MemorySearch:
         held = plan.steps[at - 1].variables if at else plan.start
         rest = replace(plan, start=step.variables, steps=later)
         rows, cursors = B[held.index(ROW)].astype(np.int32), np.full(width, BEGINNING, np.int64)
-        return Stream(head, step, rest, step.table.index(step.known), B, wanted, cursors, rows)
+        whole = not any(isinstance(s, AtomStep) for s in plan.steps[:at])
+        return Stream(head, step, rest, step.table.index(step.known), B, wanted, cursors, rows, whole)
 
 
 def _joins(step: Step) -> bool:

@@ -12,7 +12,7 @@ from upheld.algebra.words import Bag, FactSet, Instances
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import Group, MemoryInstances, own_bag, own_instances
 from upheld.engines.memory.codes import Codes
-from upheld.engines.memory.sets import Settled, Truth, own_set
+from upheld.engines.memory.sets import Settled, own_set
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.core import Fact
 from upheld.language.stratification import Stratum
@@ -155,7 +155,7 @@ class MemoryTrace:
         fire, quiet = [], []
         for group in own_instances(found).groups:
             fires = self._rounds(group, stratum, self._old if old else self._new) == round
-            fires &= _hold(engine, group, positive, negative)
+            fires &= group.hold(engine, positive, negative)
             fire.append(group.chosen(fires))
             quiet.append(group.chosen(~fires))
         return MemoryInstances(engine, fire), MemoryInstances(engine, quiet)
@@ -171,16 +171,3 @@ class MemoryTrace:
                 entry = entries[entry, 2] - 1
             if numbers:
                 yield fact, numbers, levels.get(fact, 0)
-
-
-def _hold(engine: MemoryEngine, group: Group, positive: Truth, negative: Truth) -> npt.NDArray[np.bool_]:
-    """Return which instances have all positive atoms in one set and no negated one in another."""
-    fires = np.ones(len(group), np.bool_)
-    for atom in group.rule.positive:
-        fires &= positive[engine.tables[atom.predicate].flags[group.rows(engine, atom)]]
-    for atom in group.rule.negative:
-        rows = engine.find_all(atom, group.rule.variables(), group.B)
-        there = rows >= 0
-        there[there] = negative[engine.tables[atom.predicate].flags[rows[there]]]
-        fires &= ~there
-    return fires
