@@ -12,7 +12,7 @@ from tests.engines.spark.merging import with_cases
 from tests.strategies import random_case
 from upheld.algebra.reference import InstanceList, ReferenceEngine
 from upheld.algebra.words import derive, derive_bag, instances, settle, supports
-from upheld.errors import EvaluationError, LimitReached, ProgramError
+from upheld.errors import EvaluationError, FactsError, LimitReached, ProgramError
 from upheld.language.compiling import compile_program
 from upheld.language.core import Fact
 from upheld.language.reading import read_text
@@ -83,8 +83,10 @@ def test_set_operators(setting):
     A |= settle(C - A)
     A -= B
     for built, expected in [*expressions, (before, a - b), (A, (a | c) - b)]:
+        bounds = {p: built.at_most(p) for p in s.core.predicates}
         settled = settle(built)
         assert s.plain(settled) == expected
+        assert all(settled.count(p) == sum(q == p for q, _ in expected) <= bounds[p] for p in bounds)
         assert bool(settled) == bool(expected)
         assert settled.count() == len(expected)
 
@@ -208,6 +210,13 @@ def test_functors_that_are_refused(spark_engine):
     assert refused.value.slugs == ("unsupported-on-spark", "unsupported-on-spark")
     assert "`match`" in str(refused.value)
     assert "`ord`" in str(refused.value)
+
+
+def test_texts_that_are_refused(spark_engine):
+    """Half of a surrogate pair has no place in Spark."""
+    with pytest.raises(FactsError) as refused:
+        upheld.materialise(".decl p(x:symbol)", {"p": [("\ud800",)]}, engine=spark_engine())
+    assert refused.value.slugs == ("bad-text",)
 
 
 # -- work --------------------------------------------------------------------------------------------------------------
