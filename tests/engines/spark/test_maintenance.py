@@ -20,8 +20,9 @@ CASES, UPDATES = 250, 1
 def follow(run: Merged, engine, algorithm: str) -> int:
     """Make the updates of a run, compare each with recomputation, and return how many were made."""
     strata = stratify(run.core)
-    m = materialise_core(run.core, run.facts.items(), engine=engine, algorithm=algorithm)
     explicit = facts_of(run.facts) | run.core.facts
+    facts = {p: [row for q, row in explicit if q == p] for p in run.core.predicates}
+    m = materialise_core(run.core, facts.items(), engine=engine, algorithm=algorithm)
     before = Recomputed(run.core, strata, explicit)
     assert_recomputed(m, before)
     for u in run.updates:
