@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from upheld.algebra.matching import is_ready
 from upheld.engines.spark.codes import SPARK_TYPES, Layout, literal
 from upheld.engines.spark.columnfunctors import check, either, evaluate, holds, is_partial
-from upheld.engines.spark.sets import Local, Part, SparkSet, Term, combine, hinted, is_large
+from upheld.engines.spark.sets import Local, Part, SparkSet, Term, combine, is_large
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Expression, Rule
 from upheld.language.corewriter import atom_text, builtin_text
@@ -249,10 +249,12 @@ class Matcher:
         return frame.select(*(columns or [F.lit(0).alias("one")]))
 
     def _with_atom(self, rule: Rule, so_far: _Bindings, atom: Atom, term: Term) -> _Bindings:
-        rows = hinted(self._rows(atom, term, rule), term)
+        rows = self._rows(atom, term, rule)
         bound = so_far.bound | set(atom.variables())
         if so_far.frame is None:
             return replace(so_far, frame=rows, bound=bound)
+        if isinstance(term, Local):
+            rows = F.broadcast(rows)
         on = [_column(rule, v) for v in dict.fromkeys(atom.variables()) if v in so_far.bound]
         if on:
             joined = so_far.frame.join(rows, on)
@@ -262,7 +264,9 @@ class Matcher:
 
     def _with_negated(self, rule: Rule, so_far: _Bindings, atom: Atom, term: Term) -> _Bindings:
         frame = self._started(so_far)
-        rows = hinted(self._rows(atom, term, rule), term)
+        rows = self._rows(atom, term, rule)
+        if isinstance(term, Local):
+            rows = F.broadcast(rows)
         on = [_column(rule, v) for v in dict.fromkeys(atom.variables())]
         joined = frame.join(rows, on, "left_anti") if on else frame.join(rows, F.lit(True), "left_anti")
         return replace(so_far, frame=joined)

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 #: A set in more tiers than this is brought together.
 _MOST_TIERS = 4
 
-#: Rows that are copied to every task rather than sent where their keys belong: some megabytes of them.
-_BROADCAST = 100_000
-
 
 class Term(Protocol):
     """Facts of one predicate, known or planned."""
@@ -155,16 +152,10 @@ class Combined:
         left, right = self.left.frame(), self.right.frame()
         if self.operator == "|":
             return left.unionAll(right)
-        if self.operator == "-":
-            return left.join(hinted(right, self.right), left.columns, "left_anti")
-        if isinstance(self.left, Local):
-            return right.join(hinted(left, self.left), right.columns, "left_semi")
-        return left.join(hinted(right, self.right), left.columns, "left_semi")
-
-
-def hinted(frame: DataFrame, term: Term) -> DataFrame:
-    """Return a plan for rows of a term with the advice to copy them to every task, if they are few enough for that."""
-    return F.broadcast(frame) if isinstance(term, Part) and term.count <= _BROADCAST else frame
+        how, small = ("left_anti", self.right) if self.operator == "-" else ("left_semi", self.right)
+        if self.operator == "&" and isinstance(self.left, Local):
+            left, right, small = right, left, self.left
+        return left.join(F.broadcast(right) if isinstance(small, Local) else right, left.columns, how)
 
 
 def combine(operator: str, left: Term | None, right: Term | None) -> Term | None:
