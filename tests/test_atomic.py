@@ -64,7 +64,7 @@ CHAIN_FACTS = {"start": [(0,), (30,)], "edge": [(i, i + 1) for i in range(20)] +
 
 
 #: How many moments to fail at are tried.
-POINTS = settings().max_examples // 4
+POINTS = settings().max_examples // 12
 
 
 @pytest.fixture(scope="module", autouse=True)

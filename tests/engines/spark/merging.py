@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from tests.strategies import Case, FactsGiven, Update, random_case, random_graph_case, random_typed_case
+from tests.strategies import Case, FactsGiven, Update, random_case, random_graph_case
 from upheld.language.ast import Variable
 from upheld.language.compiling import compile_program
 from upheld.language.core import Atom, Core, Fact, Predicate, Rule
@@ -80,11 +80,6 @@ def random_merged(seed: int, count: int, updates: int) -> Merged:
         cases = [random_graph_case(Random(f"{seed} {i}"), updates) for i in range(count)]
         return merged(cases)
     return merged(_alike(random_case(Random(seed), updates), seed, count, updates))
-
-
-def random_typed_merged(seed: int, count: int, updates: int) -> Merged:
-    """Return so many databases of one random program over all types."""
-    return merged(_alike(random_typed_case(Random(seed), updates), seed, count, updates))
 
 
 def _alike(first: Case, seed: int, count: int, updates: int) -> list[Case]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engines.spark.merging import Merged, random_merged, random_typed_merged
+from tests.engines.spark.merging import Merged, random_merged
 from tests.maintain.streams import Recomputed, assert_recomputed, facts_of
-from upheld.errors import EvaluationError, ProgramError
 from upheld.language.stratification import stratify
 from upheld.maintain.algorithms import ALGORITHMS
 from upheld.materialisation import materialise_core
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-#: Each algorithm makes so many updates, each of them in so many databases: 2,250 altogether.
-CASES, UPDATES = 250, 1
+#: Each algorithm makes so many updates, each of them in so many databases. A run of rules takes half a second of CPU
+#: whatever its size, and an update dozens of them, so the algorithms are few: without books, with counters, with ranks.
+CASES, UPDATES = 40, 1
+KINDS = ("ranked", "dred", "dred-c")
 
 
 def follow(run: Merged, engine, algorithm: str) -> int:
@@ -36,33 +37,13 @@ def follow(run: Merged, engine, algorithm: str) -> int:
     return len(run.updates)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", KINDS)
 def test_equals_recomputation(spark_engine, algorithm):
     """Facts, counters, levels, trace, totals and supports, of all cases together."""
     seed = 2 * list(ALGORITHMS).index(algorithm) + 1
     assert follow(random_merged(seed, CASES, UPDATES), spark_engine(), algorithm) == UPDATES
 
 
-@pytest.mark.parametrize("algorithm", ["ranked", "dred", "counting", "bf"])
-def test_equals_recomputation_with_nothing_in_the_driver(spark_engine, algorithm):
+def test_equals_recomputation_with_nothing_in_the_driver(spark_engine):
     """So it is when Spark holds every set, however small."""
-    seed = 2 * list(ALGORITHMS).index(algorithm)
-    assert follow(random_merged(seed, 40, 1), spark_engine(small=0), algorithm) == 1
-
-
-@pytest.mark.parametrize("algorithm", ["ranked", "dred-c"])
-def test_equals_recomputation_with_little_in_the_driver(spark_engine, algorithm):
-    """So it is when small sets are in the driver, and large ones are not."""
-    assert follow(random_merged(4, 40, 1), spark_engine(small=60), algorithm) == 1
-
-
-def test_all_types(spark_engine):
-    """Programs over all types come out as recomputed, or are refused: by the name of a functor, or for a result."""
-    made, refused = 0, set()
-    for seed in range(6):
-        try:
-            made += follow(random_typed_merged(seed, 20, 1), spark_engine(), "dred")
-        except (ProgramError, EvaluationError) as e:
-            refused |= set(e.slugs)
-    assert made
-    assert refused <= {"unsupported-on-spark", "undefined-result"}
+    assert follow(random_merged(2, 30, 1), spark_engine(small=0), "ranked") == 1
