@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.upheld-is-set-up
 OTHERS := benchmarks/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak lint format docs lock bench bench-full
+.PHONY: help setup demo test soak soak-spark lint format docs lock bench bench-full
 
 help:  ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ test: $(STAMP)  ## run every test (JOBS=2 at a time; ARGS="-k parser" to choose)
 
 soak: $(STAMP)  ## maintain random programs beside recomputation for a minute, or as long as ARGS="--seconds 600" says
 	@$(BIN)/python -m tests.soak $(ARGS)
+
+soak-spark: $(STAMP)  ## maintain random programs on Spark beside recomputation, which takes some minutes
+	$(BIN)/python -m pytest -p no:xdist tests/engines/spark/soak_maintenance.py $(ARGS)
 
 lint: $(STAMP)  ## check style and types
 	$(BIN)/ruff check .
