@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 
 # Where a verdict is wanted on one change, the examples are the same each time; elsewhere each run looks at new ones.
-settings.register_profile("default", _COMMON, derandomize=bool(os.environ.get("CI")))
+settings.register_profile("default", _COMMON, max_examples=40, derandomize=bool(os.environ.get("CI")))
 # For a second look at what has been looked at well: the kernels once more, in slower modes.
 settings.register_profile("quick", _COMMON, max_examples=15)
 # For a night: pytest --hypothesis-profile=soak

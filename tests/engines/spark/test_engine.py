@@ -216,7 +216,7 @@ def test_texts_that_are_refused(spark_engine):
     """Half of a surrogate pair has no place in Spark."""
     with pytest.raises(FactsError) as refused:
         upheld.materialise(".decl p(x:symbol)", {"p": [("\ud800",)]}, engine=spark_engine())
-    assert refused.value.slugs == ("bad-text",)
+    assert refused.value.slugs == ("lone-surrogate",)
 
 
 # -- work --------------------------------------------------------------------------------------------------------------
