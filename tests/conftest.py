@@ -14,8 +14,10 @@ from tests.cases import ABSENT, CASES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Deadlines and slow-data checks measure the machine and its other work rather than the code under test.
-_COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+# Deadlines and slow-data checks measure the machine and its other work rather than the code under test. A program with
+# facts and updates takes many random choices: that is no sign of a mistake either.
+_UNFIT = [HealthCheck.too_slow, HealthCheck.data_too_large]
+_COMMON = settings(deadline=None, suppress_health_check=_UNFIT, print_blob=True)
 
 # Where a verdict is wanted on one change, the examples are the same each time; elsewhere each run looks at new ones.
 settings.register_profile("default", _COMMON, max_examples=40, derandomize=bool(os.environ.get("CI")))
