@@ -35,6 +35,8 @@ START_AGAIN = 0.4
 #: The part of the facts of a relation that may go before strata whose rules look at it are materialised anew. What goes
 #: from a recursive stratum is a multiple of that.
 MOST_GONE, MOST_GONE_BEFORE_RECURSION = 0.5, 0.15
+#: A fact that has gone is taken to have had a part in so many derivations at most: few facts do not stand for much.
+MOST_DERIVATIONS = 5_000
 #: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed.
 SMALL = 1024
 
@@ -76,13 +78,15 @@ class Adaptive:
 
     def has_lost_much(self) -> bool:
         """Return whether so many of the facts that rules look at have gone that it is better to start again."""
-        if self.ranks.derivations(self.s) <= SMALL:
+        size = self.ranks.derivations(self.s)
+        if size <= SMALL:
             return False
         changed = settle(self.D - self.A)
         most = MOST_GONE_BEFORE_RECURSION if self.s.recursive else MOST_GONE
-        for predicate in sorted(self.s.reads & changed.predicates()):
+        looked_at = {a.predicate for rule in self.s.rules for a in rule.positive}
+        for predicate in sorted(looked_at & changed.predicates()):
             gone, there = changed.count(predicate), self.I.at_most(predicate)
-            if gone > most * there:
+            if gone > most * there and gone * MOST_DERIVATIONS > size:
                 self.note(f"started again since {gone} of {there} facts of {predicate} have gone")
                 return True
         return False
