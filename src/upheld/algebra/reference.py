@@ -344,7 +344,14 @@ class ReferenceEngine:
     def instances(
         self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
     ) -> InstanceList:
-        return InstanceList(self, self._instances(rules, P, N, via, via_not))
+        found: list[RuleInstance] = []
+        heads: set[Fact] = set()
+        for number, instance in enumerate(self._instances(rules, P, N, via, via_not)):
+            found.append(instance)
+            heads.add(instance.head)
+            if number % 1024 == 0:
+                self.meter.found(len(heads))
+        return InstanceList(self, found)
 
     def search(self, rules: Sequence[Rule]) -> PlainSearch:
         return PlainSearch(self, rules)
