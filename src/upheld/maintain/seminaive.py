@@ -27,7 +27,7 @@ def seminaive(E: FactSet, strata: Stratification, books: Books | None = None) ->
 def saturate(s: Stratum, E: FactSet, I: FactSet, books: Books) -> None:
     """Add to I all that a stratum derives from what it holds of the strata below."""
     if not s.rules:
-        I |= s.out(E)  # explicit facts alone: nothing is counted
+        I |= settle(s.out(E))  # explicit facts alone: their derivations are not counted
         return
     i = 1
     N = books.first(s, E, I)  # 3
