@@ -26,7 +26,7 @@ soak: $(STAMP)  ## maintain random programs beside recomputation for a minute, o
 	@$(BIN)/python -m tests.soak $(ARGS)
 
 soak-spark: $(STAMP)  ## maintain random programs on Spark beside recomputation, which takes some minutes
-	$(BIN)/python -m pytest -p no:xdist tests/engines/spark/soak_maintenance.py $(ARGS)
+	$(BIN)/python -m pytest -p no:xdist tests/engines/spark/soak_engine.py tests/engines/spark/soak_maintenance.py $(ARGS)
 
 lint: $(STAMP)  ## check style and types
 	$(BIN)/ruff check .
