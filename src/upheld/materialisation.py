@@ -121,8 +121,6 @@ class Materialisation:
             E |= self._engine.load(predicate, rows)
         with self._engine.meter.run() as self.statistics:
             self._state = self._algorithm.materialise(E, self._strata)
-        # What loading and deriving leave behind is as large as all facts: it is cleared now rather than by an update.
-        self._engine.abandon(keep=(self._state.E, self._state.I))
 
     # -- looking -------------------------------------------------------------------------------------------------------
 

@@ -17,13 +17,15 @@ good part of them, or a good part of the facts that its rules look at has gone, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
 from upheld.language.stratification import Stratum
 from upheld.maintain.books import Ranked
+from upheld.maintain.fbf import grounds
 from upheld.maintain.proving import Abort, Proving
-from upheld.maintain.ranked import insert
+from upheld.maintain.ranked import add, insert
 from upheld.maintain.state import State, reached
 
 #: A search is for so few facts at most, and may consider so many instances.
@@ -126,8 +128,10 @@ class Adaptive:
 
     def search(self, delta: FactSet) -> bool:
         """Look for proofs of facts that have derivations left, and rank anew what is proved; return whether any is."""
+        s, I, D, A = self.s, self.I, self.D, self.A
         hopeful = settle(self.ranks.derivable(delta))
-        proving = Proving(self.s, self.I, self.D, self.A, self.grounds, Abort(budget=SEARCH_BUDGET))
+        grounded = partial(grounds, s, self.E, self.E_minus, I, D, A)
+        proving = Proving(s, I, D, A, grounded, Abort(budget=SEARCH_BUDGET))
         proving.check(hopeful)
         P = proving.P
         del proving  # and with it sets that are not needed any more
@@ -136,12 +140,6 @@ class Adaptive:
             self.rank_below(P)
         self.note(f"searched for {hopeful.count()} facts and found proofs of {saved.count()}")
         return bool(saved)
-
-    def grounds(self, H: FactSet) -> FactSet:
-        """Return the explicit facts among some, and those that a nonrecursive rule derives."""
-        explicit = settle(H & (self.E - self.E_minus))
-        survive, known = self.I - (self.D - self.A), self.I | self.A
-        return explicit | derive(self.s.nonrecursive, survive, known, heads=H - explicit)
 
     @phase("forward")
     def rank_below(self, P: FactSet) -> None:
@@ -169,12 +167,7 @@ class Adaptive:
         whole = settle(s.out(I))
         D |= whole
         ranks.forget(whole, s)
-        books = Ranked(ranks)
-        N = books.first(s, E, (I - D) | A)
-        while delta := settle(N - ((I - D) | A)):
-            ranks.put_on_top(delta)
-            A |= delta
-            N = books.next(s, (I - D) | A, delta, 0)
+        add(s, I, D, A, Ranked(ranks).first(s, E, (I - D) | A), ranks)
 
     def note(self, choice: str) -> None:
         self.I.engine.meter.statistics.choices.append(f"stratum {self.s.index}: {choice}")

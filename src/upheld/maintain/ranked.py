@@ -50,6 +50,11 @@ def insert(s: Stratum, I: FactSet, E_plus: FactSet, D: FactSet, A: FactSet, gone
     """Add to A what has derivations left, is inserted, and follows from that."""
     N = ranks.derivable(gone) | ranks.gain(bag(s.out(E_plus)), s)
     N = N | ranks.gain(derive_bag(s.rules, (I - D) | A, (I - D) | A, via=A - D, via_not=D - A), s)
+    add(s, I, D, A, N, ranks)
+
+
+def add(s: Stratum, I: FactSet, D: FactSet, A: FactSet, N: FactSet, ranks: Ranks) -> None:
+    """Add to A those of the facts N that are not there, and what follows from them."""
     while delta := settle(N - ((I - D) | A)):
         ranks.put_on_top(delta)  # all derivations that they have so far come from below
         A |= delta

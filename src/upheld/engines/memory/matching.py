@@ -127,18 +127,17 @@ class Matcher:
             for rule in rules:
                 run.from_all(rule)
             return
-        if where.via is not None:
-            index = self.delta_index(rules, "positive")
-            for table in where.via.tables():
+        for kind, changed, run_from in (
+            ("positive", where.via, run.from_positive),
+            ("negated", where.via_not, run.from_negated),
+        ):
+            if changed is None:
+                continue
+            index = self.delta_index(rules, kind)
+            for table in changed.tables():
                 if index.concerns(table):
-                    for occurrence, rows in index.concerned(table, where.via.of(table)):
-                        run.from_positive(occurrence.rule, occurrence.position, table, rows)
-        if where.via_not is not None:
-            index = self.delta_index(rules, "negated")
-            for table in where.via_not.tables():
-                if index.concerns(table):
-                    for occurrence, rows in index.concerned(table, where.via_not.of(table)):
-                        run.from_negated(occurrence.rule, occurrence.position, table, rows)
+                    for occurrence, rows in index.concerned(table, changed.of(table)):
+                        run_from(occurrence.rule, occurrence.position, table, rows)
 
     def backwards(
         self,
