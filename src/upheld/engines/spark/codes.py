@@ -17,7 +17,6 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from upheld.errors import FactsError, Problem, quote
 from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, CoreTerm, Predicate
 from upheld.language.values import INT64_MAX, normalise_float
@@ -89,8 +88,6 @@ def encode(value: Value, type: str) -> Any:
     if type == "unsigned":
         number = int(value)
         return number - 2**64 if number > INT64_MAX else number
-    if isinstance(value, str):
-        _check_text(value)
     return value
 
 
@@ -106,17 +103,3 @@ def decode(code: Any, type: str) -> Value:
 def literal(value: Value, type: str) -> Column:
     """Return a constant as a column."""
     return F.lit(encode(value, type)).cast(SPARK_TYPES[type])
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise FactsError(
-            Problem(
-                "bad-text",
-                f"the text {quote(text)} holds half of a surrogate pair",
-                note="Spark holds texts in UTF-8, which has no place for it",
-                hint="correct the text, or choose engine=`memory`",
-            )
-        ) from None
