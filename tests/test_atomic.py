@@ -540,6 +540,8 @@ def test_a_block_that_is_interrupted_once():
     """The first signal that raises is heard at once, and later ones at the end; until then none has to wait."""
     heard: list[int] = []
     before = signal.signal(signal.SIGALRM, lambda number, frame: heard.append(number))
+    # A Spark session of this process handles Ctrl-C in its own way.
+    other = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt) as caught:
             interrupted_twice(heard)
@@ -548,6 +550,7 @@ def test_a_block_that_is_interrupted_once():
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGINT, other)
 
 
 def interrupted_twice(heard: list[int]) -> None:

@@ -89,7 +89,7 @@ def _format_of(paths: Sequence[str], place: str) -> str:
     if len(found) == 1 and "" not in found:
         return next(iter(found))
     if "" in found:
-        message = f"the name of {quote(shown(found['']))} tells no format"
+        message = f"the name of {quote(shown(found['']).rpartition('/')[2])} tells no format"
     else:
         message = f"there are files of several formats: {', '.join(map(quote, sorted(found)))}"
     hint = f"set `format` to one of {', '.join(map(quote, SOURCE_FORMATS))}, or choose files with a glob"
