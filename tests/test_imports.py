@@ -20,7 +20,7 @@ from tests.cases import ROOT
 BASIS = {"source", "errors"}
 LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
-DATA = {"columns", "factfiles", "relation", "ingest"}
+DATA = {"columns", "factfiles", "relation", "rdf", "ingest"}
 MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "materialisation"}
 SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
 
@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "columns":         (LANGUAGE,                            {"numpy"}),
     "relation":        (LANGUAGE | {"columns"},              {"numpy"} | TABULAR),
     "factfiles":       (LANGUAGE | {"columns", "relation"},  set()),
+    "rdf":             (LANGUAGE | {"columns", "relation", "factfiles"}, {"numpy", "pyoxigraph"}),
     "ingest":          (LANGUAGE | DATA,                     {"numpy"} | TABULAR),
     "engines":         (ALGEBRA | DATA - {"ingest"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
     "explaining":      (ALGEBRA,                             set()),

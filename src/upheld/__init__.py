@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from upheld.algebra.meter import Limits, Statistics
@@ -16,6 +17,7 @@ from upheld.running import Run, load, run
 from upheld.updatefiles import Update
 
 if TYPE_CHECKING:
+    from upheld import rdf
     from upheld.engines.spark.sparkengine import SparkEngine
     from upheld.pipeline import Pipeline
 
@@ -44,6 +46,7 @@ __all__ = [
     "load",
     "materialise",
     "parse",
+    "rdf",
     "read_updates",
     "run",
 ]
@@ -55,6 +58,8 @@ def __getattr__(name: str) -> object:
         from upheld.pipeline import Pipeline
 
         return Pipeline
+    if name == "rdf":
+        return import_module("upheld.rdf")
     if name == "SparkEngine":
         from upheld.engines.spark.sparkengine import SparkEngine
 

@@ -17,7 +17,7 @@ from upheld.language.core import Predicate
 from upheld.language.values import sorted_rows
 from upheld.materialisation import Change, Materialisation, ProgressWatcher, materialise_core
 from upheld.relation import Relation
-from upheld.running import Job, Run, check_folder
+from upheld.running import Job, Run
 from upheld.updatefiles import STDIN, ChangeFile, Update, fact_texts, transaction_text, updates_of
 
 #: Facts that an error of `verify` shows of each kind.
@@ -47,7 +47,7 @@ def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
 def apply(
     program: str | Path | Program,
     updates: object,
-    facts: str | Path = ".",
+    facts: str | Path | None = None,
     output: str | Path = ".",
     *,
     changes: str | Path | TextIO | None = None,
@@ -71,7 +71,7 @@ def apply(
     job = Job.of(program, engine)
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)
-    check_folder(output)
+    job.check_output(output)
     feed = _feed(changes, updates) if changes is not None else None
     if _lasts(updates):
         for _ in updates_of(updates, predicates):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
@@ -28,7 +29,8 @@ from upheld.maintain.state import State
 from upheld.relation import Relation
 
 #: Facts as callers give them: for each relation rows, a data frame, an Arrow table, or the path of a file.
-FactsGiven = Mapping[str, object]
+#: RDF files, or a folder of them, hold facts of `triple` and `quad`.
+FactsGiven = Mapping[str, object] | str | Path | Sequence[str | Path]
 
 
 class ByRelation(Mapping[str, Relation]):
@@ -128,6 +130,11 @@ class Materialisation:
     def relations(self) -> tuple[str, ...]:
         """The names of the relations of the program."""
         return tuple(p.name for p in self._visible())
+
+    @property
+    def prefixes(self) -> dict[str, str]:
+        """The prefixes that a `.dlog` program declares, which queries may use without declaring them."""
+        return dict(self._core.prefixes)
 
     def __getitem__(self, name: str) -> Relation:
         """Return the facts of a relation, explicit and derived."""
@@ -285,7 +292,7 @@ class Materialisation:
         return found
 
     def _given(self, facts: FactsGiven) -> FactSet:
-        fitted = _fitted(self._core, facts, self._read)
+        fitted = _fitted(self._core, _by_name(facts), self._read)
         return reduce(or_, (self._engine.load(name, rows) for name, rows in fitted.items()), self._engine.nothing)
 
 
@@ -303,7 +310,8 @@ def materialise(
 
     `program` is the path of a `.dl` or `.dlog` file, or the text of a `.dl` program. `facts` gives for each relation
     rows, a pandas DataFrame, an Arrow table, or the path of a file. A program that declares no relations takes the
-    types of its columns from the facts and from their use. `algorithm` is how updates will be made: `adaptive`, or one
+    types of its columns from the facts and from their use. For a `.dlog` program `facts` may be the path of an RDF file
+    or of a folder of them, or several paths. `algorithm` is how updates will be made: `adaptive`, or one
     of `ranked counting dred fbf bf dred-c bf-c rematerialise`. `granular=False` asks for the coarsest stratification.
     `engine` is `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on your own session. `progress` is a function
     that is told now and then how far the work has come.
@@ -313,7 +321,7 @@ def materialise(
     {('a', 'b')}
     """
     parsed = parse(program)
-    given = facts or {}
+    given = _by_name(facts)
     declared = {d.name for d in parsed.declarations}
     read = facts_reader(engine)
     inferred = {name: facts_of(name, data, read=read) for name, data in given.items() if name not in declared}
@@ -363,7 +371,16 @@ def parse(program: str | Path | Program) -> Program:
     return read_text(program)
 
 
-def _fitted(core: Core, facts: FactsGiven, read: Reader) -> dict[str, Iterable[Row]]:
+def _by_name(facts: FactsGiven | None) -> Mapping[str, object]:
+    """Return facts for each relation; those of RDF files are for `triple` and `quad`."""
+    if facts is None or isinstance(facts, Mapping):
+        return facts or {}
+    from upheld.rdf.reading import read  # which only those who read RDF need
+
+    return read(*([facts] if isinstance(facts, str | os.PathLike) else facts))
+
+
+def _fitted(core: Core, facts: Mapping[str, object], read: Reader) -> dict[str, Iterable[Row]]:
     """Return the rows given for each relation, checked against its columns."""
     problems: list[Problem] = []
     fitted: dict[str, Iterable[Row]] = {}

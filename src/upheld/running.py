@@ -14,7 +14,12 @@ from upheld.factfiles import Format, Output, Reader, read_bytes, stdout_text, wr
 from upheld.language.ast import Directive, Program
 from upheld.language.compiling import Compiled, compile_program
 from upheld.language.core import Core
+from upheld.language.rdfox import QUAD, TRIPLE
 from upheld.materialisation import Materialisation, ProgressWatcher, materialise_core, parse
+from upheld.rdf.formats import format_of, is_rdf
+from upheld.rdf.reading import read as read_rdf
+from upheld.rdf.writing import Written, statements_text
+from upheld.rdf.writing import write as write_rdf
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Run:
 
 def run(
     program: str | Path | Program,
-    facts: str | Path = ".",
+    facts: str | Path | None = None,
     output: str | Path = ".",
     *,
     engine: str = "memory",
@@ -37,24 +42,29 @@ def run(
 ) -> Run:
     """Do what `souffle -F facts -D output program` does. With an output of `-`, relations are printed.
 
-    Outputs are written only when all has been derived: an error leaves the output folder as it was.
+    Folders are the current one unless they are named. For a `.dlog` program `facts` is an RDF file or a folder of them,
+    and `output` an RDF file for all triples. Outputs are written only when all has been derived: an error leaves what
+    was there as it was.
     """
     job = Job.of(program, engine)
-    check_folder(output)
+    job.check_output(output)
     m = job.materialise(facts, algorithm="rematerialise", limits=limits, progress=progress)  # nothing will be updated
     return job.write(m, output)
 
 
 def load(
     program: str | Path | Program,
-    facts: str | Path = ".",
+    facts: str | Path | None = None,
     *,
     engine: str = "memory",
     algorithm: str = "adaptive",
     limits: Limits | None = None,
     progress: ProgressWatcher | None = None,
 ) -> Materialisation:
-    """Return the materialisation of a program with the facts files of its `.input` directives; write nothing."""
+    """Return the materialisation of a program with the facts files of its `.input` directives; write nothing.
+
+    For a `.dlog` program `facts` is an RDF file or a folder of them.
+    """
     return Job.of(program, engine).materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
 
 
@@ -68,7 +78,10 @@ class Job:
 
     @classmethod
     def of(cls, program: str | Path | Program, engine: str) -> Job:
-        compiled = compile_program(parse(program))
+        parsed = parse(program)
+        # RDF files may hold triples and quads that no rule speaks of.
+        known = {TRIPLE: ("term",) * 3, QUAD: ("term",) * 4} if parsed.dialect == "dlog" else None
+        compiled = compile_program(parsed, known)
         return cls(compiled, _formats(compiled.core), engine)
 
     @property
@@ -78,19 +91,38 @@ class Job:
 
     def materialise(
         self,
-        facts: str | Path,
+        facts: str | Path | None = None,
         *,
         algorithm: str = "adaptive",
         limits: Limits | None = None,
         progress: ProgressWatcher | None = None,
     ) -> Materialisation:
-        """Return what follows from the program and the facts files that it reads from a folder."""
+        """Return what follows from the program and the facts files that it reads from a folder, or RDF files."""
         core = self.compiled.core
-        given = _read_inputs(core, self.formats, Path(facts), facts_reader(self.engine))
+        given: Iterable[tuple[str, Iterable[Row]]]
+        if self.is_rdf:
+            given = read_rdf(facts).items() if facts is not None else ()
+        else:
+            given = _read_inputs(core, self.formats, Path(facts or "."), facts_reader(self.engine))
         return materialise_core(core, given, engine=self.engine, algorithm=algorithm, limits=limits, progress=progress)
+
+    @property
+    def is_rdf(self) -> bool:
+        """Whether the program is one over triples, which come from RDF files and go to them."""
+        return self.compiled.core.dialect == "dlog"
+
+    def check_output(self, output: str | Path) -> None:
+        """Refuse an output that cannot be written, before the work rather than after it."""
+        if self.is_rdf and is_rdf(Path(output)):
+            format_of(Path(output), to_write=True)
+            check_folder(Path(output).parent)
+        else:
+            check_folder(output)
 
     def write(self, m: Materialisation, output: str | Path) -> Run:
         """Write what the directives ask for: all of it, or, if that cannot be done, nothing."""
+        if self.is_rdf:
+            return self._write_triples(m, output)
         to_text = facts_writer(self.engine)
         printed: list[str] = []
         files: list[Output] = []
@@ -108,11 +140,31 @@ class Job:
         core, warnings = self.compiled.core, self.compiled.warnings
         return Run(m, "".join(printed), warnings if files or printed else (*warnings, _no_output(core)))
 
+    def _write_triples(self, m: Materialisation, output: str | Path) -> Run:
+        """Write or print all triples and quads."""
+        warnings, printed = list(self.compiled.warnings), ""
+        written = Written(0, 0)
+        if str(output) == "-":
+            printed, written = statements_text(m[TRIPLE], m[QUAD])
+        elif is_rdf(Path(output)):
+            written = write_rdf(output, m[TRIPLE], m[QUAD], prefixes=m.prefixes)
+        else:
+            warnings.append(_no_output(self.compiled.core))
+        if written.left_out:
+            warnings.append(_left_out(written))
+        return Run(m, printed, tuple(warnings))
+
+
+def _left_out(written: Written) -> Problem:
+    note = "rules may derive triples with a literal as subject, or a blank node as property; RDF files hold none"
+    message = f"{written.left_out} derived triples are no statements of RDF and were left out"
+    return Problem("left-out", message, note=note, severity="warning")
+
 
 def _no_output(core: Core) -> Problem:
     if core.dialect == "dlog":
-        note = "programs of the `.dlog` dialect cannot name their outputs"
-        hint = "use the program from Python, with `upheld.materialise`"
+        note = "programs of the `.dlog` dialect do not name their outputs"
+        hint = "name a file for all triples with `-D`, such as `-D out.nt`, or print them with `-D -`"
     else:
         note = "`.output` and `.printsize` say what is written and printed"
         hint = "name a relation, as in `.output path`"

@@ -133,7 +133,7 @@ dlog_constants = st.builds(
     st.one_of(
         _iris,
         _literals,
-        st.builds("{}@{}".format, _literals, st.sampled_from(["en", "de-AT"])),
+        st.builds("{}@{}".format, _literals, st.sampled_from(["en", "de-at"])),
         st.builds("{}^^{}".format, _literals, _iris),
         st.integers(0).map(lambda n: f'"{n}"^^<{rdfox.XSD}integer>'),
         st.from_regex(r"_:[A-Za-z0-9]{1,4}", fullmatch=True),

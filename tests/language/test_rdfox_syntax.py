@@ -160,7 +160,7 @@ def test_not_exists(word):
         ("rdfs:label", "<http://www.w3.org/2000/01/rdf-schema#label>"),
         ("owl:sameAs", "<http://www.w3.org/2002/07/owl#sameAs>"),
         ('"text"', '"text"'),
-        ('"text"@en-GB', '"text"@en-GB'),
+        ('"text"@en-GB', '"text"@en-gb'),
         ('"x"^^xsd:string', '"x"'),
         ('"5"^^xsd:integer', f'"5"^^<{XSD}integer>'),
         ('"5"^^<http://e/t>', '"5"^^<http://e/t>'),

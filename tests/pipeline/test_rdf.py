@@ -22,9 +22,10 @@ TRIPLE = Predicate("triple", ("c0", "c1", "c2"), ("term",) * 3)
 TERMS = {
     "<http://a/\\u00e9>": "<http://a/é>",
     '"plain"': '"plain"',
-    '"a\\tb\\u0041\\U0001F600"': '"a\tbA\U0001f600"',
+    '"a\\tb\\u0041\\U0001F600"': '"a\\tbA\U0001f600"',
     '"q\\"\\\\u0041\\n\\u000A\\r\\u0022\\u005C"': '"q\\"\\\\u0041\\n\\n\\r\\"\\\\"',
-    '"it\\\'s \\b\\f"': '"it\'s \b\f"',
+    '"it\\\'s \\b\\f"': '"it\'s \\b\\f"',
+    '"a\tb\x01\x7f\\u0001"': '"a\\tb\\u0001\\u007F\\u0001"',
     '"x"@EN-us': '"x"@en-us',
     '"x\\"y"@EN': '"x\\"y"@en',
     '"s"^^<http://www.w3.org/2001/XMLSchema#string>': '"s"',

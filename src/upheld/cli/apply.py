@@ -19,9 +19,18 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a text of updates (- for standard input), a .csv, .tsv or .parquet table of them, or a folder of tables",
     )
-    command.add_argument("-F", "--facts", default=".", metavar="DIR", help="where the facts files are (default: .)")
     command.add_argument(
-        "-D", "--output", default=".", metavar="DIR", help="where outputs go, or - to print them (default: .)"
+        "-F",
+        "--facts",
+        metavar="PATH",
+        help="where the facts files are (default: .); for .dlog, an RDF file or a folder of them",
+    )
+    command.add_argument(
+        "-D",
+        "--output",
+        default=".",
+        metavar="PATH",
+        help="where outputs go, or - to print them (default: .); for .dlog, an RDF file for all triples",
     )
     command.add_argument(
         "--changes", metavar="FILE", help="write what each commit changes in the outputs to this file, or - to print it"

@@ -13,7 +13,12 @@ from upheld.cli.progress import progress_line
 def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("program", type=Path, help="a .dl or .dlog file")
     command.add_argument("fact", help="a relation with a constant for each column, as rules are written")
-    command.add_argument("-F", "--facts", default=".", metavar="DIR", help="where the facts files are (default: .)")
+    command.add_argument(
+        "-F",
+        "--facts",
+        metavar="PATH",
+        help="where the facts files are (default: .); for .dlog, an RDF file or a folder of them",
+    )
     command.add_argument("--json", action="store_true", help="print the explanation as JSON, always all of it")
     command.add_argument(
         "--depth", type=_levels, default=20, metavar="N", help="show so many levels of a proof, 0 for all (default: 20)"

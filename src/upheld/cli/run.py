@@ -13,9 +13,18 @@ from upheld.cli.progress import progress_line
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("program", type=Path, help="a .dl or .dlog file")
-    command.add_argument("-F", "--facts", default=".", metavar="DIR", help="where the facts files are (default: .)")
     command.add_argument(
-        "-D", "--output", default=".", metavar="DIR", help="where outputs go, or - to print them (default: .)"
+        "-F",
+        "--facts",
+        metavar="PATH",
+        help="where the facts files are (default: .); for .dlog, an RDF file or a folder of them",
+    )
+    command.add_argument(
+        "-D",
+        "--output",
+        default=".",
+        metavar="PATH",
+        help="where outputs go, or - to print them (default: .); for .dlog, an RDF file for all triples",
     )
     command.add_argument("--engine", default="memory", help="memory (default), or reference, which is slow and plain")
     add_limits(command)

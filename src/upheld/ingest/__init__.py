@@ -8,12 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from upheld.columns import Columns, Row
+from upheld.errors import FactsError, Problem, quote
 from upheld.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.factfiles.reading import Reader, rows_in
 from upheld.ingest.columnar import Unfit, fit, some_rows, source_of, types_of
 from upheld.ingest.files import kind_of, read_parquet, read_text
 from upheld.ingest.fitting import fitted, inferred, same_arity
-from upheld.ingest.tables import order_of, table_of
+from upheld.ingest.tables import order_of, table_of, wrong_arity
+from upheld.language.rdfox import QUAD
+from upheld.rdf.formats import is_rdf
+from upheld.rdf.reading import read_relation
 
 __all__ = ["facts_of"]
 
@@ -39,6 +43,8 @@ def facts_of(
     place = f'facts["{relation}"]'
     if isinstance(data, str | os.PathLike):
         path = Path(data)
+        if is_rdf(path):
+            return _statements(relation, path, declared)
         if kind_of(relation, path) != ".parquet":
             return read_text(relation, path, declared, names, read)
         data, place = read_parquet(path), str(path)
@@ -49,6 +55,21 @@ def facts_of(
     same_arity(table, declared)
     types = inferred(table) if declared is None else declared
     return fitted(table, types), types
+
+
+def _statements(
+    relation: str, path: Path, types: tuple[str, ...] | None
+) -> tuple[list[Row] | Columns, tuple[str, ...]]:
+    """Return the facts in an RDF file, which are terms."""
+    facts = read_relation(relation, path)
+    found = ("term",) * (4 if relation == QUAD else 3)
+    if types is not None and types != found:
+        if len(types) != len(found):
+            raise FactsError(wrong_arity(relation, f"{len(found)} terms", len(types), str(path)))
+        note = "RDF files hold terms, which relations of the `.dlog` dialect have"
+        message = f"{quote(relation)} has columns of types {', '.join(types)}, and RDF has none of these"
+        raise FactsError(Problem("unsupported-facts", message, place=str(path), note=note))
+    return facts, found
 
 
 def _by_column(

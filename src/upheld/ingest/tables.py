@@ -19,6 +19,7 @@ FILES = {
     ".tsv": "tab-separated, without a header",
     ".csv": "comma-separated, with a header",
     ".parquet": "Parquet",
+    ".nt": "and other RDF, for relations of triples",
 }
 
 

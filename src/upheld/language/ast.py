@@ -176,6 +176,8 @@ class Program:
     directives: tuple[Directive, ...] = ()
     clauses: tuple[Clause, ...] = ()
     hints: tuple[Hint, ...] = ()
+    #: The prefixes of a `.dlog` program with their IRIs: resolved in its clauses, and kept for queries.
+    prefixes: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
 
 # -- walking ----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from upheld.language.functors import SIGNATURES, Undefined, constraint, functor,
 from upheld.language.inference import FACTS, Inference
 from upheld.language.passes import PASSES, Draft
 from upheld.language.passes.disjunction import literals
+from upheld.language.rdfox import COLUMNS
 from upheld.language.subtypes import check_subtypes
 from upheld.language.terms import NoValue, string_of
 from upheld.language.values import INTEGER_RANGES, normalise_float
@@ -67,15 +68,25 @@ class _Builder:
                 rules.setdefault((rule.head, rule.positive, rule.negative, rule.builtins), rule)
         if draft.problems:
             raise ProgramError(sorted(draft.problems, key=_by_place))
+        program = draft.program
         core = Core(
-            draft.program.dialect, predicates, tuple(rules.values()), frozenset(facts), draft.program.directives
+            program.dialect,
+            predicates,
+            tuple(rules.values()),
+            frozenset(facts),
+            program.directives,
+            program.prefixes,
         )
-        return Compiled(core, (*draft.warnings, *_warnings(draft.program, core)))
+        return Compiled(core, (*draft.warnings, *_warnings(program, core)))
 
     def _predicate(self, name: str) -> Predicate:
         declared = next((d for d in self.draft.program.declarations if d.name == name), None)
         types = self.types.column_types(name)
-        columns = tuple(a.name for a in declared.attributes) if declared else tuple(f"c{i}" for i in range(len(types)))
+        columns = COLUMNS.get(name, ()) if self.draft.program.dialect == "dlog" else ()
+        if declared:
+            columns = tuple(a.name for a in declared.attributes)
+        if len(columns) != len(types):
+            columns = tuple(f"c{i}" for i in range(len(types)))
         return Predicate(name, columns, types, hidden=name in self.draft.hidden)
 
     def _fact(self, clause: Clause, predicates: dict[str, Predicate]) -> Iterator[Fact]:

@@ -110,6 +110,8 @@ class Core:
     #: Explicit facts that the program itself states.
     facts: frozenset[Fact]
     directives: tuple[Directive, ...] = ()
+    #: Prefixes that queries may use, beside those that are always there.
+    prefixes: tuple[tuple[str, str], ...] = ()
 
 
 def expression_variables(expression: Expression) -> Iterator[str]:

@@ -56,6 +56,7 @@ class Draft:
     clauses: list[Clause] = field(default_factory=list)
     qualifiers: list[Hint] = field(default_factory=list)
     hints: list[Hint] = field(default_factory=list)
+    prefixes: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -81,6 +82,7 @@ class Draft:
             tuple(self.directives),
             tuple(self.clauses),
             (*self.qualifiers, *self.hints),
+            tuple(self.prefixes.items()),
         )
 
 

@@ -24,7 +24,7 @@ class Query:
 
 def compile_query(text: str, asked: Core) -> Query:
     """Return the query that a rule body stands for; raise `ProgramError` if it is not one over these relations."""
-    body = read_query(text, asked.dialect)
+    body = read_query(text, asked.dialect, prefixes=dict(asked.prefixes))
     found = {v.name: v for v in variables(body)}
     head = Atom(ANSWER, tuple(found.values()))
     program = Program(asked.dialect, clauses=(Clause((head,), body, body.span),))
@@ -35,7 +35,7 @@ def compile_query(text: str, asked: Core) -> Query:
 
 def compile_fact(text: str, asked: Core) -> Fact:
     """Return the fact that a text is; raise `ProgramError` if it is not one of these relations."""
-    body = read_query(text, asked.dialect, "<fact>")
+    body = read_query(text, asked.dialect, "<fact>", dict(asked.prefixes))
     if not isinstance(body, Atom) or any(variables(body)) or any(isinstance(t, Wildcard) for t in body.terms):
         raise ProgramError(_not_a_fact(body))
     known = {p.name: p.types for p in asked.predicates.values() if not p.hidden}

@@ -28,6 +28,7 @@ from upheld.language.ast import (
 )
 from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, STRING, Scanner, Token, pattern, string_value
 from upheld.language.parser import AND, COMPARISONS, LITERAL, OR, PREFIX, TERM, Draft, Parser
+from upheld.language.terms import literal
 from upheld.source import Source, Span
 
 OPERATORS = {
@@ -44,7 +45,9 @@ TESTS = {"REGEX": "match", "CONTAINS": "contains"}
 RESERVED = frozenset(
     ("NOT", "EXISTS", "EXIST", "IN", "FILTER", "BIND", "AS", "AGGREGATE", "PREFIX", "prefix", "BASE", "true", "false")
 )
-TRIPLE = "triple"
+#: The relations of triples, and of triples in a named graph, whose name comes last.
+TRIPLE, QUAD = "triple", "quad"
+COLUMNS = {TRIPLE: ("subject", "predicate", "object"), QUAD: ("subject", "predicate", "object", "graph")}
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -80,15 +83,6 @@ _IRI_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8})?")
 _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\ud800-\udfff]')
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
 
-_CANONICAL = {code: f"\\u{code:04X}" for code in (*range(32), 127)} | {
-    ord(character): f"\\{escape}" for escape, character in ESCAPES.items() if escape != "'"
-}
-
-
-def literal(text: str) -> str:
-    """Return the N-Triples text of a plain literal, escaped in the one canonical way."""
-    return f'"{text.translate(_CANONICAL)}"'
-
 
 def _not_exists(span: Span) -> Problem:
     note = "its variables must occur once, in a single atom"
@@ -104,7 +98,7 @@ class RDFoxParser(Parser):
 
     def __init__(self, source: Source, draft: Draft):
         super().__init__(source, Scanner(source, _TOKENS, RESERVED), draft)
-        self.prefixes = dict(PREFIXES)
+        self.prefixes = PREFIXES | draft.prefixes
         #: The variables of the statement that exist only under a negation.
         self.existential: list[Variable] = []
 
@@ -137,7 +131,7 @@ class RDFoxParser(Parser):
         self.prefixes.setdefault(name[:-1], "")  # where the IRI is wrong, this is the one problem of the prefix
         if self.token.kind not in ("iri", "<"):
             self.fail("an IRI in `<` and `>`")
-        self.prefixes[name[:-1]] = self.iri()
+        self.prefixes[name[:-1]] = self.draft.prefixes[name[:-1]] = self.iri()
         if turtle:
             self.full_stop("`.`")
 
@@ -214,12 +208,20 @@ class RDFoxParser(Parser):
         self.expect(",")
         terms = (subject, predicate, self.term(self.expression(TERM)))
         self.close("]", opened)
-        if (
-            self.token.kind in ("prefixed", "iri", "variable")
-            and "\n" not in self.source.text[self.seen : self.token.start]
-        ):
-            self.refuse("unsupported-named-graph", "named graphs are not supported", self.here())
-        return Atom(TRIPLE, terms, self.since(opened))
+        return self.in_graph(terms, opened)
+
+    def in_graph(self, terms: tuple[Term, Term, Term], start: int) -> Atom:
+        """Return a triple, or a quad if the name of a graph follows on the line."""
+        follows = self.token.kind in ("prefixed", "iri", "variable")
+        if not follows or "\n" in self.source.text[self.seen : self.token.start]:
+            return Atom(TRIPLE, terms, self.since(start))
+        token = self.token
+        if token.kind == "variable":
+            self.advance()
+            graph: Term = Variable(token.text[1:], self.since(token.start))
+        else:
+            graph = Constant(f"<{self.iri()}>", "term", self.since(token.start))
+        return Atom(QUAD, (*terms, graph), self.since(start))
 
     def resource(self) -> Term | Formula:
         """Read an IRI: a term, or the beginning of `:C[x]`, `:p[x, y]` or `:r(x, y, z)`."""
@@ -233,9 +235,9 @@ class RDFoxParser(Parser):
         span = self.since(start)
         match terms:
             case (individual,):
-                return Atom(TRIPLE, (individual, Constant(f"<{RDF}type>", "term", iri.span), iri), span)
+                return self.in_graph((individual, Constant(f"<{RDF}type>", "term", iri.span), iri), start)
             case (subject, value):
-                return Atom(TRIPLE, (subject, iri, value), span)
+                return self.in_graph((subject, iri, value), start)
             case _:
                 note = "`:C[x]` is a class with its member, `:p[x, y]` a property with subject and object"
                 self.refuse("syntax", f"found {len(terms)} terms, expected one or two", span, note=note)
@@ -367,7 +369,7 @@ class RDFoxParser(Parser):
             return f'"{sign}{text}"^^<{XSD}{kind}>'
         quoted = literal(string_value(self.source, token, ESCAPES, code_points=True))
         if self.token.kind == "tag":
-            return quoted + self.advance().text
+            return quoted + self.advance().text.lower()  # tags of languages are compared without regard to case
         if not self.accept("^^"):
             return quoted
         datatype = self.iri()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
@@ -38,13 +39,16 @@ def read_file(path: str | Path) -> Program:
     return _Library(path.suffix[1:], path.parent).program(source, path)
 
 
-def read_query(text: str, dialect: str = "dl", name: str = "<query>") -> Formula:
-    """Return the formula of a query, a body with or without a full stop.
+def read_query(
+    text: str, dialect: str = "dl", name: str = "<query>", prefixes: Mapping[str, str] | None = None
+) -> Formula:
+    """Return the formula of a query, a body with or without a full stop. `prefixes` need not be declared in it.
 
     >>> read_query('path("a", X), X != "b"').formulas[1].operator
     '!='
     """
     library = _Library(dialect, Path())
+    library.draft.prefixes.update(prefixes or {})
     formula = library.parser(Source(name, text), ()).query()
     library.draft.check()
     return formula

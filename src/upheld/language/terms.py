@@ -19,6 +19,10 @@ RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+#: Canonical N-Triples escapes these and nothing else, so that no term holds a tab or a line break.
+_CANONICAL = {code: f"\\u{code:04X}" for code in (*range(32), 127)} | {
+    ord(character): f"\\{escape}" for escape, character in _ESCAPES.items() if escape != "'"
+}
 _INTEGERS = (
     "integer nonPositiveInteger negativeInteger long int short byte nonNegativeInteger unsignedLong unsignedInt "
     "unsignedShort unsignedByte positiveInteger"
@@ -49,10 +53,8 @@ def unescape(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Return `text` as it stands inside a literal in N-Triples."""
-    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
-        text = text.replace(plain, escaped)
-    return text
+    """Return `text` as it stands inside a literal in canonical N-Triples: each text in one way."""
+    return text.translate(_CANONICAL)
 
 
 @lru_cache(maxsize=65536)

@@ -19,7 +19,7 @@ from upheld.language.values import INTEGER_RANGES, normalise_float
 
 _STRING = r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'
 _IRI = r'<[^\x00-\x20<>"{}|^`\\]*+>'
-_TAG = rf"@[A-Za-z]++(?:-[A-Za-z0-9]++)*+|\^\^(?!<{XSD}string>){_IRI}"
+_TAG = rf"@[a-z]++(?:-[a-z0-9]++)*+|\^\^(?!<{XSD}string>){_IRI}"
 _PREFIXED = r"(?:[A-Za-z][A-Za-z0-9\-]*+)?:[A-Za-z0-9][A-Za-z0-9_]*+"
 
 #: The values of each type. All of them mean here what they mean to the parsers, which read more.

@@ -1,0 +1,52 @@
+"""Answer a query over what follows from a program and its facts: print the bindings of its variables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import upheld
+from upheld.cli.limits import add_limits, limits_of
+from upheld.cli.progress import progress_line
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("program", type=Path, help="a .dl or .dlog file")
+    command.add_argument("query", help="a rule body, such as '[?x, a, :Student], [?x, :takes, ?c]' or 'path(\"a\", x)'")
+    command.add_argument(
+        "-F",
+        "--facts",
+        metavar="PATH",
+        help="where the facts files are (default: .); for .dlog, an RDF file or a folder of them",
+    )
+    how = command.add_mutually_exclusive_group()
+    how.add_argument("--count", action="store_true", help="print the number of answers only")
+    how.add_argument("--json", action="store_true", help="print each answer as a JSON object on a line")
+    command.add_argument("--engine", default="memory", help="memory (default), or reference, which is slow and plain")
+    add_limits(command)
+
+
+def execute(options: argparse.Namespace) -> int:
+    with progress_line() as progress:
+        m = upheld.load(
+            options.program,
+            options.facts,
+            engine=options.engine,
+            algorithm="rematerialise",  # nothing will be updated
+            limits=limits_of(options),
+            progress=progress,
+        )
+        answers = m.query(options.query)
+    if options.count:
+        print(len(answers))
+    elif options.json:
+        for row in answers:
+            print(json.dumps(dict(zip(answers.columns, row)), ensure_ascii=False))
+    elif not answers.columns:
+        print("true" if len(answers) else "false")
+    else:
+        print("\t".join(answers.columns))
+        for row in answers:
+            print("\t".join(map(str, row)))
+    return 0

@@ -1,0 +1,90 @@
+"""Writing triples and quads as RDF files, and the text of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from upheld.columns import Row
+from upheld.errors import FactsError, Problem, UsageError
+from upheld.factfiles.formats import Format
+from upheld.factfiles.writing import Output, write_all
+from upheld.language.rdfox import PREFIXES
+from upheld.rdf.formats import format_of, pyoxigraph
+
+
+@dataclass(frozen=True)
+class Written:
+    """How many statements were written, and how many were left out because RDF has no such statement.
+
+    Rules may derive these: a literal as the subject of a triple, a literal or a blank node as its property.
+    """
+
+    statements: int
+    left_out: int
+
+
+def write(
+    path: str | Path,
+    triples: Iterable[Row],
+    quads: Iterable[Row] = (),
+    *,
+    prefixes: Mapping[str, str] | None = None,
+) -> Written:
+    """Write triples, and quads in their graphs, to a file whose name tells the format: `.nt`, `.ttl`, `.nq`, `.trig`.
+
+    Statements are sorted, and a name that ends in `.gz` packs the file. `prefixes` shorten the IRIs of Turtle and TriG,
+    beside `rdf`, `rdfs`, `owl` and `xsd`. If the file cannot be written whole, what was there before stays.
+    """
+    path = Path(path)
+    format = format_of(path, to_write=True)
+    lines, left_out = _lines(triples)
+    more, left_out_too = _lines(quads)
+    if more and not format.has_graphs:
+        message = f"{format.name} has no named graphs, and there are {len(more)} statements in some"
+        raise FactsError(Problem("mixed-graphs", message, place=str(path), hint="write a `.nq` or a `.trig` file"))
+    text = "".join(_sorted(lines, more))
+    if format.constant in ("TURTLE", "TRIG"):
+        text = _shortened(text, format.of_parser(), {**PREFIXES, **(prefixes or {})})
+    compress = path.name.endswith(".gz")
+    whole = Output(path, (), (), Format("triple", (), compress=compress))
+    write_all([whole], lambda rows, types, format: text)
+    return Written(len(lines) + len(more), left_out + left_out_too)
+
+
+def statements_text(triples: Iterable[Row], quads: Iterable[Row] = ()) -> tuple[str, Written]:
+    """Return the N-Quads of triples and quads, sorted; it is N-Triples if there are no quads."""
+    lines, left_out = _lines(triples)
+    more, left_out_too = _lines(quads)
+    return "".join(_sorted(lines, more)), Written(len(lines) + len(more), left_out + left_out_too)
+
+
+def _sorted(lines: list[str], more: list[str]) -> Iterator[str]:
+    yield from sorted(lines)
+    yield from sorted(more)
+
+
+def _lines(rows: Iterable[Row]) -> tuple[list[str], int]:
+    """Return a line of N-Quads for each row that is a statement, and the number of those that are none."""
+    lines, left_out = [], 0
+    for row in rows:
+        subject, predicate, *_ = terms = [str(term) for term in row]
+        if subject[:1] == '"' or predicate[:1] != "<" or (len(terms) == 4 and terms[3][:1] == '"'):
+            left_out += 1
+        else:
+            lines.append(" ".join(terms) + " .\n")
+    return lines, left_out
+
+
+def _shortened(text: str, format: object, prefixes: Mapping[str, str]) -> str:
+    package = pyoxigraph()
+    try:
+        statements = package.parse(input=text.encode(), format=package.RdfFormat.N_QUADS)
+        used = {name: iri for name, iri in prefixes.items() if f"<{iri}" in text}
+        return package.serialize(statements, format=format, prefixes=used).decode()  # type: ignore[no-any-return]
+    except SyntaxError as error:
+        message = f"a row is no statement of RDF: {error.msg}"
+        raise FactsError(Problem("bad-rdf", message, note="rows hold terms as N-Triples writes them")) from None
+    except ValueError as error:
+        raise UsageError(Problem("bad-argument", f"these are no prefixes: {error}")) from None
