@@ -271,20 +271,20 @@ def typed_cases(updates: int = 0) -> st.SearchStrategy[Case]:
 # -- rules with cycles ------------------------------------------------------------------------------------------------
 
 
-def random_cyclic_case(r: Random, updates: int = 0) -> Case:
+def random_cyclic_case(r: Random, updates: int = 0, longest: int = 5) -> Case:
     """Return a stratified program whose rule bodies go round in circles, some of them recursive, and facts for it."""
     relations = [_Relation(f"r{i}", r.choice((1, 2, 2, 2, 3)), r.randint(0, 2)) for i in range(r.randint(2, 4))]
     relations.append(_Relation("edge", 2, 0))
     lines = [f".decl {p.name}({', '.join(f'a{i}:number' for i in range(p.arity))})" for p in relations]
-    lines += [_cyclic_rule(r, relations) for _ in range(r.randint(1, 3))]
+    lines += [_cyclic_rule(r, relations, longest) for _ in range(r.randint(1, 3))]
     facts = _facts(r, relations, 0.8)
     facts["edge"] = sorted({(r.choice(DOMAIN), r.choice(DOMAIN)) for _ in range(r.randint(6, 16))})
     return Case("\n".join(lines), facts, _updates(r, relations, facts, updates))
 
 
-def _cyclic_rule(r: Random, relations: Sequence[_Relation]) -> str:
+def _cyclic_rule(r: Random, relations: Sequence[_Relation], longest: int) -> str:
     head = r.choice(relations)
-    variables = [f"x{i}" for i in range(r.randint(3, 5))]
+    variables = [f"x{i}" for i in range(r.randint(3, longest))]
     lower = [p for p in relations if p.level <= head.level and p.arity]
     body = []
     for i, v in enumerate(variables):

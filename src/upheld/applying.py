@@ -54,6 +54,7 @@ def apply(
     verify: bool = False,
     engine: str = "memory",
     algorithm: str = "adaptive",
+    decompose: str = "auto",
     limits: Limits | None = None,
     progress: ProgressWatcher | None = None,
     committed: Callable[[Update, Change], None] | None = None,
@@ -68,7 +69,7 @@ def apply(
 
     If a transaction fails, nothing of it is applied, no outputs are written, and `changes` has those before it.
     """
-    job = Job.of(program, engine)
+    job = Job.of(program, engine, decompose)
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)
     job.check_output(output)
@@ -136,7 +137,7 @@ class _Oracle:
     def __init__(self, job: Job, m: Materialisation):
         core = job.compiled.core
         # Facts of the program are explicit facts, which updates may delete.
-        self._core, self._engine = replace(core, facts=frozenset()), job.engine
+        self._core, self._job = replace(core, facts=frozenset()), job
         self._explicit = {name: m.explicit(name).to_set() for name in m.relations}
         self._facts = {name: m[name].to_set() for name in m.relations}
 
@@ -146,7 +147,13 @@ class _Oracle:
             self._explicit[name].difference_update(rows)
         for name, rows in update.insert.items():
             self._explicit[name].update(rows)
-        new = materialise_core(self._core, self._explicit.items(), engine=self._engine, algorithm="rematerialise")
+        new = materialise_core(
+            self._core,
+            self._explicit.items(),
+            engine=self._job.engine,
+            algorithm="rematerialise",
+            decompose=self._job.decompose,
+        )
         before, self._facts = self._facts, {name: new[name].to_set() for name in m.relations}
         compared = (
             ("explicit facts", m.explicit, self._explicit),

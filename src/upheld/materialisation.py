@@ -21,6 +21,10 @@ from upheld.ingest import facts_of
 from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact, Predicate, Rule
+from upheld.language.hypertrees.deciding import Decision, check_mode, decompose_program
+from upheld.language.hypertrees.drawing import decision_lines
+from upheld.language.hypertrees.estimates import Table
+from upheld.language.hypertrees.forecast import Forecast
 from upheld.language.queries import compile_fact, compile_query
 from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import Stratification, stratify
@@ -106,23 +110,43 @@ class Materialisation:
         engine: str | EngineChoice,
         algorithm: str,
         limits: Limits | None,
-        progress: ProgressWatcher | None = None,
     ):
-        self._core, self._strata = core, strata
+        #: The program as its author knows it, and as it is evaluated: with some of its rules decomposed.
+        self._written = self._core = core
+        self._strata = strata
+        self._decisions: tuple[Decision, ...] = ()
         self._algorithm = algorithm_named(algorithm)
         self._engine = open_engine(engine, core, limits)
-        if progress is not None:
-            self._engine.meter.watcher = _told_of_strata(strata, progress)
         self._read = facts_reader(engine)
         self.statistics = Statistics()
         self._state: State
 
-    def _materialise(self, facts: Iterable[tuple[str, Iterable[Row]]]) -> None:
+    def _materialise(
+        self,
+        facts: Iterable[tuple[str, Iterable[Row]]],
+        decompose: str,
+        granular: bool,
+        progress: ProgressWatcher | None,
+    ) -> None:
         E: FactSet = self._engine.named("E")
         for predicate, rows in facts:
             E |= self._engine.load(predicate, rows)
         with self._engine.meter.run() as self.statistics:
+            self._decompose(E, decompose, granular)
+            if progress is not None:
+                self._engine.meter.watcher = _told_of_strata(self._strata, progress)
             self._state = self._algorithm.materialise(E, self._strata)
+
+    def _decompose(self, E: FactSet, mode: str, granular: bool) -> None:
+        """Take rules apart by what is known of the explicit facts. The nodes are relations of the program from now."""
+        decomposed = decompose_program(self._written, lambda: _forecast(self._written, E), mode)
+        self._decisions = decomposed.decisions
+        if decomposed.core is not self._written:
+            for name, predicate in decomposed.core.predicates.items():
+                if name not in self._written.predicates:
+                    self._engine.declare(predicate)
+            self._core = decomposed.core
+            self._strata = stratify(self._core, granular=granular)
 
     # -- looking -------------------------------------------------------------------------------------------------------
 
@@ -197,16 +221,18 @@ class Materialisation:
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(self._core)
+        return Explainer(self._written)
 
     def plans(self) -> str:
         """Return how the engine would match each rule: from all facts, and from new facts of each body atom.
+
+        Before that it tells of each cyclic rule whether it is decomposed, and why, and draws the tree of its nodes.
 
         >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2)]})
         >>> print(m.plans().splitlines()[-1])
             join path(x, y) on column 2: about 1 rows for each
         """
-        lines = []
+        lines = [line for decision in self._decisions for line in decision_lines(decision)]
         for stratum in self._strata:
             for rule in stratum.rules:
                 lines.append(str(rule))
@@ -302,6 +328,7 @@ def materialise(
     *,
     engine: str | EngineChoice = "memory",
     algorithm: str = "adaptive",
+    decompose: str = "auto",
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,
@@ -312,7 +339,9 @@ def materialise(
     rows, a pandas DataFrame, an Arrow table, or the path of a file. A program that declares no relations takes the
     types of its columns from the facts and from their use. For a `.dlog` program `facts` may be the path of an RDF file
     or of a folder of them, or several paths. `algorithm` is how updates will be made: `adaptive`, or one
-    of `ranked counting dred fbf bf dred-c bf-c rematerialise`. `granular=False` asks for the coarsest stratification.
+    of `ranked counting dred fbf bf dred-c bf-c rematerialise`. `decompose` says which cyclic rules are taken apart:
+    those for which that pays by what is known of the facts (`auto`), none (`never`), or all that can be (`always`);
+    the facts are the same. `granular=False` asks for the coarsest stratification.
     `engine` is `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on your own session. `progress` is a function
     that is told now and then how far the work has come.
 
@@ -329,7 +358,14 @@ def materialise(
     ready: dict[str, object] = {name: inferred[name][0] if name in inferred else data for name, data in given.items()}
     fitted = _fitted(core, ready, read).items()
     return materialise_core(
-        core, fitted, engine=engine, algorithm=algorithm, limits=limits, granular=granular, progress=progress
+        core,
+        fitted,
+        engine=engine,
+        algorithm=algorithm,
+        decompose=decompose,
+        limits=limits,
+        granular=granular,
+        progress=progress,
     )
 
 
@@ -339,6 +375,7 @@ def materialise_core(
     *,
     engine: str | EngineChoice,
     algorithm: str = "adaptive",
+    decompose: str = "auto",
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,
@@ -347,9 +384,20 @@ def materialise_core(
     own: dict[str, list[Row]] = {}
     for predicate, row in core.facts:
         own.setdefault(predicate, []).append(row)
-    materialisation = Materialisation(core, stratify(core, granular=granular), engine, algorithm, limits, progress)
-    materialisation._materialise([*facts, *own.items()])
+    check_mode(decompose)
+    materialisation = Materialisation(core, stratify(core, granular=granular), engine, algorithm, limits)
+    materialisation._materialise([*facts, *own.items()], decompose, granular, progress)
     return materialisation
+
+
+def _forecast(core: Core, E: FactSet) -> Forecast:
+    """Return what is known of the relations of a program from its explicit facts."""
+
+    def explicit(name: str) -> Table:
+        rows, arity = E.count(name), core.predicates[name].arity
+        return Table(rows, E.distinct(name) if rows and arity else (0.0,) * arity)
+
+    return Forecast(core, explicit)
 
 
 def _told_of_strata(strata: Stratification, progress: ProgressWatcher) -> Watcher:

@@ -37,6 +37,7 @@ def run(
     output: str | Path = ".",
     *,
     engine: str = "memory",
+    decompose: str = "auto",
     limits: Limits | None = None,
     progress: ProgressWatcher | None = None,
 ) -> Run:
@@ -46,7 +47,7 @@ def run(
     and `output` an RDF file for all triples. Outputs are written only when all has been derived: an error leaves what
     was there as it was.
     """
-    job = Job.of(program, engine)
+    job = Job.of(program, engine, decompose)
     job.check_output(output)
     m = job.materialise(facts, algorithm="rematerialise", limits=limits, progress=progress)  # nothing will be updated
     return job.write(m, output)
@@ -58,6 +59,7 @@ def load(
     *,
     engine: str = "memory",
     algorithm: str = "adaptive",
+    decompose: str = "auto",
     limits: Limits | None = None,
     progress: ProgressWatcher | None = None,
 ) -> Materialisation:
@@ -65,24 +67,25 @@ def load(
 
     For a `.dlog` program `facts` is an RDF file or a folder of them.
     """
-    return Job.of(program, engine).materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
+    return Job.of(program, engine, decompose).materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A valid program whose directives have valid options, and the engine to run it on."""
+    """A valid program whose directives have valid options, the engine to run it on, and which rules to decompose."""
 
     compiled: Compiled
     formats: Mapping[Directive, Format]
     engine: str
+    decompose: str
 
     @classmethod
-    def of(cls, program: str | Path | Program, engine: str) -> Job:
+    def of(cls, program: str | Path | Program, engine: str, decompose: str) -> Job:
         parsed = parse(program)
         # RDF files may hold triples and quads that no rule speaks of.
         known = {TRIPLE: ("term",) * 3, QUAD: ("term",) * 4} if parsed.dialect == "dlog" else None
         compiled = compile_program(parsed, known)
-        return cls(compiled, _formats(compiled.core), engine)
+        return cls(compiled, _formats(compiled.core), engine, decompose)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -104,7 +107,15 @@ class Job:
             given = read_rdf(facts).items() if facts is not None else ()
         else:
             given = _read_inputs(core, self.formats, Path(facts or "."), facts_reader(self.engine))
-        return materialise_core(core, given, engine=self.engine, algorithm=algorithm, limits=limits, progress=progress)
+        return materialise_core(
+            core,
+            given,
+            engine=self.engine,
+            algorithm=algorithm,
+            decompose=self.decompose,
+            limits=limits,
+            progress=progress,
+        )
 
     @property
     def is_rdf(self) -> bool:

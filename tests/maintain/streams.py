@@ -26,13 +26,14 @@ from upheld.algebra.reference import ReferenceEngine, RuleInstance
 from upheld.errors import EvaluationError
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact
+from upheld.language.hypertrees.deciding import decompose_program
 from upheld.language.reading import read_text
 from upheld.language.stratification import Stratification, Stratum, stratify
 from upheld.language.values import normalise_float
 from upheld.maintain import adaptive
 from upheld.maintain.algorithms import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting
-from upheld.materialisation import Change, Materialisation, materialise_core
+from upheld.materialisation import Change, Materialisation, _forecast, materialise_core
 
 NAMES = (*ALGORITHMS, "fbf(depth=1)", "fbf(budget=3)")
 
@@ -141,21 +142,39 @@ def assert_told(change: Change, u: Update, before: Recomputed, now: Recomputed) 
 
 @dataclass
 class Stream:
-    """A case with its program compiled, and all that is chosen beside."""
+    """A case with its program compiled, and all that is chosen beside.
+
+    `written` is the program as it is, `core` the one that is evaluated: with its cyclic rules decomposed, if they are.
+    """
 
     case: Case
     granular: bool
     constants: dict[str, float]
+    decompose: str = "auto"
 
     def __post_init__(self) -> None:
-        self.core = compile_program(read_text(self.case.program)).core
+        self.written = compile_program(read_text(self.case.program)).core
+        E = ReferenceEngine().facts(self.explicit)
+        self.core = decompose_program(self.written, lambda: _forecast(self.written, E), self.decompose).core
         self.strata = stratify(self.core, granular=self.granular)
+
+    @property
+    def explicit(self) -> set[Fact]:
+        """The facts that the stream begins with."""
+        return facts_of(self.case.facts) | set(self.written.facts)
 
     def open(self, engine: str, algorithm: str) -> Materialisation:
         facts = defaultdict(list)
         for name, row in facts_of(self.case.facts):
             facts[name].append(row)
-        return materialise_core(self.core, facts.items(), engine=engine, algorithm=algorithm, granular=self.granular)
+        return materialise_core(
+            self.written,
+            facts.items(),
+            engine=engine,
+            algorithm=algorithm,
+            decompose=self.decompose,
+            granular=self.granular,
+        )
 
     @contextmanager
     def constants_in_place(self) -> Iterator[None]:
@@ -170,19 +189,39 @@ class Stream:
 
         An empty list if the program fails on its first facts.
         """
-        explicit = facts_of(self.case.facts) | set(self.core.facts)
-        try:
-            states: list[Recomputed | None] = [Recomputed(self.core, self.strata, explicit)]
-        except EvaluationError:
+        explicit = self.explicit
+        first = self._recomputed(explicit)
+        if first is None:
             return []
+        states: list[Recomputed | None] = [first]
         for u in self.case.updates:
             after = (explicit - facts_of(u.deletions)) | facts_of(u.insertions)
-            try:
-                states.append(Recomputed(self.core, self.strata, after))
+            states.append(self._recomputed(after))
+            if states[-1] is not None:
                 explicit = after
-            except EvaluationError:
-                states.append(None)
         return states
+
+    def _recomputed(self, explicit: set[Fact]) -> Recomputed | None:
+        """Return what follows from explicit facts, or None if that is an error; rules as they stand derive the same."""
+        found = _or_none(self.core, self.strata, explicit)
+        if self.core is not self.written:
+            plain = _or_none(self.written, stratify(self.written, granular=self.granular), explicit)
+            assert (found and found.visible) == (plain and plain.visible), "decomposed rules derive other facts"
+        return found
+
+
+def _or_none(core: Core, strata: Stratification, explicit: set[Fact]) -> Recomputed | None:
+    try:
+        return Recomputed(core, strata, explicit)
+    except EvaluationError:
+        return None
+
+
+def random_decomposed_stream(seed: int, updates: int = 8) -> Stream:
+    """Return a stream of a program with cyclic rules, all of them decomposed that can be."""
+    r = Random(seed)
+    case = random_cyclic_case(r, updates, longest=r.choice((4, 5, 7)))
+    return Stream(case, granular=r.random() < 0.75, constants=r.choice(CONSTANTS), decompose="always")
 
 
 def random_stream(seed: int, updates: int = 12) -> Stream:

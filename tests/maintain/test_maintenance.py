@@ -68,6 +68,18 @@ def test_relation_that_no_rule_mentions(engine, algorithm, granular):
     assert follow(Stream(case, granular, {}), [engine], [algorithm]) == 1
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("algorithm", NAMES)
+def test_no_result_where_the_rest_of_the_body_fails(engine, algorithm):
+    """Looking for other proofs of p(0), a search divides by zero before it knows that nothing matches the atoms."""
+    case = Case(
+        ".decl e(x:number, y:number)\n.decl p(x:number)\np(x) :- e(x, y), p(y), x / x > 0.",
+        {"e": [(1, 2), (2, 1)], "p": [(0,), (1,)]},
+        [Update({"p": [(0,)]}, {})],
+    )
+    assert follow(Stream(case, True, {}), [engine], [algorithm]) == 1
+
+
 # -- the streams are worth it -----------------------------------------------------------------------------------------
 
 

@@ -205,7 +205,7 @@ def undefined(rule: Rule, reason: str, binding: Binding) -> EvaluationError:
     return EvaluationError(
         Problem(
             "undefined-result",
-            f"{reason} in {quote(rule)}",
+            f"{reason} in {quote(rule.whole)}",
             rule.span,
             note=f"with {shown[:400] or 'no variables'}",
             hint="guard the expression with a comparison that excludes these values",

@@ -158,7 +158,7 @@ class Meter:
 
     def _stop(self, limit: str, amount: str, rule: Rule | None = None) -> None:
         rule = rule or self._busiest() or self._at
-        where = f" while applying {quote(rule)}" if rule else ""
+        where = f" while applying {quote(rule.whole)}" if rule else ""
         raise LimitReached(
             Problem(
                 "limit-reached",

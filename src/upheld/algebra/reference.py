@@ -61,6 +61,9 @@ class Facts:
     def predicates(self) -> set[str]:
         return {p for p, rows in self.by_predicate.items() if rows}
 
+    def distinct(self, predicate: str) -> tuple[int, ...]:
+        return tuple(len(set(column)) for column in zip(*self.rows(predicate), strict=True))
+
     def at_most(self, predicate: str) -> int:
         return self.count(predicate)
 

@@ -51,6 +51,10 @@ class FactSet(Protocol):
         """The number of facts in it, or of those of one predicate."""
         ...
 
+    def distinct(self, predicate: str) -> tuple[int, ...]:
+        """About how many distinct values the facts of a predicate, of which there are some, have in each column."""
+        ...
+
     def at_most(self, predicate: str) -> int:
         """A number that the facts of a predicate do not exceed, near it as a rule. Free, whatever the set."""
         ...

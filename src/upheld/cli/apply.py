@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import upheld
+from upheld.cli.decomposing import add_decompose
 from upheld.cli.limits import add_limits, limits_of
 from upheld.cli.progress import commits_line
 
@@ -46,6 +47,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compute everything from nothing after each commit, and stop if it differs",
     )
+    add_decompose(command)
     add_limits(command)
 
 
@@ -60,6 +62,7 @@ def execute(options: argparse.Namespace) -> int:
             verify=options.verify,
             engine=options.engine,
             algorithm=options.algorithm,
+            decompose=options.decompose,
             limits=limits_of(options),
             progress=progress,
             committed=committed,

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import upheld
+from upheld.cli.decomposing import add_decompose
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -21,12 +22,15 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-F", "--facts", metavar="DIR", help="with --plans: materialise these facts files first, to know sizes"
     )
+    add_decompose(command)
 
 
 def execute(options: argparse.Namespace) -> int:
     report = upheld.check(options.program, granular=not options.coarsest)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report.to_text())
     if options.plans:
-        m = upheld.load(options.program, options.facts) if options.facts else upheld.materialise(options.program)
+        how = {"decompose": options.decompose}
+        given = options.facts is not None
+        m = upheld.load(options.program, options.facts, **how) if given else upheld.materialise(options.program, **how)
         print(m.plans())
     return 0

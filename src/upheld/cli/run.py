@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import upheld
+from upheld.cli.decomposing import add_decompose
 from upheld.cli.limits import add_limits, limits_of
 from upheld.cli.progress import progress_line
 
@@ -27,6 +28,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="where outputs go, or - to print them (default: .); for .dlog, an RDF file for all triples",
     )
     command.add_argument("--engine", default="memory", help="memory (default), or reference, which is slow and plain")
+    add_decompose(command)
     add_limits(command)
 
 
@@ -37,6 +39,7 @@ def execute(options: argparse.Namespace) -> int:
             options.facts,
             options.output,
             engine=options.engine,
+            decompose=options.decompose,
             limits=limits_of(options),
             progress=progress,
         )

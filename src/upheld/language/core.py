@@ -66,6 +66,8 @@ class Rule:
     builtins: tuple[Builtin, ...] = ()
     #: The clause it came from.
     clause: Clause | None = field(default=None, repr=False)
+    #: The rule that was taken apart to make it, if one was.
+    part_of: Rule | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         from upheld.language.corewriter import rule_text
@@ -75,6 +77,11 @@ class Rule:
     @property
     def span(self) -> Span | None:
         return self.clause.span if self.clause else None
+
+    @property
+    def whole(self) -> Rule:
+        """The rule as its author knows it: errors speak of that one."""
+        return self.part_of or self
 
     @property
     def atoms(self) -> tuple[Atom, ...]:

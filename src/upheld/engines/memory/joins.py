@@ -206,7 +206,7 @@ class Join:
         the value that is missing.
         """
         rule, planner = self.plan.rule, self.planner
-        rest = self.plan.steps[at + 1 :]
+        rest = self.plan.steps[at + 1 :] + self.plan.later
         atoms = [Literal(s.atom, s.where) for s in rest if isinstance(s, AtomStep)]
         atoms += [Literal(a.atom, a.where) for s in rest if isinstance(s, ChoiceStep) for a in s.ways[0]]
         bound = set(step.before).union(*(a.atom.variables() for a in atoms if not a.negated))

@@ -114,6 +114,8 @@ class Plan:
     constants: Codes
     #: Sizes of the tables when the plan was made.
     sizes: tuple[int, ...] = ()
+    #: Steps that are still to come, for a plan that is the beginning of another.
+    later: tuple[Step, ...] = ()
 
     @property
     def last(self) -> tuple[str, ...]:

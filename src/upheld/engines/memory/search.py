@@ -139,7 +139,7 @@ class MemorySearch:
             if at is None:
                 join = self.engine.matcher.join(plan, where, FunctionSink(self._taking(plan, found)))
             else:
-                prefix = replace(plan, steps=plan.steps[:at])
+                prefix = replace(plan, steps=plan.steps[:at], later=plan.steps[at:])
 
                 def open_streams(B: Codes, width: int, plan: Plan = plan, at: int = at) -> None:
                     opened.extend(self._streams_of(table, plan, at, B, width))

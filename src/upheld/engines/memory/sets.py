@@ -23,7 +23,7 @@ from upheld.columns import Columns
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bits import BITS
 from upheld.engines.memory.densebits import DenseBits, dense_bits
-from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows
+from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows, distinct_values
 from upheld.language.stratification import Stratum
 
 if TYPE_CHECKING:
@@ -125,6 +125,11 @@ class MemorySet:
         if predicate is not None:
             return len(self.of(self.engine.tables[predicate]))
         return sum(len(rows) for _, rows in self.listed())
+
+    def distinct(self, predicate: str) -> tuple[int, ...]:
+        table = self.engine.tables[predicate]
+        rows = self.of(table)
+        return tuple(distinct_values(table.rows[rows, column]) for column in range(table.arity))
 
     def at_most(self, predicate: str) -> int:
         return self.engine.tables[predicate].n

@@ -298,6 +298,16 @@ def distinct_rows(rows: Rows) -> Rows:
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
 
 
+def distinct_values(codes: npt.NDArray[Any]) -> int:
+    """Return how many distinct codes there are. Most lie close together, so a mark for each beats sorting them."""
+    low, high = int(codes.min()), int(codes.max())
+    if high - low > 8 * len(codes):
+        return len(np.unique(codes))
+    seen = np.zeros(high - low + 1, np.bool_)
+    seen[codes - low] = True
+    return int(np.count_nonzero(seen))
+
+
 def key_view(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return rows as one number each where they fit 64 bits, else as they are."""
     if rows.dtype == np.int32 and rows.shape[1] in (1, 2):

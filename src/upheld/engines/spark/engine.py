@@ -371,6 +371,15 @@ class DataFrameEngine:
             return self.sum(part.frame().select(F.lit(1).alias("n")), "n")
         return part.count
 
+    def distinct(self, part: Part) -> tuple[int, ...]:
+        """Return for each column about how many distinct values it has."""
+        if isinstance(part, Local):
+            return tuple(len(set(column)) for column in zip(*part.rows, strict=True))
+        names = part.layout.names
+        counts = part.frame().agg(*(F.approx_count_distinct(name).cast("bigint").alias(name) for name in names))
+        (row,) = Layout(names, ("bigint",) * len(names)).rows(self.tables.collect(counts))
+        return tuple(map(int, row))
+
     def total(self, rows: Rows, name: str) -> int:
         """Return the sum of a column."""
         if rows.local is not None:

@@ -311,6 +311,9 @@ class SparkSet:
         parts = self.parts()
         return sum(self.engine.exact_count(part) for p, part in parts.items() if predicate in (None, p))
 
+    def distinct(self, predicate: str) -> tuple[int, ...]:
+        return self.engine.distinct(self.parts()[predicate])
+
     def at_most(self, predicate: str) -> int:
         """A number that the facts of a predicate do not exceed. Only heads must be derived for it."""
         if (term := self.terms.get(predicate)) is None:

@@ -135,11 +135,11 @@ class Choice:
     sizes: tuple[float, ...]
 
 
-def choose(rule: Rule, statistics: Statistics, limit: Limit | None = None) -> Choice:
+def choose(rule: Rule, statistics: Statistics, limit: Limit | None = None, *, apart: bool = False) -> Choice:
     """Return the decomposition of least cost among those in normal form, with nodes up to `WIDEST` or the least width.
 
-    A choice of one node says that the body is best joined as it stands. Where the limit does not suffice, the choice is
-    the decomposition that gave the width.
+    A choice of one node says that the body is best joined as it stands; with `apart`, that no decomposition of another
+    kind was found. Where the limit does not suffice, the choice is the decomposition that gave the width.
     """
     limit = limit or Limit(steps=STEPS)
     costs = Costs(rule, statistics)
@@ -152,7 +152,8 @@ def choose(rule: Rule, statistics: Statistics, limit: Limit | None = None) -> Ch
             found.append(cheapest(costs, k, limit))
         except LimitSpent:
             break
-    best = min(found, key=costs.of)
+    several = [decomposition for decomposition in found if len(decomposition.nodes) > 1]
+    best = min(several if apart and several else found, key=costs.of)
     assert not violations(best, hypergraph) and is_complete(best, hypergraph), violations(best, hypergraph)
     return Choice(best, width.upper, costs.of(best), costs.work(costs.body), costs.sizes(best))
 

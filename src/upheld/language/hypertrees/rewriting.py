@@ -36,6 +36,8 @@ class Acyclic:
 
     rule: Rule
     parents: tuple[int, ...]
+    #: For each positive atom, the places of the atoms of the original rule that it joins.
+    lams: tuple[frozenset[int], ...]
 
 
 class Nodes:
@@ -63,9 +65,12 @@ class Nodes:
         return next(
             type
             for atom in atoms
-            for term, type in zip(atom.terms, self._known[atom.predicate].types, strict=True)
+            for term, type in zip(atom.terms, self._types(atom.predicate), strict=True)
             if isinstance(term, Variable) and term.name == variable
         )
+
+    def _types(self, predicate: str) -> tuple[str, ...]:
+        return (self.predicates.get(predicate) or self._known[predicate]).types
 
 
 def decompose(rule: Rule, decomposition: Decomposition, nodes: Nodes) -> Acyclic:
@@ -82,17 +87,23 @@ def decompose(rule: Rule, decomposition: Decomposition, nodes: Nodes) -> Acyclic
         if variables and literal not in late:
             homes[literal] = next((p for p, chi in enumerate(chis) if variables <= chi), None)
 
-    def placed(p: int | None) -> tuple[tuple[Atom, ...], tuple[Builtin, ...]]:
-        return tuple(a for a in rule.negative if homes[a] == p), tuple(b for b in rule.builtins if homes[b] == p)
+    def placed_atoms(p: int | None) -> tuple[Atom, ...]:
+        return tuple(a for a in rule.negative if homes[a] == p)
+
+    def placed_builtins(p: int | None) -> tuple[Builtin, ...]:
+        return tuple(b for b in rule.builtins if homes[b] == p)
 
     needed = set(rule.head.variables())
     needed.update(v for literal in others if homes[literal] is None for v in literal.variables())
     needed.update(v for parent, child in decomposition.edges for v in chis[parent] & chis[child])
 
+    part = replace(rule, part_of=rule.whole)
     atoms: dict[Atom, int] = {}  # with its parent; the first one's does not matter
+    lams: dict[Atom, frozenset[int]] = {}
     standing: list[int] = []
     for p, node in enumerate(decomposition.nodes):
-        body = Rule(rule.head, tuple(rule.positive[i] for i in sorted(node.lam)), *placed(p), rule.clause)
+        joined = tuple(rule.positive[i] for i in sorted(node.lam))
+        body = replace(part, positive=joined, negative=placed_atoms(p), builtins=placed_builtins(p))
         alone = len(body.positive) == 1 and not body.negative and not body.builtins
         if alone and hypergraph.edges[min(node.lam)] == node.chi:
             (atom,) = body.positive
@@ -100,12 +111,14 @@ def decompose(rule: Rule, decomposition: Decomposition, nodes: Nodes) -> Acyclic
             atom = nodes.atom(node.chi & needed, body)
         # Two nodes may turn out to be the same atom. What hung below the second can hang below the first.
         atoms.setdefault(atom, standing[decomposition.parents[p - 1]] if p else 0)
+        lams[atom] = lams.get(atom, frozenset()) | node.lam
         standing.append(list(atoms).index(atom))
     for i, edge in enumerate(hypergraph.edges):
         if not edge:
             atoms.setdefault(rule.positive[i], 0)
-    acyclic = Rule(rule.head, tuple(atoms), *placed(None), rule.clause)
-    return Acyclic(acyclic, tuple(atoms.values())[1:])
+            lams[rule.positive[i]] = frozenset((i,))
+    over_nodes = replace(part, positive=tuple(atoms), negative=placed_atoms(None), builtins=placed_builtins(None))
+    return Acyclic(over_nodes, tuple(atoms.values())[1:], tuple(lams.values()))
 
 
 def decompose_rules(core: Core, decompositions: Mapping[Rule, Decomposition]) -> tuple[Core, dict[Rule, Acyclic]]:

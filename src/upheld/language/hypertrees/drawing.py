@@ -1,0 +1,34 @@
+"""What was decided about a cyclic rule, as text: whether it is decomposed, why, and the tree of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from upheld.language.core import Rule
+from upheld.language.corewriter import atom_text
+from upheld.language.hypertrees.cost import Choice
+from upheld.language.hypertrees.deciding import Decision
+
+
+def decision_lines(decision: Decision) -> Iterator[str]:
+    """Yield the rule, the decision, and its nodes, each below its parent, if the rule is decomposed."""
+    yield str(decision.rule)
+    width = f" of width {decision.choice.width}" if decision.choice is not None else ""
+    yield f"  a cycle{width}, {'decomposed' if decision.decomposed else 'not decomposed'}: {decision.why}"
+    if decision.decomposed and decision.choice is not None:
+        yield from _tree(decision.rule, decision.choice)
+
+
+def _tree(rule: Rule, choice: Choice) -> Iterator[str]:
+    nodes, parents = choice.decomposition.nodes, choice.decomposition.parents
+    children: list[list[int]] = [[] for _ in nodes]
+    for child, parent in enumerate(parents, start=1):
+        children[parent].append(child)
+    order = list(dict.fromkeys(rule.variables()))
+    todo = [(0, 0)]
+    while todo:
+        p, depth = todo.pop()
+        todo += [(child, depth + 1) for child in reversed(children[p])]
+        variables = ", ".join(sorted(nodes[p].chi, key=order.index))
+        atoms = ", ".join(atom_text(rule.positive[i]) for i in sorted(nodes[p].lam))
+        yield f"    {'  ' * depth}({variables}) from {atoms}: about {choice.sizes[p]:,.0f} rows"
