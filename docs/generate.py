@@ -260,6 +260,15 @@ def api() -> str:
     for name in upheld.__all__:
         if inspect.isclass(getattr(upheld, name)):
             lines += described_class(name, getattr(upheld, name))
+    lines += ["## upheld.rdf", *paragraphs(upheld.rdf)]
+    for name in upheld.rdf.__all__:
+        value = getattr(upheld.rdf, name)
+        heading = f"rdf.{name}"
+        lines += (
+            described_class(heading, value)
+            if inspect.isclass(value)
+            else described(f"### {heading}", f"upheld.{heading}", value)
+        )
     return "\n\n".join(map(wrapped, lines)) + "\n"
 
 
@@ -296,6 +305,10 @@ def signature_of(name: str, function: Callable[..., Any]) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
             keyword_only = True
             parts.append("*")
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            keyword_only = True
+            parts.append(f"*{parameter.name}: {parameter.annotation}")
+            continue
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
         parts.append(f"{parameter.name}: {parameter.annotation}{default}")
     result = f" -> {signature.return_annotation}"

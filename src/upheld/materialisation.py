@@ -30,6 +30,8 @@ from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import Stratification, stratify
 from upheld.maintain.algorithms import Algorithm, algorithm_named
 from upheld.maintain.state import State
+from upheld.rdf.reading import read as read_rdf
+from upheld.rdf.rulesets import RULESETS, rules
 from upheld.relation import Relation
 
 #: Facts as callers give them: for each relation rows, a data frame, an Arrow table, or the path of a file.
@@ -411,9 +413,14 @@ def _told_of_strata(strata: Stratification, progress: ProgressWatcher) -> Watche
 
 
 def parse(program: str | Path | Program) -> Program:
-    """Return the program in a file (a path that ends in `.dl` or `.dlog`), or in a text of the `.dl` dialect."""
+    """Return the program in a file (a path that ends in `.dl` or `.dlog`), or in a text of the `.dl` dialect.
+
+    `rdfs` and `owl2rl` are the rule sets of these names.
+    """
     if isinstance(program, Program):
         return program
+    if str(program) in RULESETS:
+        return rules(str(program))
     if isinstance(program, Path) or (program.endswith((".dl", ".dlog")) and "\n" not in program):
         return read_file(Path(program))
     return read_text(program)
@@ -423,9 +430,7 @@ def _by_name(facts: FactsGiven | None) -> Mapping[str, object]:
     """Return facts for each relation; those of RDF files are for `triple` and `quad`."""
     if facts is None or isinstance(facts, Mapping):
         return facts or {}
-    from upheld.rdf.reading import read  # which only those who read RDF need
-
-    return read(*([facts] if isinstance(facts, str | os.PathLike) else facts))
+    return read_rdf(*([facts] if isinstance(facts, str | os.PathLike) else facts))
 
 
 def _fitted(core: Core, facts: Mapping[str, object], read: Reader) -> dict[str, Iterable[Row]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from upheld.algebra.meter import Limits
@@ -20,6 +21,9 @@ from upheld.rdf.formats import format_of, is_rdf
 from upheld.rdf.reading import read as read_rdf
 from upheld.rdf.writing import Written, statements_text
 from upheld.rdf.writing import write as write_rdf
+
+#: Inconsistent facts that a run tells of one by one.
+VIOLATIONS_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -163,7 +167,26 @@ class Job:
             warnings.append(_no_output(self.compiled.core))
         if written.left_out:
             warnings.append(_left_out(written))
+        warnings.extend(_violations(m))
         return Run(m, printed, tuple(warnings))
+
+
+def _violations(m: Materialisation) -> Iterator[Problem]:
+    """Yield what the rule sets have found inconsistent."""
+    if "violation" not in m.relations or m["violation"].types != ("term",) * 4:
+        return
+    found = m["violation"]
+    for rule, *triple in islice(found, VIOLATIONS_SHOWN):
+        message = f"by rule {str(rule)[1:-1]}, this cannot hold beside other facts: {' '.join(map(str, triple))}"
+        yield Problem("violation", message, severity="warning")
+    if len(found) > VIOLATIONS_SHOWN:
+        more = f"{len(found) - VIOLATIONS_SHOWN} more facts cannot hold beside others"
+        yield Problem(
+            "violation",
+            more,
+            hint="`upheld query` shows all of them: `violation(?rule, ?s, ?p, ?o)`",
+            severity="warning",
+        )
 
 
 def _left_out(written: Written) -> Problem:

@@ -11,7 +11,7 @@ from upheld.cli.decomposing import add_decompose
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("program", type=Path, help="a .dl or .dlog file")
+    command.add_argument("program", type=Path, help="a .dl or .dlog file, or the rule set rdfs or owl2rl")
     command.add_argument("--json", action="store_true", help="print the report as JSON")
     command.add_argument(
         "--coarsest", action="store_true", help="show the coarsest stratification instead of the most granular one"

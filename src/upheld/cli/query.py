@@ -12,7 +12,7 @@ from upheld.cli.progress import progress_line
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("program", type=Path, help="a .dl or .dlog file")
+    command.add_argument("program", type=Path, help="a .dl or .dlog file, or the rule set rdfs or owl2rl")
     command.add_argument("query", help="a rule body, such as '[?x, a, :Student], [?x, :takes, ?c]' or 'path(\"a\", x)'")
     command.add_argument(
         "-F",

@@ -13,7 +13,7 @@ from upheld.cli.progress import progress_line
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("program", type=Path, help="a .dl or .dlog file")
+    command.add_argument("program", type=Path, help="a .dl or .dlog file, or the rule set rdfs or owl2rl")
     command.add_argument(
         "-F",
         "--facts",

@@ -1,0 +1,64 @@
+"""The rule sets that come with Upheld, each rule under its name in the document it is from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import cache
+from pathlib import Path
+
+from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.language.ast import Clause, Program
+from upheld.language.reading import read_file
+
+_FOLDER = Path(__file__).parent / "rules"
+
+#: Rule sets by name.
+RULESETS = {"rdfs": _FOLDER / "rdfs.dlog", "owl2rl": _FOLDER / "owl2rl.dlog"}
+
+_NAME = re.compile(r"# ([a-z][A-Za-z0-9]*(?:-[a-z0-9]+)*)")
+
+
+def rules(*parts: str | Path | Program, without: Collection[str] = ()) -> Program:
+    """Return rule sets and `.dlog` programs as one program, without some of the rules.
+
+    The rule sets are `rdfs` and `owl2rl`; their rules are named as in the documents of the W3C, `rdfs9` or `prp-trp`.
+    What the rules of `owl2rl` find inconsistent are facts of `violation`.
+
+    >>> len(rules("owl2rl").clauses) > len(rules("owl2rl", without=["eq-ref"]).clauses)
+    True
+    """
+    named = {name for part in parts if part in RULESETS for name, _ in named_clauses(str(part))}
+    for name in without:
+        if name not in named:
+            message, note = f"there is no rule {quote(name)}", "only rules of the rule sets have names"
+            raise UsageError(Problem("unknown-rule", message, note=note, hint=nearest(name, named)))
+    clauses: list[Clause] = []
+    prefixes: dict[str, str] = {}
+    for part in parts:
+        if part in RULESETS:
+            clauses += [clause for name, clause in named_clauses(str(part)) if name not in without]
+        else:
+            program = _program(part)
+            clauses += program.clauses
+            prefixes |= dict(program.prefixes)
+    return Program("dlog", clauses=tuple(clauses), prefixes=tuple(prefixes.items()))
+
+
+@cache
+def named_clauses(ruleset: str) -> tuple[tuple[str, Clause], ...]:
+    """Return the clauses of a rule set with their names, which stand in comments before them; some have none."""
+    program = read_file(RULESETS[ruleset])
+    names = [""]
+    for line in RULESETS[ruleset].read_text(encoding="utf-8").splitlines():
+        found = _NAME.fullmatch(line)
+        names.append(found[1] if found else names[-1])
+    return tuple((names[clause.span.line], clause) for clause in program.clauses if clause.span)
+
+
+def _program(part: str | Path | Program) -> Program:
+    program = part if isinstance(part, Program) else read_file(part)
+    if program.dialect != "dlog":
+        note = "rule sets are over triples, as programs of the `.dlog` dialect are"
+        raise UsageError(Problem("bad-argument", "this is a program of the `.dl` dialect", note=note))
+    return program
