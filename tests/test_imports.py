@@ -21,7 +21,7 @@ BASIS = {"source", "errors"}
 LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 DATA = {"columns", "factfiles", "relation", "rdf", "ingest"}
-MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "materialisation"}
+MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "store", "materialisation"}
 SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
 
 TABULAR = {"pandas", "pyarrow"}
@@ -40,13 +40,14 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "rdf":             (LANGUAGE | {"columns", "relation", "factfiles"}, {"numpy", "pyoxigraph"}),
     "ingest":          (LANGUAGE | DATA,                     {"numpy"} | TABULAR),
     "engines":         (ALGEBRA | DATA - {"ingest"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
+    "store":           (LANGUAGE | DATA - {"ingest"},        TABULAR),
     "explaining":      (ALGEBRA,                             set()),
     "materialisation": (MATERIALISATION,                     set()),
     "checking":        (MATERIALISATION,                     set()),
     "running":         (MATERIALISATION,                     set()),
     "updatefiles":     (LANGUAGE | DATA,                     TABULAR),
     "applying":        (MATERIALISATION | {"updatefiles", "running"}, set()),
-    "pipeline":        (MATERIALISATION,                     {"numpy", "pyoxigraph"} | SPARK | TABULAR),
+    "pipeline":        (MATERIALISATION | {"updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
     "upheld":          (SURFACE | {"pipeline"},              set()),
     "experiments":     (MATERIALISATION | {"upheld"},        {"numpy"} | TABULAR),
     "cli":             ({"upheld", "errors"},                {"tqdm"}),

@@ -11,7 +11,7 @@ from upheld.checking import Report, check
 from upheld.errors import UpheldError
 from upheld.explaining import Explanation, Failure, Proof, ProofStep
 from upheld.language.ast import Program
-from upheld.materialisation import Change, Materialisation, Progress, materialise, parse
+from upheld.materialisation import Change, Materialisation, Progress, materialise, parse, restore
 from upheld.relation import Relation
 from upheld.running import Run, load, run
 from upheld.updatefiles import Update
@@ -48,6 +48,7 @@ __all__ = [
     "parse",
     "rdf",
     "read_updates",
+    "restore",
     "run",
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
@@ -33,6 +33,7 @@ from upheld.maintain.state import State
 from upheld.rdf.reading import read as read_rdf
 from upheld.rdf.rulesets import RULESETS, rules
 from upheld.relation import Relation
+from upheld.store import Draft, Manifest, Store, digest
 
 #: Facts as callers give them: for each relation rows, a data frame, an Arrow table, or the path of a file.
 #: RDF files, or a folder of them, hold facts of `triple` and `quad`.
@@ -75,6 +76,9 @@ class Change:
     deleted: ByRelation
     #: Facts that were to be deleted but are not explicit, or to be inserted but are.
     ignored: ByRelation
+    #: Explicit facts that were added, and that were taken away, whether or not they follow from others as well.
+    asserted: ByRelation
+    retracted: ByRelation
     statistics: Statistics
 
     def __repr__(self) -> str:
@@ -120,12 +124,15 @@ class Materialisation:
         self._algorithm = algorithm_named(algorithm)
         self._engine = open_engine(engine, core, limits)
         self._read = facts_reader(engine)
+        #: What tells the program from others where facts are saved, once it is known.
+        self._digest: str | None = None
         self.statistics = Statistics()
         self._state: State
 
     def _materialise(
         self,
         facts: Iterable[tuple[str, Iterable[Row]]],
+        without: Iterable[tuple[str, Iterable[Row]]],
         decompose: str,
         granular: bool,
         progress: ProgressWatcher | None,
@@ -133,6 +140,8 @@ class Materialisation:
         E: FactSet = self._engine.named("E")
         for predicate, rows in facts:
             E |= self._engine.load(predicate, rows)
+        for predicate, rows in without:
+            E -= self._engine.load(predicate, rows)
         with self._engine.meter.run() as self.statistics:
             self._decompose(E, decompose, granular)
             if progress is not None:
@@ -245,6 +254,13 @@ class Materialisation:
         sizes = ", ".join(f"{p.name}: {len(self[p.name])}" for p in self._visible())
         return f"<Materialisation {sizes}>"
 
+    def save(self, folder: str | Path) -> int:
+        """Write all facts into a folder, as the next version of what is kept there, and return its number.
+
+        Until all is written the folder holds the version before, whatever happens. `restore` opens the last version.
+        """
+        return draft_of(self, Store.open(folder)).commit()
+
     # -- changing ------------------------------------------------------------------------------------------------------
 
     @property
@@ -273,7 +289,8 @@ class Materialisation:
                 E_minus, E_plus, ignored = self._net_effect(delete, insert)
                 with engine.transaction():
                     inserted, deleted = self._update(E_minus, E_plus)
-                    change = Change(inserted, deleted, self._by_relation(ignored), statistics)
+                    asserted, retracted = self._by_relation(E_plus), self._by_relation(E_minus)
+                    change = Change(inserted, deleted, self._by_relation(ignored), asserted, retracted, statistics)
             return change
         except BaseException:
             self._algorithm = before
@@ -371,9 +388,107 @@ def materialise(
     )
 
 
+def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> Draft:
+    """Return the next version of a store in the making, with all facts of a materialisation.
+
+    If the last version holds the facts as they were before the last update, it is enough to write its `change`.
+    """
+    m._digest = m._digest or digest(m._written)
+    draft = store.begin(m._digest)
+    if change is None:
+        draft.relations.clear()
+        for predicate in m._visible():
+            draft.whole(predicate, m.explicit(predicate.name), m[predicate.name])
+        return draft
+    sides = change.inserted, change.deleted, change.asserted, change.retracted
+    for name in dict.fromkeys(relation.name for side in sides for relation in side.not_empty()):
+        predicate = m._predicate(name)
+        if draft.is_due(name):
+            draft.whole(predicate, m.explicit(name), m[name])
+        else:
+            draft.changed(predicate, *(side[name] for side in sides))
+    return draft
+
+
+def restore(
+    program: str | Path | Program,
+    folder: str | Path | Store,
+    *,
+    engine: str | EngineChoice = "memory",
+    algorithm: str = "adaptive",
+    decompose: str = "auto",
+    limits: Limits | None = None,
+    granular: bool = True,
+    progress: ProgressWatcher | None = None,
+) -> Materialisation:
+    """Return the materialisation that was saved last in a folder, by this program, on whichever engine.
+
+    Explicit facts are read, and what follows is derived again, with the bookkeeping of the algorithm: it costs what
+    `materialise` costs. The arguments are those of `materialise`.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> m = materialise("q(x) :- p(x).", {"p": [1, 2]})
+    >>> change = m.update(delete={"p": [1]})
+    >>> m.save(folder)
+    1
+    >>> restore("q(x) :- p(x).", folder)["q"].to_set()
+    {(2,)}
+    """
+    store = folder if isinstance(folder, Store) else Store.open(folder)
+    saved = store.last()
+    core = compile_saved(program, saved)
+    if digest(core) != saved.program:
+        raise UsageError(
+            Problem(
+                "other-program",
+                f"version {saved.version} was made by another program",
+                place=store.folder,
+                note="a program is its relations, its rules and the facts it states",
+                hint="use the program that made it, or materialise this one and save that in another folder",
+            )
+        )
+    read = facts_reader(engine)
+    given: list[tuple[str, Iterable[Row]]] = []
+    without: list[tuple[str, Iterable[Row]]] = []
+    for name, relation in saved.relations.items():
+        for side, tables in zip((given, without), store.explicit(name)):
+            for table in tables:
+                rows = facts_of(name, table, relation.types, (), read)[0] if relation.types else [()] * table.num_rows
+                side.append((name, rows))
+    m = materialise_core(
+        # Facts that the program states are among those that were saved, unless an update has deleted them.
+        replace(core, facts=frozenset()),
+        given,
+        without,
+        engine=engine,
+        algorithm=algorithm,
+        decompose=decompose,
+        limits=limits,
+        granular=granular,
+        progress=progress,
+    )
+    m._digest = saved.program
+    wrong = [name for name, relation in saved.relations.items() if len(m[name]) != relation.sizes[1]]
+    if wrong:
+        sizes = f"{quote(wrong[0])} has {len(m[wrong[0]])} facts where {saved.relations[wrong[0]].sizes[1]} were saved"
+        hint = "restore the folder from a copy, or save a materialisation again"
+        raise FactsError(Problem("bad-state", sizes, place=store.folder, hint=hint))
+    return m
+
+
+def compile_saved(program: str | Path | Program, saved: Manifest) -> Core:
+    """Return a program in core form; relations that it does not declare have the types that they were saved with."""
+    parsed = parse(program)
+    declared = {d.name for d in parsed.declarations}
+    types = {name: relation.types for name, relation in saved.relations.items() if name not in declared}
+    return compile_program(parsed, types).core
+
+
 def materialise_core(
     core: Core,
     facts: Iterable[tuple[str, Iterable[Row]]],
+    without: Iterable[tuple[str, Iterable[Row]]] = (),
     *,
     engine: str | EngineChoice,
     algorithm: str = "adaptive",
@@ -382,13 +497,16 @@ def materialise_core(
     granular: bool = True,
     progress: ProgressWatcher | None = None,
 ) -> Materialisation:
-    """Derive all that follows from the rules and facts of a program, and from more facts that fit their relations."""
+    """Derive all that follows from the rules and facts of a program, and from more facts that fit their relations.
+
+    Facts of `without` are left out.
+    """
     own: dict[str, list[Row]] = {}
     for predicate, row in core.facts:
         own.setdefault(predicate, []).append(row)
     check_mode(decompose)
     materialisation = Materialisation(core, stratify(core, granular=granular), engine, algorithm, limits)
-    materialisation._materialise([*facts, *own.items()], decompose, granular, progress)
+    materialisation._materialise([*facts, *own.items()], without, decompose, granular, progress)
     return materialisation
 
 

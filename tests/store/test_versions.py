@@ -1,0 +1,245 @@
+"""Versions on disk: what was saved is what is restored, and whoever is killed leaves a whole version."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+import upheld
+from tests.strategies import cases, typed_cases
+from upheld.materialisation import draft_of
+from upheld.store import LocalFiles, Store
+from upheld.store import versions as module
+
+REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
+
+
+def explicit(m: upheld.Materialisation) -> dict[str, set]:
+    return {name: m.explicit(name).to_set() for name in m.relations}
+
+
+def record(m: upheld.Materialisation, change: upheld.Change, store: Store) -> None:
+    draft_of(m, store, change).commit()
+
+
+@pytest.mark.parametrize("strategy", [cases(updates=4), typed_cases(updates=4)], ids=["cases", "typed"])
+def test_every_version_is_restored(strategy, tmp_path_factory, monkeypatch):
+    """After each update, of whatever types, the last version is the materialisation, on another engine."""
+    monkeypatch.setattr(module, "_MOST_ROWS", 8)  # so that relations are written whole now and then
+
+    @settings(max_examples=8)
+    @given(case=strategy)
+    def check(case):
+        store = Store.open(tmp_path_factory.mktemp("state"))
+        m = upheld.materialise(case.program, case.facts, engine="reference")
+        m.save(store.folder)
+        store.look()
+        for number, u in enumerate(case.updates, start=2):
+            try:
+                change = m.update(delete=u.deletions, insert=u.insertions)
+            except upheld.UpheldError:  # division by zero and the like, which changes nothing
+                return
+            record(m, change, store)
+            assert store.version == number
+            again = upheld.restore(case.program, store.folder, engine="memory")
+            assert (explicit(again), again.facts()) == (explicit(m), m.facts())
+
+    check()
+
+
+def test_values_of_every_type(tmp_path):
+    """NaN is one value, an unsigned number has 64 bits, and a relation without columns holds or does not."""
+    program = """
+    .decl e(n:number, u:unsigned, f:float, s:symbol)
+    .decl on()
+    .decl q()
+    .decl odd(status:symbol)
+    q() :- on().
+    odd("stated").
+    """
+    rows = [(-(2**63), 2**64 - 1, float("nan"), "é\n\t"), (5, 0, 0.5, "")]
+    m = upheld.materialise(program, {"e": rows, "on": [()]})
+    m.save(tmp_path)
+    store = Store.open(tmp_path)
+    for update in ({"delete": {"e": rows[:1], "on": [()], "odd": ["stated"]}}, {"insert": {"e": rows[:1], "on": [()]}}):
+        record(m, m.update(**update), store)
+        again = upheld.restore(program, tmp_path)
+        assert str(again["e"].to_rows()) == str(m["e"].to_rows())  # NaN is unlike itself
+        assert explicit(again)["on"] == explicit(m)["on"] and again["q"] == m["q"] and not again["odd"].to_set()
+    assert upheld.restore(program, tmp_path, engine="reference")["e"].to_rows()[1] == rows[1]
+
+
+def test_files_cost_what_changes(tmp_path):
+    """A version adds files for the relations that changed alone, and old files go when they are two versions old."""
+    m = upheld.materialise(REACH, {"edge": [(i, i + 1) for i in range(50)]})
+    m.save(tmp_path)
+    store = Store.open(tmp_path)
+    first = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
+    record(m, m.update(insert={"edge": [(99, 100)]}), store)
+    added = [path for path in tmp_path.rglob("*.parquet") if path not in first]
+    assert sorted(path.name.partition(".")[2] for path in added) == ["changes.parquet"] * 2
+    assert {path: path.stat().st_mtime_ns for path in first} == first
+    for _ in range(2):
+        m.save(tmp_path)
+    kept = {file for n in (3, 4) for file in _files(tmp_path, n)}
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")} == kept
+    assert sorted(path.name for path in tmp_path.glob("manifest*")) == ["manifest-000003.json", "manifest-000004.json"]
+
+
+def _files(folder: Path, version: int) -> set[str]:
+    path = folder / f"manifest-{version:06d}.json"
+    return module.Manifest.from_json(path.read_bytes(), str(path)).files()
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+
+
+class Killing(LocalFiles):
+    """A file system whose user is killed before some operation, counted from one, or in the middle of a writing."""
+
+    def __init__(self, at: int):
+        self.left = at
+
+    def _step(self) -> None:
+        self.left -= 1
+        if not self.left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def written(self, path):
+        self._step()
+        outer = super().written(path)
+        killing = self
+
+        class Written:
+            def __enter__(self):
+                self.file = outer.__enter__()
+                self.file.write(b"")
+                return self.file
+
+            def __exit__(self, *error):
+                self.file.flush()
+                killing._step()  # all bytes are there, and the name need not last
+                return outer.__exit__(*error)
+
+        return Written()
+
+    def create(self, path, data):
+        self._step()
+        super().create(path, data)
+        self._step()
+
+    def move(self, path, target):
+        self._step()
+        super().move(path, target)
+
+    def remove(self, path):
+        self._step()
+        super().remove(path)
+
+
+def test_killed_at_any_point_of_an_update(tmp_path):
+    """The process is killed before and after every write of a version, and what is left is the old one or the new."""
+    m = upheld.materialise(REACH, {"edge": [(1, 2), (2, 3), (3, 4)]}, engine="reference")
+    m.save(tmp_path)
+    m.save(tmp_path)  # so that the next version sweeps the first
+    old = m.facts()
+    update = {"delete": {"edge": [(2, 3)]}, "insert": {"edge": [(2, 4)], "path": [(3, 4)]}}
+    oracle = upheld.restore(REACH, tmp_path, engine="reference")
+    oracle.update(**update)
+    new, outcomes, at = oracle.facts(), [], 0
+    while True:
+        at += 1
+        child = os.fork()
+        if child == 0:
+            mine = upheld.restore(REACH, tmp_path, engine="reference")
+            record(mine, mine.update(**update), Store.open(tmp_path, Killing(at)))
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        left = upheld.restore(REACH, tmp_path, engine="reference")
+        assert left.facts() in (old, new)
+        outcomes.append("new" if left.facts() == new else "old")
+        if not os.WIFSIGNALED(status):
+            break
+        if outcomes[-1] == "new":  # back to where we were, over whatever is left
+            left.update(delete={"edge": [(2, 4)], "path": [(3, 4)]}, insert={"edge": [(2, 3)]})
+            left.save(tmp_path)
+    assert len(outcomes) > 8
+    assert outcomes == sorted(outcomes, reverse=True) and set(outcomes) == {"old", "new"}
+    left.save(tmp_path)
+    left.save(tmp_path)
+    kept = {
+        file for n in (Store.open(tmp_path).version - 1, Store.open(tmp_path).version) for file in _files(tmp_path, n)
+    }
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")} == kept
+
+
+def test_one_run_at_a_time(tmp_path):
+    """Of two that make the same version the second is told, and nothing of it is to be seen."""
+    m = upheld.materialise(REACH, {"edge": [(1, 2)]})
+    m.save(tmp_path)
+    one, other = Store.open(tmp_path), Store.open(tmp_path)
+    change = m.update(insert={"edge": [(2, 3)]})
+    record(m, change, one)
+    with pytest.raises(upheld.UpheldError) as refusal:
+        record(m, change, other)
+    assert refusal.value.slugs == ("state-changed",)
+    assert upheld.restore(REACH, tmp_path)["path"].to_set() == {(1, 2), (2, 3), (1, 3)}
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+def _break(folder: Path, how: str) -> None:
+    manifest, data = folder / "manifest-000001.json", next(folder.rglob("*.facts.parquet"))
+    match how:
+        case "no manifest":
+            manifest.unlink()
+        case "no JSON":
+            manifest.write_text("{")
+        case "another format":
+            manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 99'))
+        case "no list":
+            manifest.write_text(manifest.read_text().replace('"sizes": [', '"sizes": [7,'))
+        case "other sizes":
+            told = json.loads(manifest.read_text())
+            told["relations"]["path"]["sizes"] = [0, 9, 0]
+            manifest.write_text(json.dumps(told))
+        case "no data":
+            next(folder.rglob("*.explicit.parquet")).unlink()
+        case "damaged data":
+            next(folder.rglob("*.explicit.parquet")).write_bytes(b"PAR1 and no more")
+    assert data.exists()
+
+
+@pytest.mark.parametrize(
+    "how, slug",
+    [
+        ("no manifest", "missing-state"),
+        ("no JSON", "bad-state"),
+        ("another format", "bad-state"),
+        ("no list", "bad-state"),
+        ("other sizes", "bad-state"),
+        ("no data", "missing-file"),
+        ("damaged data", "unreadable-file"),
+    ],
+)
+def test_refused_states(tmp_path, how, slug):
+    upheld.materialise(REACH, {"edge": [(1, 2), (2, 3)]}).save(tmp_path)
+    _break(tmp_path, how)
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.restore(REACH, tmp_path)
+    assert refusal.value.slugs == (slug,)
+
+
+def test_another_program(tmp_path):
+    upheld.materialise(REACH, {"edge": [(1, 2)]}).save(tmp_path)
+    assert upheld.restore(f"// the same\n{REACH}\n", tmp_path)["path"].to_set() == {(1, 2)}
+    for other in ("path(x, y) :- edge(y, x).", REACH + " path(7, 7)."):
+        with pytest.raises(upheld.UpheldError) as refusal:
+            upheld.restore(other, tmp_path)
+        assert refusal.value.slugs == ("other-program",)
