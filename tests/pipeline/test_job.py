@@ -26,7 +26,13 @@ path = "out"
 format = "view"
 prefix = "now_"
 
+[stream]
+path = "updates"
+trigger = "continuous"
+interval = 5
+
 [run]
+state = "state"
 dictionary = "words"
 quarantine = "/bad"
 """
@@ -64,6 +70,8 @@ def test_a_job_file(read, tmp_path):
         ("view", None, "now_"),
     ]
     assert (job.settings.dictionary, job.settings.quarantine) == (f"{tmp_path}/words", "/bad")
+    assert (job.stream.path, job.stream.trigger, job.stream.interval) == (f"{tmp_path}/updates", "continuous", 5)
+    assert job.settings.state == f"{tmp_path}/state"
     assert len(job.program.clauses) == 1
 
 
@@ -93,6 +101,11 @@ def test_all_problems_come_at_once(refused):
         ('path = "out"', 'path = "out"\nfiles = 0', "bad-job", "`0` files for each relation"),
         (GOOD[GOOD.index("[program]") :], "run = 3", "bad-job", "`run` is not a table"),
         ("[run]", "[run", "bad-job", "this is not TOML: "),
+        ('state = "state"', "", "bad-job", "a stream of updates has no state"),
+        ('path = "updates"', "", "bad-job", "nothing says where updates come from"),
+        ("interval = 5", "interval = -5", "bad-job", "a stream takes at least one file at a time"),
+        ('trigger = "continuous"', 'trigger = "once"', "bad-job", "unknown trigger `once`"),
+        ("[stream]", "[[stream]]", "bad-job", "`stream` is not a table"),
     ],
 )
 def test_bad_jobs(refused, found, instead, slug, message):

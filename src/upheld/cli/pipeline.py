@@ -1,18 +1,28 @@
-"""Run a job on Spark: read its sources, derive what follows, fill its sinks, and report."""
+"""Run a job on Spark: read its sources, derive what follows, fill its sinks, apply updates as they come, and report."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Protocol
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.progress import stage_lines
+from upheld.cli.progress import Stage, stage_lines
+
+
+class Report(Protocol):
+    """What a run or a stream did."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+    def to_text(self) -> str: ...
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("job", type=Path, help="a TOML file with [program], [[source]], [[sink]] and [run]")
+    command.add_argument("job", type=Path, help="a TOML file with [program], [[source]], [[sink]], [stream] and [run]")
     command.add_argument("--json", action="store_true", help="print the report as JSON")
     command.add_argument(
         "--memory", metavar="SIZE", help="the memory of Spark's Java, such as 4g, where a session is started"
@@ -24,6 +34,16 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     job = upheld.Pipeline.from_file(options.job, limits=limits_of(options), memory=options.memory, cores=options.cores)
     with stage_lines() as progress:
-        report = job.run(progress=progress).report
+        report = _stream(job, progress) if job.has_stream else job.run(progress=progress).report
     print(json.dumps(report.to_dict(), indent=2) if options.json else report.to_text())
     return 0
+
+
+def _stream(job: upheld.Pipeline, progress: Callable[[Stage], None] | None) -> Report:
+    """Apply updates until there are no more, or until somebody presses Ctrl-C."""
+    with job.stream(progress=progress) as stream:
+        try:
+            stream.wait()
+        except KeyboardInterrupt:
+            print("stopping ...", file=sys.stderr)
+    return stream.report

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 
 from upheld.algebra.meter import Limits
 from upheld.engines.spark.session import open_session
+from upheld.errors import Problem, UsageError
 from upheld.language.ast import Program
 from upheld.pipeline.job import Job, Settings, job_of, read_job
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from upheld.pipeline.streaming import PipelineStream
 
 __all__ = ["Pipeline", "PipelineRun", "RunReport", "Stage"]
 
@@ -39,8 +42,9 @@ class Pipeline:
 
     `sources` gives for each relation the path of files (a file, a folder, a glob), a Spark DataFrame, a dictionary of
     the options that `[[source]]` has in a job file, or a list of these. `sinks` is a list of dictionaries with the
-    options of `[[sink]]`, and `settings` are those of `[run]`. `limits` bound the materialisation. Nothing is read
-    before `run`.
+    options of `[[sink]]`, and `settings` are those of `[run]`. `stream` is where updates come from: the path of a
+    folder, a streaming DataFrame, or a dictionary of the options of `[stream]`. `limits` bound the materialisation.
+    Nothing is read before `run` or `stream`.
     """
 
     def __init__(
@@ -49,10 +53,11 @@ class Pipeline:
         sources: Mapping[str, object],
         sinks: Sequence[Mapping[str, object]] = (),
         *,
+        stream: object = None,
         limits: Limits | None = None,
         **settings: object,
     ) -> None:
-        self._job = job_of(program, sources, sinks, settings)
+        self._job = job_of(program, sources, sinks, settings, stream)
         self._limits = limits or Limits()
 
     @classmethod
@@ -77,7 +82,28 @@ class Pipeline:
         spark = open_session(spark, memory=settings.memory, cores=settings.cores)
         from upheld.pipeline.stages import run
 
-        return run(self._job, self._limits, spark, progress)
+        return run(self._job, self._limits, spark, progress).result
+
+    @property
+    def has_stream(self) -> bool:
+        """Whether it is said where updates come from."""
+        return self._job.stream is not None
+
+    def stream(self, spark: SparkSession | None = None, *, progress: StageWatcher | None = None) -> PipelineStream:
+        """Start to apply updates to the last version of the state, and return the stream, which goes on by itself.
+
+        If there is no version yet, `run` makes the first. Each micro-batch is one atomic update: it makes the next
+        version of the state and of each feed, exactly once, also if the process is killed and started again. Sinks that
+        hold whole relations are filled when the stream ends.
+        """
+        if self._job.stream is None:
+            message, hint = "nothing says where updates come from", "add `[stream]`, or pass `stream=...`"
+            raise UsageError(Problem("bad-job", message, hint=hint))
+        settings = self._job.settings
+        spark = open_session(spark, memory=settings.memory, cores=settings.cores)
+        from upheld.pipeline.streaming import stream
+
+        return stream(self._job, self._limits, spark, progress)
 
     def __repr__(self) -> str:
         job: Job = self._job

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from upheld.language.core import Core, Predicate
 from upheld.materialisation import Materialisation, materialise_core
 from upheld.pipeline.dictionary import TEXTS
 from upheld.pipeline.fitting import SPARK_TYPES
+from upheld.pipeline.job import Settings
 from upheld.pipeline.report import Choice
 from upheld.relation import Relation
 
@@ -56,6 +57,12 @@ def bytes_of(size: str | None) -> int:
         message, note = f"{quote(size)} is not a size", "a size is a whole number with k, m, g or t, such as `4g`"
         raise UsageError(Problem("bad-job", message, place="driver_memory", note=note))
     return int(found[1]) * _UNITS[found[2]]
+
+
+def bounded(settings: Settings, limits: Limits) -> Limits:
+    """Return limits with the memory that the driver may use for facts."""
+    allowed = bytes_of(settings.driver_memory)
+    return replace(limits, memory=min(allowed, limits.memory or allowed))
 
 
 def plan(relations: Mapping[str, Encoded], texts: int, characters: int, limit: int, forced: bool) -> Choice:
@@ -122,16 +129,23 @@ def _column(values: pyarrow.ChunkedArray, type: str, ids: Any, texts: Any) -> Co
 
 def to_spark(spark: SparkSession, relation: Relation) -> DataFrame:
     """Return a relation as a DataFrame under its column names; one without columns has `holds`, which is true."""
-    import pyarrow
-
     if not relation.columns:
         return spark.range(len(relation)).select(F.lit(True).alias("holds"))
     schema = ", ".join(f"`{name}` {SPARK_TYPES[type]}" for name, type in zip(relation.columns, relation.types))
     if not len(relation):
         return spark.createDataFrame([], schema)
+    with configured(spark, {**ARROW, "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH)}):
+        return spark.createDataFrame(arrow_for_spark(relation), schema)
+
+
+def arrow_for_spark(relation: Relation) -> pyarrow.Table:
+    """Return a relation as an Arrow table of types that Spark has; one without columns has `holds`, which is true."""
+    import pyarrow
+
+    if not relation.columns:
+        return pyarrow.table({"holds": pyarrow.array([True] * len(relation), pyarrow.bool_())})
     table = relation.to_arrow()
     for i, type in enumerate(relation.types):
         if type == "unsigned":  # which Spark has no type for
             table = table.set_column(i, relation.columns[i], table[i].cast(pyarrow.decimal128(20, 0)))
-    with configured(spark, {**ARROW, "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH)}):
-        return spark.createDataFrame(table, schema)
+    return table

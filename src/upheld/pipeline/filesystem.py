@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from io import BytesIO
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote as escaped
 from urllib.parse import unquote
+from uuid import uuid4
+
+from py4j.protocol import Py4JJavaError
 
 from upheld.errors import FactsError, Problem
+from upheld.store import LocalFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+#: Bytes handed over to another file system at a time.
+_PART = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -86,30 +97,109 @@ class FileSystem:
         if not fs.rename(self._at(made)[1], there):
             raise FactsError(Problem("unwritable-file", "the folder cannot be put in its place", place=path))
 
-    def read_text(self, path: str) -> str:
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder; none if there is no such folder."""
+        fs, there = self._at(folder)
+        return [status.getPath().getName() for status in fs.listStatus(there)] if fs.exists(there) else []
+
+    def read_bytes(self, path: str) -> bytes:
         fs, there = self._at(path)
+        if not fs.exists(there):
+            raise FileNotFoundError(path)
         stream = fs.open(there)
         try:
-            return bytes(stream.readAllBytes()).decode()
+            return bytes(stream.readAllBytes())
         finally:
             stream.close()
 
-    def write_text(self, path: str, text: str) -> None:
-        """Write a small file: afterwards it holds this text or, if that fails, what it held before."""
-        beside = f"{path}.new"
-        fs, there = self._at(beside)
+    def read_text(self, path: str) -> str:
+        return self.read_bytes(path).decode()
+
+    def write_parts(self, path: str, parts: Iterable[bytes]) -> None:
+        """Write a file."""
+        fs, there = self._at(path)
         fs.mkdirs(there.getParent())
         stream = fs.create(there, True)
         try:
-            stream.write(text.encode())
+            for part in parts:
+                stream.write(part)
         finally:
             stream.close()
+
+    def write_text(self, path: str, text: str, *, overwrite: bool = True) -> None:
+        """Write a small file: afterwards it holds this text or, if that fails, what it held before.
+
+        Raises `FileExistsError` if it is not to be written over.
+        """
+        beside = f"{path}.{uuid4().hex[:8]}"
+        self.write_parts(beside, [text.encode()])
+        fs, there = self._at(beside)
         rename = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
-        overwrite = self._gateway.new_array(rename, 1)
-        overwrite[0] = rename.OVERWRITE
+        options = self._gateway.new_array(rename, 1)
+        options[0] = rename.OVERWRITE if overwrite else rename.NONE
         target = self._at(path)[1]
         context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(fs.getUri(), self._conf)
-        context.rename(fs.makeQualified(there), fs.makeQualified(target), overwrite)
+        try:
+            context.rename(fs.makeQualified(there), fs.makeQualified(target), options)
+        except Py4JJavaError as error:
+            fs.delete(there, False)
+            if "FileAlreadyExistsException" in str(error.java_exception):
+                raise FileExistsError(path) from None
+            raise
+
+
+class AnyFiles:
+    """What versions ask of a file system: that of this machine for plain paths, and for others the one of their scheme.
+
+    Files of other file systems go through the driver.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._local, self._spark = LocalFiles(), FileSystem(spark)
+
+    def _is_local(self, path: str) -> bool:
+        return not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", path)
+
+    def read(self, path: str) -> bytes:
+        return self._local.read(path) if self._is_local(path) else self._spark.read_bytes(path)
+
+    def source(self, path: str) -> Any:
+        return path if self._is_local(path) else BytesIO(self._spark.read_bytes(path))
+
+    @contextmanager
+    def written(self, path: str) -> Iterator[IO[bytes]]:
+        if self._is_local(path):
+            with self._local.written(path) as file:
+                yield file
+            return
+        with TemporaryFile() as file:
+            yield file
+            file.seek(0)
+            self._spark.write_parts(path, iter(lambda: file.read(_PART), b""))
+
+    def create(self, path: str, data: bytes) -> None:
+        if self._is_local(path):
+            self._local.create(path, data)
+        else:
+            self._spark.write_text(path, data.decode(), overwrite=False)
+
+    def names(self, folder: str) -> list[str]:
+        return self._local.names(folder) if self._is_local(folder) else self._spark.names(folder)
+
+    def exists(self, path: str) -> bool:
+        return self._local.exists(path) if self._is_local(path) else self._spark.exists(path)
+
+    def move(self, path: str, target: str) -> None:
+        if self._is_local(path):
+            self._local.move(path, target)
+        else:
+            self._spark.replace(path, target)
+
+    def remove(self, path: str) -> None:
+        if self._is_local(path):
+            self._local.remove(path)
+        else:
+            self._spark.remove(path)
 
 
 def _missing(path: str) -> Problem:

@@ -31,9 +31,10 @@ EXTENSIONS = {
 SOURCE_FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 SINK_FORMATS = ("parquet", "csv", "view", "changes")
 MODES = ("auto", "driver")
+TRIGGERS = ("available-now", "continuous")
 
 #: The settings that are paths.
-_FOLDERS = ("dictionary", "quarantine", "report")
+_FOLDERS = ("state", "dictionary", "quarantine", "report")
 
 
 def option(*types: type, choices: Sequence[str] = (), default: Any = None) -> Any:
@@ -81,10 +82,29 @@ class Sink:
 
 
 @dataclass(frozen=True)
+class Stream:
+    """Where updates come from: a folder that update files are put into, or a streaming DataFrame."""
+
+    path: str | None = option(str)
+    frame: Any = field(default=None, metadata={"types": ()})
+    #: The relation of tables that have no column `relation`. By default the name of a file tells it.
+    relation: str | None = option(str)
+    #: Whether to end when all there is has been applied, or to go on with what comes.
+    trigger: str = option(str, choices=TRIGGERS, default="available-now")
+    #: Seconds from one look for new updates to the next, where these go on. By default there is no pause.
+    interval: int = option(int, default=0)
+    #: The number of files that make one update.
+    files: int = option(int, default=1)
+    place: str = ""
+
+
+@dataclass(frozen=True)
 class Settings:
     """How a pipeline runs."""
 
-    #: The folder of the dictionary, which later runs extend. By default it is forgotten after the run.
+    #: The folder of versions of all facts, which streams of updates go on from. By default none are kept.
+    state: str | None = option(str)
+    #: The folder of the dictionary, which later runs extend. By default it is in that of the state, or forgotten.
     dictionary: str | None = option(str)
     #: The folder for rows that do not fit. By default they are an error.
     quarantine: str | None = option(str)
@@ -108,6 +128,7 @@ class Job:
     sources: tuple[Source, ...]
     sinks: tuple[Sink, ...]
     settings: Settings
+    stream: Stream | None = None
 
 
 def job_of(
@@ -115,6 +136,7 @@ def job_of(
     sources: Mapping[str, object],
     sinks: Sequence[Mapping[str, object]],
     settings: Mapping[str, object],
+    stream: object = None,
 ) -> Job:
     """Return the job that arguments of a call describe; raise all that is wrong with them."""
     problems: list[Problem] = []
@@ -129,9 +151,14 @@ def job_of(
             made.append(_source({**one, "relation": relation}, place, Path(), problems))
     drains = [_sink(one, f"sinks[{number}]", Path(), problems) for number, one in enumerate(sinks)]
     chosen = _within(Path(), _checked(Settings, settings, "settings", problems), *_FOLDERS)
+    if isinstance(stream, str | os.PathLike):
+        stream = {"path": str(stream)}
+    elif stream is not None and not isinstance(stream, Mapping):
+        stream = {"frame": stream}
+    updates = _stream(stream, "stream", Path(), chosen, problems) if stream is not None else None
     if problems:
         raise UsageError(problems)
-    return Job(parse(program), tuple(made), tuple(drains), Settings(**chosen))
+    return Job(parse(program), tuple(made), tuple(drains), Settings(**chosen), updates)
 
 
 def read_job(path: Path) -> Job:
@@ -143,7 +170,7 @@ def read_job(path: Path) -> Job:
             raise UsageError(unreadable(path, error)) from None
         raise UsageError(Problem("bad-job", f"this is not TOML: {error}", place=str(path))) from None
     problems: list[Problem] = []
-    known = ("program", "source", "sink", "run")
+    known = ("program", "source", "sink", "stream", "run")
     for name in tables.keys() - set(known):
         problems.append(_unknown(name, f"a job has no table {quote(name)}", known, str(path)))
     program = _program(tables.get("program"), path, problems)
@@ -155,16 +182,14 @@ def read_job(path: Path) -> Job:
         _sink(one, f"{path} [[sink]] {number}", path.parent, problems)
         for number, one in enumerate(_tables(tables, "sink", path, problems), start=1)
     ]
-    settings = tables.get("run", {})
-    if not isinstance(settings, dict):
-        problems.append(Problem("bad-job", "`run` is not a table", place=str(path), hint="write `[run]`"))
-        settings = {}
-    place = f"{path} [run]"
-    chosen = _within(path.parent, _checked(Settings, settings, place, problems), *_FOLDERS)
+    settings = _table(tables, "run", path, problems) or {}
+    chosen = _within(path.parent, _checked(Settings, settings, f"{path} [run]", problems), *_FOLDERS)
+    stream = _table(tables, "stream", path, problems)
+    updates = _stream(stream, f"{path} [stream]", path.parent, chosen, problems) if stream is not None else None
     if problems:
         raise UsageError(problems)
     assert program is not None, "a job without a program and without a problem"
-    return Job(parse(program), tuple(sources), tuple(sinks), Settings(**chosen))
+    return Job(parse(program), tuple(sources), tuple(sinks), Settings(**chosen), updates)
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
@@ -190,6 +215,14 @@ def _tables(tables: Mapping[str, object], name: str, path: Path, problems: list[
         Problem("bad-job", f"`{name}` is not a list of tables", place=str(path), hint=f"write `[[{name}]]`")
     )
     return []
+
+
+def _table(tables: Mapping[str, object], name: str, path: Path, problems: list[Problem]) -> dict[str, Any] | None:
+    found = tables.get(name)
+    if found is None or isinstance(found, dict):
+        return found
+    problems.append(Problem("bad-job", f"`{name}` is not a table", place=str(path), hint=f"write `[{name}]`"))
+    return None
 
 
 def _source(given: Mapping[str, object], place: str, folder: Path, problems: list[Problem]) -> Source:
@@ -218,8 +251,28 @@ def _sink(given: Mapping[str, object], place: str, folder: Path, problems: list[
     return Sink(place=place, **values)
 
 
+def _stream(
+    given: Mapping[str, object], place: str, folder: Path, settings: Mapping[str, object], problems: list[Problem]
+) -> Stream:
+    values = _within(folder, _checked(Stream, given, place, problems), "path")
+    if (values.get("path") is None) == (values.get("frame") is None):
+        note = "a stream has one of `path`, the folder of update files, and, in Python, a streaming DataFrame"
+        problems.append(Problem("bad-job", "nothing says where updates come from", place=place, note=note))
+    if values.get("files", 1) < 1 or values.get("interval", 0) < 0:
+        message, note = "a stream takes at least one file at a time, and no time backwards", "see `files`, `interval`"
+        problems.append(Problem("bad-job", message, place=place, note=note))
+    if "state" not in settings:
+        message, note = "a stream of updates has no state", "updates are applied to the facts of its last version"
+        hint = 'name the folder of the state in `[run]`, as in `state = "state"`'
+        problems.append(Problem("bad-job", message, place=place, note=note, hint=hint))
+    return Stream(place=place, **values)
+
+
 def _checked(
-    cls: type[Source] | type[Sink] | type[Settings], given: Mapping[str, object], place: str, problems: list[Problem]
+    cls: type[Source] | type[Sink] | type[Settings] | type[Stream],
+    given: Mapping[str, object],
+    place: str,
+    problems: list[Problem],
 ) -> dict[str, Any]:
     """Return the options that were given, those for several values as tuples, after refusing the wrong ones."""
     known = {f.name: f.metadata for f in fields(cls) if "types" in f.metadata}

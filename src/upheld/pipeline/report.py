@@ -52,6 +52,8 @@ class RunReport:
     stages: list[Stage] = field(default_factory=list)
     #: What was written, and how much: for each sink its place, and facts by relation.
     sinks: list[dict[str, Any]] = field(default_factory=list)
+    #: The folder of the state and its last version, if one is kept.
+    state: dict[str, Any] = field(default_factory=dict)
     #: Spark's version and master, and the id of the application.
     spark: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
@@ -70,6 +72,8 @@ class RunReport:
         lines = [f"{s.name:<12} {s.seconds:8.2f} s  {s.jobs:3} jobs  {s.result}".rstrip() for s in self.stages]
         lines.append(f"{'in all':<12} {self.seconds:8.2f} s  {self.jobs:3} jobs")
         lines += [f"{choice.what}: {choice.plan}, because {choice.why}" for choice in self.choices]
+        if self.state:
+            lines.append(f"state: version {self.state['version']} in {self.state['folder']}")
         for name, sizes in self.relations.items():
             lines.append(f"{name}: {sizes['facts']:,} facts, {sizes['explicit']:,} of them explicit")
         return "\n".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 from upheld.errors import FactsError, Problem, quote
 from upheld.pipeline.filesystem import FileSystem, child
 from upheld.pipeline.job import Sink
+from upheld.store import Draft
 
-_FEED = "feed.json"
+FEED = "feed.json"
 
 
 @dataclass
@@ -28,6 +29,8 @@ class Writer:
     #: Small files to write at the end: those that say that what they speak of is complete.
     _texts: list[tuple[str, str]] = field(default_factory=list)
     _views: list[tuple[str, DataFrame]] = field(default_factory=list)
+    #: The versions of feeds that are made, by their folders.
+    feeds: dict[str, int] = field(default_factory=dict)
 
     def write(self, sink: Sink, frames: Mapping[str, DataFrame]) -> None:
         """Make what a sink gets of these relations."""
@@ -44,54 +47,79 @@ class Writer:
 
     def folder(self, path: str, frame: DataFrame, format: str, files: int | None = None) -> None:
         """Make a folder of files of some format, to be put at a path."""
-        above, _, name = path.rpartition("/")
-        staged = f"{above}/_{name}-{uuid4().hex[:8]}" if above else f"_{name}-{uuid4().hex[:8]}"
-        self._made.append((staged, path))
+        beside = staged(path)
+        self._made.append((beside, path))
         writer = (frame.coalesce(files) if files else frame).write
         if format == "csv":
             writer = writer.options(header="true", escape='"', emptyValue="")
-        writer.format(format).save(staged)
+        writer.format(format).save(beside)
 
     def text(self, path: str, text: str) -> None:
         """Have a small file written when all folders are in place."""
         self._texts.append((path, text))
 
-    def commit(self) -> None:
-        """Put all folders and views in place."""
+    def commit(self, draft: Draft | None = None, notes: Mapping[str, object] | None = None) -> None:
+        """Put all folders, files and views in place; with a version in the making, at once with that or not at all."""
         fs = FileSystem(self.spark)
-        while self._made:
-            fs.replace(*self._made.pop(0))
-        for path, text in self._texts:
-            fs.write_text(path, text)
+        if draft is None:
+            while self._made:
+                fs.replace(*self._made.pop(0))
+            for path, text in self._texts:
+                fs.write_text(path, text)
+        else:
+            for path, text in self._texts:
+                beside = staged(path)
+                fs.write_text(beside, text)
+                self._made.append((beside, path))
+            draft.moves += self._made
+            draft.commit(notes)
+            self._made.clear()
         for name, frame in self._views:
             frame.createOrReplaceTempView(name)
 
     def discard(self) -> None:
         """Remove what was made and is not in place."""
-        for staged, _ in self._made:
-            FileSystem(self.spark).remove(staged)
+        for beside, _ in self._made:
+            FileSystem(self.spark).remove(beside)
 
     # -- the feed ------------------------------------------------------------------------------------------------------
 
     def _changes(self, sink: Sink, frames: Mapping[str, DataFrame]) -> None:
         """Make the next version of a feed: what was inserted and deleted since the version before."""
         assert sink.path is not None, "a feed without a path"
-        version = _version(self.spark, sink.path)
+        version = version_of_feed(self.spark, sink.path)
         for name, frame in frames.items():
             path = child(sink.path, name)
-            if reserved := {"operation", "version"} & set(frame.columns):
-                message = f"{quote(name)} has a column {quote(min(reserved))}, which a feed has too"
-                hint = "declare the relation with another name for it"
-                raise FactsError(Problem("reserved-column", message, place=sink.place, hint=hint))
+            check_feed(sink, name, frame.columns)
             change = changes(frame, _told(self.spark, path, version, frame))
             self.folder(f"{path}/version={version + 1}", change, "parquet", sink.files)
-        self.text(f"{sink.path}/{_FEED}", json.dumps({"version": version + 1}) + "\n")
+        self.feeds[sink.path] = version + 1
+        self.text(f"{sink.path}/{FEED}", feed_text(version + 1))
 
 
-def _version(spark: SparkSession, folder: str) -> int:
+def staged(path: str) -> str:
+    """Return where to make what will be at a path: beside it, and hidden from Spark."""
+    above, _, name = path.rpartition("/")
+    return f"{above}/_{name}-{uuid4().hex[:8]}" if above else f"_{name}-{uuid4().hex[:8]}"
+
+
+def check_feed(sink: Sink, name: str, columns: Sequence[str]) -> None:
+    """Refuse a relation that a feed cannot hold."""
+    if reserved := {"operation", "version"} & set(columns):
+        message = f"{quote(name)} has a column {quote(min(reserved))}, which a feed has too"
+        hint = "declare the relation with another name for it"
+        raise FactsError(Problem("reserved-column", message, place=sink.place, hint=hint))
+
+
+def feed_text(version: int) -> str:
+    """Return the manifest of a feed whose last complete version is this."""
+    return json.dumps({"version": version}) + "\n"
+
+
+def version_of_feed(spark: SparkSession, folder: str) -> int:
     """Return the last version of a feed that is complete; 0 if there is none."""
     fs = FileSystem(spark)
-    manifest = f"{folder}/{_FEED}"
+    manifest = f"{folder}/{FEED}"
     if not fs.exists(manifest):
         return 0
     try:

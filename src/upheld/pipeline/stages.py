@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark import StorageLevel
@@ -18,11 +18,11 @@ from upheld.errors import Problem, UpheldError, UsageError, nearest, quote
 from upheld.factfiles.badrows import count
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Predicate
-from upheld.materialisation import Materialisation
+from upheld.materialisation import Materialisation, draft_of
 from upheld.pipeline import PipelineRun, driver
 from upheld.pipeline.dictionary import Dictionary, encoded, identify, texts_of
 from upheld.pipeline.driver import Encoded
-from upheld.pipeline.filesystem import FileSystem
+from upheld.pipeline.filesystem import AnyFiles, FileSystem
 from upheld.pipeline.fitting import Load, check, quarantined
 from upheld.pipeline.job import Job, Source
 from upheld.pipeline.reading import Table
@@ -30,12 +30,22 @@ from upheld.pipeline.report import Recorder, StageWatcher
 from upheld.pipeline.sinks import Writer
 from upheld.pipeline.sources import choose, find, known_types
 from upheld.pipeline.sparkerrors import explained
+from upheld.store import Store
 
 #: Facts are held for seconds: packing them costs more than it saves (2 us a triple).
 _HOLDING = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
 
 
-def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | None) -> PipelineRun:
+@dataclass(frozen=True)
+class Finished:
+    """What a run leaves: all that follows, the program in core form, and what callers get to see."""
+
+    materialisation: Materialisation
+    core: Core
+    result: PipelineRun
+
+
+def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | None) -> Finished:
     """Run a job on a session."""
     recorder = Recorder(spark, watcher)
     report = recorder.report
@@ -43,11 +53,12 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
         with recorder.stage("find") as stage:
             tables = _find(spark, job)
             core = _compiled(job, tables)
-            outputs = _outputs(job, core)
+            outputs = outputs_of(job, core)
             loads = _loads(core, tables)
-            dictionary = Dictionary.open(spark, job.settings.dictionary)
+            store = open_state(spark, job)
+            dictionary = Dictionary.open(spark, _dictionary_of(job))
             stage.result = count(len(loads), "source")
-        writer = kept.enter_context(_writer(spark))
+        writer = kept.enter_context(writing(spark))
         with recorder.stage("read") as stage, explained(", ".join(load.table.place for load in loads[:1])):
             facts = _read(kept, core, job, loads)
             stage.result = f"{sum(load.read for load in loads):,} rows"
@@ -68,19 +79,43 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             stage.result = f"{facts_now:,} facts, in {count(m.statistics.rounds, 'round')}"
         with recorder.stage("write") as stage:
             for sink in job.sinks:
-                names = sink.relations or _by_default(core)
+                names = sink.relations or by_default(core)
                 writer.write(sink, {name: frames[name] for name in names})
                 written = {name: len(m[name]) for name in names}
                 report.sinks.append({"format": sink.format, "path": sink.path, "relations": written})
-            writer.commit()
-            stage.result = count(len(job.sinks), "sink")
+            if store is None:
+                writer.commit()
+            else:
+                draft = draft_of(m, store)
+                writer.commit(draft, {"feeds": {**feeds_of(store), **writer.feeds}})
+                report.state = {"folder": store.folder, "version": store.version}
+            stage.result = count(len(job.sinks), "sink") + (f", version {store.version}" if store else "")
     if job.settings.report is not None:
         FileSystem(spark).write_text(job.settings.report, json.dumps(report.to_dict(), indent=2) + "\n")
-    return PipelineRun(frames, report)
+    return Finished(m, core, PipelineRun(frames, report))
+
+
+def open_state(spark: SparkSession, job: Job) -> Store | None:
+    """Return the state of a job, if it keeps one, with all that belongs to its last version in place."""
+    if job.settings.state is None:
+        return None
+    store = Store.open(job.settings.state, AnyFiles(spark))
+    store.finish()
+    return store
+
+
+def feeds_of(store: Store) -> dict[str, int]:
+    """Return the versions of feeds that tell of all up to the last version of a state, by their folders."""
+    return dict(store.manifest.notes.get("feeds", {})) if store.manifest else {}
+
+
+def _dictionary_of(job: Job) -> str | None:
+    settings = job.settings
+    return settings.dictionary or (f"{settings.state}/dictionary" if settings.state else None)
 
 
 @contextmanager
-def _writer(spark: SparkSession) -> Iterator[Writer]:
+def writing(spark: SparkSession) -> Iterator[Writer]:
     writer = Writer(spark)
     try:
         yield writer
@@ -115,9 +150,7 @@ def _compiled(job: Job, tables: list[tuple[Source, Table]]) -> Core:
         if source.relation not in declared and (known := known_types(table, source)):
             types.setdefault(source.relation, known)
     core = compile_program(job.program, types).core
-    used = [(source.relation, source.place) for source, _ in tables]
-    used += [(name, sink.place) for sink in job.sinks for name in sink.relations]
-    problems = [problem for name, place in used for problem in _unknown_relation(name, core, place)]
+    problems = list(_unknown_relations(job, core))
     for source, _ in tables:
         if source.relation in core.predicates and not core.predicates[source.relation].arity:
             message = f"{quote(source.relation)} has no columns to be read from a source"
@@ -134,24 +167,36 @@ def _compiled(job: Job, tables: list[tuple[Source, Table]]) -> Core:
     return core
 
 
-def _unknown_relation(name: str, core: Core, place: str) -> Iterator[Problem]:
+def _unknown_relations(job: Job, core: Core) -> Iterator[Problem]:
+    """Yield what a job calls relations and the program does not know."""
     known = [p.name for p in core.predicates.values() if not p.hidden]
-    if name not in known:
-        note = f"the relations are {', '.join(map(quote, known[:20])) or 'none'}"
-        message, hint = f"unknown relation {quote(name)}", nearest(name, known)
-        yield Problem("unknown-relation", message, place=place, note=note, hint=hint)
+    used = [(source.relation, source.place) for source in job.sources]
+    used += [(name, sink.place) for sink in job.sinks for name in sink.relations]
+    if job.stream is not None and job.stream.relation is not None:
+        used.append((job.stream.relation, job.stream.place))
+    for name, place in used:
+        if name not in known:
+            note = f"the relations are {', '.join(map(quote, known[:20])) or 'none'}"
+            message, hint = f"unknown relation {quote(name)}", nearest(name, known)
+            yield Problem("unknown-relation", message, place=place, note=note, hint=hint)
 
 
-def _by_default(core: Core) -> list[str]:
+def check_relations(job: Job, core: Core) -> None:
+    """Raise what a job calls relations and the program does not know."""
+    if problems := list(_unknown_relations(job, core)):
+        raise UsageError(problems)
+
+
+def by_default(core: Core) -> list[str]:
     """Return the outputs of a program; if it names none, the relations that its rules derive."""
     named = dict.fromkeys(d.relation for d in core.directives if d.kind == "output")
     derived = dict.fromkeys(rule.head.predicate for rule in core.rules)
     return list(named) or [name for name in derived if not core.predicates[name].hidden]
 
 
-def _outputs(job: Job, core: Core) -> list[str]:
+def outputs_of(job: Job, core: Core) -> list[str]:
     """Return the relations that somebody will look at."""
-    return list(dict.fromkeys([*_by_default(core), *(name for sink in job.sinks for name in sink.relations)]))
+    return list(dict.fromkeys([*by_default(core), *(name for sink in job.sinks for name in sink.relations)]))
 
 
 def _loads(core: Core, tables: list[tuple[Source, Table]]) -> list[Load]:
@@ -246,5 +291,4 @@ def _materialise(
     allowed = driver.bytes_of(job.settings.driver_memory)
     choice = driver.plan(relations, texts.count, texts.characters, allowed, job.settings.mode == "driver")
     recorder.report.choices.append(choice)
-    bounded = replace(limits, memory=min(allowed, limits.memory or allowed))
-    return driver.materialise(core, relations, texts.pairs, bounded)
+    return driver.materialise(core, relations, texts.pairs, driver.bounded(job.settings, limits))

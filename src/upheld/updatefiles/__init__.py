@@ -16,7 +16,16 @@ from upheld.updatefiles.text import read_text
 from upheld.updatefiles.transactions import Update
 from upheld.updatefiles.writing import ChangeFile, fact_texts, transaction_text
 
-__all__ = ["STDIN", "ChangeFile", "Update", "fact_texts", "transaction_text", "updates_of"]
+__all__ = [
+    "STDIN",
+    "ChangeFile",
+    "Update",
+    "fact_texts",
+    "transaction_text",
+    "updates_in",
+    "updates_in_table",
+    "updates_of",
+]
 
 
 def updates_of(updates: object, predicates: Mapping[str, Predicate]) -> Iterator[Update]:
@@ -30,13 +39,28 @@ def updates_of(updates: object, predicates: Mapping[str, Predicate]) -> Iterator
         path = Path(updates)
         if path.is_dir():
             return read_tables(_in_folder(path), predicates)
-        if path != STDIN and kind_of(path):
-            return read_table(records_in(path), predicates, path.name.partition(".")[0])
-        return read_text(path, predicates)
-    table = records_of(updates, "updates")
+        return updates_in(path, predicates)
+    return updates_in_table(updates, predicates)
+
+
+def updates_in(path: Path, predicates: Mapping[str, Predicate], relation: str | None = None) -> Iterator[Update]:
+    """Yield the transactions of a file. `relation` is that of a table which has no column for it, if its name is not.
+
+    Raises as `updates_of` does.
+    """
+    if path != STDIN and kind_of(path):
+        return read_table(records_in(path), predicates, relation or path.name.partition(".")[0])
+    return read_text(path, predicates)
+
+
+def updates_in_table(
+    data: object, predicates: Mapping[str, Predicate], place: str = "updates", relation: str | None = None
+) -> Iterator[Update]:
+    """Yield the transactions of a data frame or an Arrow table, of one relation if it has no column of relations."""
+    table = records_of(data, place)
     if table is None:
-        raise _unsupported(updates, "updates")
-    return read_table(table, predicates)
+        raise _unsupported(data, place)
+    return read_table(table, predicates, relation)
 
 
 def _records(relation: str, data: object) -> Records:

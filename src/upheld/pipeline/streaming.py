@@ -1,0 +1,220 @@
+"""Streams of updates from their start to their end, on Structured Streaming."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from upheld.algebra.meter import Limits
+from upheld.engines.spark.session import ARROW, configured
+from upheld.language.core import Core
+from upheld.materialisation import Materialisation, compile_saved, restore
+from upheld.pipeline import driver
+from upheld.pipeline.batches import Batches, Version
+from upheld.pipeline.job import Job, Stream
+from upheld.pipeline.report import RunReport, Stage, StageWatcher
+from upheld.pipeline.sinks import version_of_feed
+from upheld.pipeline.stages import by_default, check_relations, feeds_of, open_state, run, writing
+from upheld.pipeline.updates import Updates, find
+from upheld.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+#: Where Spark keeps what it knows of a stream, beside the versions of the state.
+CHECKPOINT = "checkpoint"
+
+#: What Spark calls the stream that the thread of a micro-batch works for.
+_QUERY = "sql.streaming.queryId"
+
+#: Seconds after which we look whether somebody wants to interrupt us.
+_PATIENCE = 1
+
+
+@dataclass
+class StreamReport:
+    """What a stream has done so far."""
+
+    #: The report of the run that made the first version, if there was none.
+    run: RunReport | None = None
+    #: The version that it went on from.
+    start: int = 0
+    versions: list[Version] = field(default_factory=list)
+    #: Micro-batches that Spark made again although the state has seen them.
+    repeated: list[int] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data, for JSON."""
+        return {**asdict(self), "run": self.run.to_dict() if self.run else None}
+
+    def to_text(self) -> str:
+        """Return the report for people: that of the first run, and a line for each version."""
+        lines = [self.run.to_text()] if self.run else [f"went on from version {self.start}"]
+        lines += [f"version {v.number}: {_told(v)}, {v.seconds:.2f} s" for v in self.versions]
+        return "\n".join(lines if self.versions else [*lines, "no updates came"])
+
+
+def _told(version: Version) -> str:
+    return f"+{version.inserted:,} -{version.deleted:,} facts"
+
+
+class _Stopped(Exception):
+    """A micro-batch is not applied: its stream was stopped, or it failed."""
+
+
+class PipelineStream:
+    """A stream of updates that are applied as they come. It ends by itself if it takes what is there, or by `stop`.
+
+    In a `with` block it is stopped when the block ends.
+    """
+
+    def __init__(self, job: Job, batches: Batches, core: Core, updates: Updates, spark: SparkSession) -> None:
+        self.report = StreamReport(start=batches.store.version)
+        self._job, self._batches, self._core, self._updates, self._spark = job, batches, core, updates, spark
+        self._watcher: StageWatcher | None = None
+        self._error: BaseException | None = None
+        #: Held while a micro-batch is applied: a stream is stopped between two.
+        self._at_work = threading.Lock()
+        self._is_stopped = self._is_finished = False
+        self._query: StreamingQuery
+
+    @property
+    def materialisation(self) -> Materialisation:
+        """All facts as of the last version. Nobody else may update it."""
+        return self._batches.materialisation
+
+    @property
+    def version(self) -> int:
+        """The last version of the state."""
+        return self._batches.store.version
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the stream has ended, or for some seconds, and return whether it has.
+
+        If it ended well, its sinks are brought up to date. If an update failed, raises what it failed with: nothing of
+        that update was applied, and it is tried again when the stream is started again.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        try:
+            while not self._query.awaitTermination(_PATIENCE):
+                if end is not None and time.monotonic() > end:
+                    return False
+        except StreamingQueryException:
+            if self._error is not None:
+                raise self._error from None
+            raise
+        self._finish()
+        return True
+
+    def stop(self) -> None:
+        """End the stream when the update at work, if there is one, is complete; then bring its sinks up to date."""
+        with self._at_work:
+            self._is_stopped = True
+            self._query.stop()
+        if self._error is None:
+            self._finish()
+
+    def __enter__(self) -> PipelineStream:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        self.stop()
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _start(self, stream: Stream, watcher: StageWatcher | None) -> None:
+        self._watcher = watcher
+        writer = self._updates.frame().writeStream.foreachBatch(self._take)
+        writer = writer.option("checkpointLocation", f"{self._batches.store.folder}/{CHECKPOINT}")
+        if stream.trigger == "available-now":
+            self._query = writer.trigger(availableNow=True).start()
+        else:
+            self._query = writer.trigger(processingTime=f"{stream.interval} seconds").start()
+
+    def _take(self, frame: DataFrame, batch: int) -> None:
+        """Apply a micro-batch. Spark calls this, in a thread of its own."""
+        with self._at_work:
+            if self._is_stopped or self._error is not None:
+                raise _Stopped
+            try:
+                self._apply(frame, batch)
+            except BaseException as error:
+                self._error = error
+                raise _Stopped from error  # Spark waits for ever for what is not an `Exception`
+
+    def _apply(self, frame: DataFrame, batch: int) -> None:
+        query = frame.sparkSession.sparkContext.getLocalProperty(_QUERY)
+        assert query is not None, "a micro-batch of no stream"
+        if self._batches.has_seen(query, batch):
+            self.report.repeated.append(batch)
+            return
+        start = time.perf_counter()
+        version = self._batches.apply(query, batch, list(self._updates.read(frame, batch)))
+        if version is not None:
+            self.report.versions.append(version)
+            if self._watcher is not None:
+                self._watcher(Stage(f"version {version.number}", _told(version), time.perf_counter() - start))
+
+    def _finish(self) -> None:
+        """Fill the sinks that hold whole relations, once."""
+        if not self._is_finished:
+            self._is_finished = True
+            write_sinks(self._spark, self._job, self._core, self.materialisation)
+
+
+def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | None) -> PipelineStream:
+    """Start the stream of a job, from the last version of its state, or from its sources if there is none."""
+    assert job.stream is not None, "a job without a stream"
+    store = open_state(spark, job)
+    assert store is not None, "a stream without a state"
+    report = None
+    if store.manifest is None:
+        finished = run(job, limits, spark, watcher)
+        m, core, report = finished.materialisation, finished.core, finished.result.report
+        store.look()
+    else:
+        bounded = driver.bounded(job.settings, limits)
+        m = restore(job.program, store, limits=bounded)
+        core = compile_saved(job.program, store.last())
+        check_relations(job, core)
+    updates = find(spark, job.stream, {p.name: p for p in core.predicates.values() if not p.hidden})
+    _begin_feeds(spark, job, core, m, store)
+    started = PipelineStream(job, Batches(m, core, store, job.sinks), core, updates, spark)
+    started.report.run = report
+    started._start(job.stream, watcher)
+    return started
+
+
+def _begin_feeds(spark: SparkSession, job: Job, core: Core, m: Materialisation, store: Store) -> None:
+    """Have each feed tell of all facts there are, so that it can go on from there."""
+    known = feeds_of(store)
+    behind = [
+        sink
+        for sink in job.sinks
+        if sink.format == "changes"
+        and sink.path is not None
+        and known.get(sink.path) != version_of_feed(spark, sink.path)
+    ]
+    if behind:
+        with configured(spark, ARROW), writing(spark) as writer:
+            for sink in behind:
+                names = sink.relations or by_default(core)
+                writer.write(sink, {name: driver.to_spark(spark, m[name]) for name in names})
+            assert store.manifest is not None, "a stream without a version to start from"
+            draft = store.begin(store.manifest.program)
+            writer.commit(draft, {"feeds": {**known, **writer.feeds}})
+
+
+def write_sinks(spark: SparkSession, job: Job, core: Core, m: Materialisation) -> None:
+    """Fill the sinks of a job that hold whole relations."""
+    with configured(spark, ARROW), writing(spark) as writer:
+        for sink in job.sinks:
+            if sink.format != "changes":
+                names = sink.relations or by_default(core)
+                writer.write(sink, {name: driver.to_spark(spark, m[name]) for name in names})
+        writer.commit()
