@@ -9,10 +9,10 @@ import traceback
 from collections.abc import Sequence
 
 import upheld
-from upheld.cli import apply, check, demo, explain, pipeline, query, run
+from upheld.cli import apply, check, demo, explain, owl, pipeline, query, run
 from upheld.errors import UpheldError
 
-COMMANDS = (run, apply, query, check, explain, pipeline, demo)
+COMMANDS = (run, apply, query, check, explain, owl, pipeline, demo)
 
 #: Exit codes: bad input, and a run stopped from the keyboard (128 + SIGINT).
 BAD_INPUT, INTERRUPTED = 2, 130

@@ -1,0 +1,1 @@
+"""Ontologies of OWL 2 as programs."""

@@ -1,0 +1,225 @@
+"""Class expressions of OWL 2, and how triples write them (OWL 2 Mapping to RDF Graphs, tables 10 to 14)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from upheld.language.rdfox import PREFIXES
+from upheld.rdf.owl.graph import Graph, Malformed
+
+_RDF, _RDFS, _OWL, _XSD = (PREFIXES[name] for name in ("rdf", "rdfs", "owl", "xsd"))
+
+
+def owl(name: str) -> str:
+    """Return a term of OWL's vocabulary."""
+    return f"<{_OWL}{name}>"
+
+
+def rdfs(name: str) -> str:
+    """Return a term of RDFS's vocabulary."""
+    return f"<{_RDFS}{name}>"
+
+
+def rdf(name: str) -> str:
+    """Return a term of RDF's vocabulary."""
+    return f"<{_RDF}{name}>"
+
+
+@dataclass(frozen=True)
+class Property:
+    """A property, or the inverse of one."""
+
+    iri: str
+    inverse: bool = False
+
+    def inverted(self) -> Property:
+        return Property(self.iri, not self.inverse)
+
+    def __str__(self) -> str:
+        return f"ObjectInverseOf({self.iri})" if self.inverse else self.iri
+
+
+@dataclass(frozen=True)
+class Named:
+    iri: str
+
+    def __str__(self) -> str:
+        return self.iri
+
+
+@dataclass(frozen=True)
+class Data:
+    """A datatype or a range of data: which literals it holds is not known here."""
+
+    node: str
+
+    def __str__(self) -> str:
+        return "a data range" if self.node.startswith("_:") else self.node
+
+
+@dataclass(frozen=True)
+class And:
+    parts: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"ObjectIntersectionOf({' '.join(map(str, self.parts))})"
+
+
+@dataclass(frozen=True)
+class Or:
+    parts: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"ObjectUnionOf({' '.join(map(str, self.parts))})"
+
+
+@dataclass(frozen=True)
+class Not:
+    part: Expression
+
+    def __str__(self) -> str:
+        return f"ObjectComplementOf({self.part})"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    members: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"ObjectOneOf({' '.join(self.members)})"
+
+
+@dataclass(frozen=True)
+class Some:
+    property: Property
+    filler: Expression
+
+    def __str__(self) -> str:
+        return f"ObjectSomeValuesFrom({self.property} {self.filler})"
+
+
+@dataclass(frozen=True)
+class Only:
+    property: Property
+    filler: Expression
+
+    def __str__(self) -> str:
+        return f"ObjectAllValuesFrom({self.property} {self.filler})"
+
+
+@dataclass(frozen=True)
+class HasValue:
+    property: Property
+    value: str
+
+    def __str__(self) -> str:
+        return f"ObjectHasValue({self.property} {self.value})"
+
+
+@dataclass(frozen=True)
+class HasSelf:
+    property: Property
+
+    def __str__(self) -> str:
+        return f"ObjectHasSelf({self.property})"
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    number: int
+    property: Property
+    filler: Expression
+
+    def __str__(self) -> str:
+        return f"ObjectMinCardinality({self.number} {self.property} {self.filler})"
+
+
+@dataclass(frozen=True)
+class AtMost:
+    number: int
+    property: Property
+    filler: Expression
+
+    def __str__(self) -> str:
+        return f"ObjectMaxCardinality({self.number} {self.property} {self.filler})"
+
+
+Expression = Named | Data | And | Or | Not | OneOf | Some | Only | HasValue | HasSelf | AtLeast | AtMost
+
+THING, NOTHING = Named(owl("Thing")), Named(owl("Nothing"))
+
+_CARDINALITIES: dict[str, tuple[type[AtLeast] | type[AtMost], ...]] = {
+    "minCardinality": (AtLeast,),
+    "minQualifiedCardinality": (AtLeast,),
+    "maxCardinality": (AtMost,),
+    "maxQualifiedCardinality": (AtMost,),
+    "cardinality": (AtLeast, AtMost),
+    "qualifiedCardinality": (AtLeast, AtMost),
+}
+_COUNT = re.compile(r'"\+?0*([0-9]{1,4})"(?:\^\^<[^>]*>)?')
+
+
+def property_of(node: str, graph: Graph) -> Property:
+    """Return the property that a node stands for."""
+    inverse = graph.value(node, owl("inverseOf")) if node.startswith("_:") else None
+    if inverse is not None:
+        return property_of(inverse, graph).inverted()
+    if not node.startswith("<"):
+        raise Malformed(f"{node} is no property")
+    return Property(node)
+
+
+def is_data(node: str, graph: Graph) -> bool:
+    """Tell whether a node is a datatype or a range of data."""
+    if node.startswith(f"<{_XSD}") or node in (rdfs("Literal"), rdf("PlainLiteral"), rdf("XMLLiteral"), owl("real")):
+        return True
+    return bool({rdfs("Datatype"), owl("DataRange")} & set(graph.values(node, rdf("type"))))
+
+
+def expression(node: str, graph: Graph, depth: int = 0) -> Expression:
+    """Return the class expression that a node stands for; raise `Malformed` if it is none."""
+    if depth > 200:
+        raise Malformed(f"{node} is nested too deep, or holds itself")
+    if is_data(node, graph):
+        return Data(node)
+    if node.startswith("<"):
+        return Named(node)
+    found = construct(node, graph, depth)
+    if found is None:
+        raise Malformed(f"{node} is no class expression")
+    return found
+
+
+def construct(node: str, graph: Graph, depth: int = 0) -> Expression | None:
+    """Return the class expression that the triples of a node, named or not, construct; None if they do not."""
+    for name, kind in (("intersectionOf", And), ("unionOf", Or)):
+        if (members := graph.value(node, owl(name))) is not None:
+            return kind(tuple(expression(m, graph, depth + 1) for m in graph.members(members)))
+    if (part := graph.value(node, owl("complementOf"))) is not None:
+        return Not(expression(part, graph, depth + 1))
+    if (members := graph.value(node, owl("oneOf"))) is not None:
+        return OneOf(tuple(graph.members(members)))
+    on = graph.value(node, owl("onProperty"))
+    return _restriction(node, property_of(on, graph), graph, depth) if on is not None else None
+
+
+def _restriction(node: str, on: Property, graph: Graph, depth: int) -> Expression | None:
+    if (filler := graph.value(node, owl("someValuesFrom"))) is not None:
+        return Some(on, expression(filler, graph, depth + 1))
+    if (filler := graph.value(node, owl("allValuesFrom"))) is not None:
+        return Only(on, expression(filler, graph, depth + 1))
+    if (value := graph.value(node, owl("hasValue"))) is not None:
+        return HasValue(on, value)
+    if graph.value(node, owl("hasSelf")) is not None:
+        return HasSelf(on)
+    qualifier = graph.value(node, owl("onClass")) or graph.value(node, owl("onDataRange"))
+    filler_of = expression(qualifier, graph, depth + 1) if qualifier else THING
+    for name, kinds in _CARDINALITIES.items():
+        if (count := graph.value(node, owl(name))) is not None:
+            number = _COUNT.fullmatch(count)
+            if number is None:
+                raise Malformed(f"{count} is no number of values")
+            parts = tuple(kind(int(number[1]), on, filler_of) for kind in kinds)
+            return parts[0] if len(parts) == 1 else And(parts)
+    return None
