@@ -16,8 +16,8 @@ help:  ## list what can be made
 setup: $(STAMP)  ## make .venv with the `upheld` command and all that tests need
 	@echo "Upheld is set up: $(BIN)/upheld"
 
-demo: $(STAMP)  ## materialise a small graph, update it, and show what changed
-	@$(BIN)/upheld demo
+demo: $(STAMP)  ## the whole story on Spark: generate, read, derive, update, query (a minute or two)
+	@$(BIN)/python -m upheld.pipeline.demonstration $(ARGS)
 
 test: $(STAMP)  ## run every test (JOBS=2 at a time; ARGS="-k parser" to choose)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)

@@ -43,7 +43,8 @@ class Version:
     #: Facts, explicit or derived, that appeared and that disappeared.
     inserted: int
     deleted: int
-    #: What reading the batch, bringing the facts up to date, and writing took.
+    #: What bringing the facts up to date took, and what that and writing the version took.
+    maintaining: float
     seconds: float
 
 
@@ -72,12 +73,13 @@ class Batches:
         if not any(delete.values()) and not any(insert.values()):
             return None  # to make it again does no harm
         change = self.materialisation.update(insert=insert, delete=delete)
+        maintained = time.perf_counter()
         draft = draft_of(self.materialisation, self.store, change)
         feeds = self._tell(change, draft)
         notes = {"stream": {"query": query, "batch": batch}, "feeds": {**feeds_of(self.store), **feeds}}
         number = draft.commit(notes)
         inserted, deleted = (sum(map(len, side.not_empty())) for side in (change.inserted, change.deleted))
-        return Version(number, batch, inserted, deleted, time.perf_counter() - start)
+        return Version(number, batch, inserted, deleted, maintained - start, time.perf_counter() - start)
 
     def _tell(self, change: Change, draft: Draft) -> dict[str, int]:
         """Write what each feed has to tell of a change, and return the versions that feeds will have."""
@@ -90,7 +92,8 @@ class Batches:
                 if any(len(relation) for _, relation in sides):
                     self._write(draft, f"{child(path, name)}/version={version}", _signed(sides))
             beside = staged(f"{path}/{FEED}")
-            self.store.files.create(beside, feed_text(version).encode())
+            with self.store.files.written(beside) as file:
+                file.write(feed_text(version).encode())
             draft.moves.append((beside, f"{path}/{FEED}"))
         return versions
 

@@ -34,7 +34,7 @@ class Files(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def move(self, path: str, target: str) -> None:
-        """Give a file or folder another name; what has that name goes."""
+        """Give a file or folder another name; what has that name goes. A loss of power may undo it."""
         ...
 
     def remove(self, path: str) -> None:
@@ -62,9 +62,12 @@ class LocalFiles:
 
     def create(self, path: str, data: bytes) -> None:
         beside = f"{path}.{uuid4().hex[:8]}"
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         try:
-            with self.written(beside) as file:
+            with open(beside, "xb") as file:
                 file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
             os.link(beside, path)  # unlike a renaming, this fails where there is a file already
         finally:
             Path(beside).unlink(missing_ok=True)
@@ -83,7 +86,6 @@ class LocalFiles:
         self.remove(target)
         Path(target).parent.mkdir(parents=True, exist_ok=True)
         os.rename(path, target)
-        _remember(Path(target).parent)
 
     def remove(self, path: str) -> None:
         there = Path(path)

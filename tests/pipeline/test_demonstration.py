@@ -1,0 +1,21 @@
+"""The demonstration goes through all its steps, and its facts are those derived anew."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+def test_the_whole_story(spark, tmp_path, capsys):
+    from upheld.pipeline.demonstration import UPDATES, main
+
+    main(["--keep", str(tmp_path / "demo")])
+    printed = capsys.readouterr().out
+    assert len(re.findall(r"version \d+: \+\d+ -\d+ facts in", printed)) == UPDATES
+    assert re.search(r"such as \+answers_to\(\w+, new_teacher\d+\)", printed)
+    assert len(re.findall(r"^    department\d+ +\d+$", printed, re.MULTILINE)) == 5
+    assert "gives the same 237," in printed and "times as long" in printed
+    assert {path.name for path in (tmp_path / "demo").iterdir()} == {"facts", "updates", "state", "out", "feed"}
