@@ -312,7 +312,7 @@ class Kept:
         )
 
 
-@hypothesis.settings(max_examples=10)  # each example is undone at many points
+@hypothesis.settings(max_examples=25)  # each example is undone at many points
 @given(settings())
 def test_transaction(engine_name, setting):
     """A block that fails leaves all as it was; one that ends is kept, also what had been put off."""
@@ -334,7 +334,7 @@ def fail_after(kept: Kept) -> None:
     raise Failure
 
 
-@hypothesis.settings(max_examples=10)  # each example is undone at many points
+@hypothesis.settings(max_examples=25)  # each example is undone at many points
 @given(settings())
 def test_attempt(engine_name, setting):
     """Within a transaction, what was done since an attempt began can be taken back, and only that; then it goes on."""

@@ -150,6 +150,10 @@ def test_find(table, data):
     keys = key_view(table.array(rows=wanted))
     kernels.find(keys, len(wanted), key_view(table.array()), table.slots(), out)
     assert out.tolist() == naive.find(wanted, table.rows)
+    slots = table.slots()
+    mask, shift = len(slots) - 1, kernels.shift_of(len(slots))
+    for i, row in enumerate(out.tolist()):
+        assert kernels.find_row(keys[i : i + 1], key_view(table.array()), slots, mask, shift) == row
 
 
 @given(tables())

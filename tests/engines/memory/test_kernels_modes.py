@@ -13,6 +13,9 @@ from tests.cases import ROOT
 HERE = ROOT / "tests" / "engines" / "memory"
 KERNELS = [str(HERE / f"test_{name}.py") for name in ("kernels", "codes", "filereader", "filewriter")]
 
+#: What is of use in one mode only.
+MORE = {"NUMBA_DISABLE_JIT": [str(HERE / "rulesource_in_plain_python.py")]}
+
 
 @pytest.mark.parametrize("mode", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
 def test_kernels_in_other_modes(mode, request):
@@ -22,7 +25,7 @@ def test_kernels_in_other_modes(mode, request):
     environment = os.environ | {mode: "1", "NUMBA_CACHE_DIR": str(cache)}
     options = ["-q", "-W", "error", "--hypothesis-profile=quick", "-p", "no:cacheprovider", "-k", "not many"]
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *KERNELS],
+        [sys.executable, "-m", "pytest", *options, *KERNELS, *MORE.get(mode, ())],
         env=environment, cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from upheld.algebra.interruptions import uninterrupted
 from upheld.engines.memory import kernels
 from upheld.engines.memory.codes import Codes
-from upheld.engines.memory.densebits import BITS_PER_DELTA_ROW, FEWEST_ROWS, DenseBits, dense_bits
+from upheld.engines.memory.densebits import BITS_PER_DELTA_ROW, FEWEST_ROWS, NO_PAIRS, DenseBits, dense_bits
 from upheld.engines.memory.joins import CHUNK
 from upheld.engines.memory.journal import Used
 from upheld.engines.memory.plans import AtomStep, Places, Plan
@@ -82,6 +82,10 @@ class Collected:
 
         self._all(table, width, step)
 
+    def known_pairs(self, table: Table) -> DenseBits:
+        """Return the pairs of a table that have been found, or need not be, as far as they are held as bits."""
+        return self._seen.get(table, NO_PAIRS)
+
     def _all(self, table: Table, width: int, step: Callable[[int, Rows, int], tuple[int, int, int]]) -> None:
         """Go through all wanted keys, with room for what is found."""
         out, found = self._out.get(table), self._found.get(table, 0)
@@ -108,6 +112,10 @@ class Collected:
         seen = self._seen.get(table)
         if seen is not None and made.dtype == np.int32:
             made = seen.unseen(made)
+        return self.enter_unseen(table, made, reject)
+
+    def enter_unseen(self, table: Table, made: MadeRows, reject: Truth) -> int:
+        """As `enter`, for rows that are known not to be in `known_pairs`, where they have been put."""
         width, wanted, bit = len(made), key_view(made), self.bit
 
         def step(i: int, out: Rows, found: int) -> tuple[int, int, int]:
@@ -117,7 +125,7 @@ class Collected:
 
         self._all(table, width, step)
         out, found = self._out[table], self._found[table]
-        if seen is None and found > self._ask_at.get(table, FEWEST_ROWS):
+        if table not in self._seen and found > self._ask_at.get(table, FEWEST_ROWS):
             self._ask_at[table] = 2 * found
             dense = dense_bits(table, out[:found])
             if dense is not None:
@@ -130,6 +138,8 @@ class HeadSink:
 
     def __init__(self, collected: Collected, plan: Plan, reject: Truth, wide: bool):
         self.collected, self.plan, self.reject, self.wide = collected, plan, reject, wide
+        #: How many instances have come.
+        self.instances = 0
 
     def take(self, B: Codes, width: int) -> None:
         plan = self.plan
@@ -139,9 +149,24 @@ class HeadSink:
         self._enter(made_joined_rows(self.plan, B, step, parents, matches, count, self.wide))
 
     def _enter(self, rows: MadeRows) -> None:
-        meter = self.collected.engine.meter
-        meter.instances(self.plan.rule, len(rows))
-        meter.found(self.collected.enter(self.plan.head, rows, self.reject))
+        self._met(len(rows))
+        self._found(self.collected.enter(self.plan.head, rows, self.reject))
+
+    def known_pairs(self) -> DenseBits:
+        """Return the heads that need not be made again, as far as they are known."""
+        return self.collected.known_pairs(self.plan.head)
+
+    def take_made(self, rows: MadeRows, instances: int) -> None:
+        """Take the heads of so many instances that were not among the known pairs."""
+        self._met(instances)
+        self._found(self.collected.enter_unseen(self.plan.head, rows, self.reject))
+
+    def _met(self, instances: int) -> None:
+        self.instances += instances
+        self.collected.engine.meter.instances(self.plan.rule, instances)
+
+    def _found(self, facts: int) -> None:
+        self.collected.engine.meter.found(facts)
 
 
 def made_rows(table: Table, terms: Places, constants: Codes, B: Codes, width: int, wide: bool) -> MadeRows:

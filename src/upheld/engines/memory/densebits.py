@@ -42,6 +42,10 @@ class DenseBits:
         return out[: kernels.unseen_pairs(pairs, self.words, self.width, self.height, out)]
 
 
+#: The matrix of no pairs.
+NO_PAIRS = DenseBits(0, 0, np.zeros(1, np.uint64))
+
+
 def dense_bits(table: Table, rows: Rows) -> DenseBits | None:
     """Return the pairs of a set as bits if that is worth while."""
     if table.arity != 2 or table.rows.dtype != np.int32 or len(rows) < FEWEST_ROWS:

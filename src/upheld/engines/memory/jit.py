@@ -38,7 +38,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]
     said = False
 
     def on_start(self, compilation: event.Event) -> None:
-        ours = compilation.data["dispatcher"].py_func.__module__.startswith("upheld.")
+        ours = str(compilation.data["dispatcher"].py_func.__module__).startswith("upheld.")
         if ours and not self.said and sys.stderr is not None and sys.stderr.isatty():
             self.said = True
             print("compiling kernels for this machine; later runs find them in the cache ...", file=sys.stderr)

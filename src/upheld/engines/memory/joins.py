@@ -145,8 +145,7 @@ class Join:
         """Yield the pairs of a binding and a row that an atom matches, as many at a time as there is room for."""
         table, truth = step.table, self.truths[step.where]
         index = table.index(step.known)
-        # A large array is asked of the system each time, so small batches get small ones.
-        room = min(CHUNK, _LEAST_ROOM + 8 * width)
+        room = pair_room(width)
         parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
         wanted = np.empty((width, len(step.known)), np.int64)
         kernels.make_rows(B, width, step.terms, step.constants, wanted)
@@ -234,6 +233,12 @@ class Join:
         Join(plan, self.truths, planner, self.types, FunctionSink(refuse), self.tick, self.listing).run(
             doubtful, len(bindings)
         )
+
+
+def pair_room(width: int) -> int:
+    """Return how many pairs to make at a time for so many bindings."""
+    # A large array is asked of the system each time, so small batches get small ones.
+    return min(CHUNK, _LEAST_ROOM + 8 * width)
 
 
 def extended(B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> Codes:

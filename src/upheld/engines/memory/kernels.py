@@ -166,6 +166,17 @@ def find(wanted, width, keys, slots, out):
 
 
 @kernel
+def find_row(wanted, keys, slots, mask, shift):
+    """Return the row of a single wanted key, or -1."""
+    at = place(hash_key(wanted, 0), shift)
+    row = np.int64(slots[at])
+    while row >= 0 and not same_key(keys, row, wanted, 0):
+        at = (at + 1) & mask
+        row = np.int64(slots[at])
+    return row
+
+
+@kernel
 def find_or_add(wanted, start, width, keys, n, slots, flags, reject, bit, out, found):
     """Enter the wanted keys from `start` on as rows; write those that are new to this set of candidates.
 

@@ -10,8 +10,9 @@ import numpy as np
 from upheld.algebra.words import FactSet, Own
 from upheld.engines.memory.bags import LOWEST
 from upheld.engines.memory.codes import Codes
-from upheld.engines.memory.collecting import selected
+from upheld.engines.memory.collecting import HeadSink, selected
 from upheld.engines.memory.deltaindex import DeltaIndex
+from upheld.engines.memory.hotrules import FEWEST_BINDINGS, Run, quickest
 from upheld.engines.memory.joins import CHUNK, FunctionSink, Join, Sink
 from upheld.engines.memory.plans import (
     HEIGHT,
@@ -21,6 +22,7 @@ from upheld.engines.memory.plans import (
     IN_P_NOT_X,
     NOT_IN_N,
     NOT_IN_N_OR_Y,
+    AtomStep,
     Literal,
     Plan,
     Planner,
@@ -241,8 +243,14 @@ class _Forwards:
     def from_all(self, rule: Rule) -> None:
         start = (HEIGHT,) if self.rank else ()
         plan = self._plan(rule, "all", 0, start)
-        join = self.matcher.join(plan, self.where, self.sink(plan, None, 0), self.rank)
-        join.run(np.full((len(start), 1), LOWEST, np.int64), 1)
+        if plan.after_first is not None:
+            first = plan.steps[0]
+            assert isinstance(first, AtomStep), "a plan that begins with the rows of an atom"
+            rows = self.where.rows(first.table, first.where)
+            self._run(plan.after_first, first.table, rows, first.atom, None)
+        else:
+            join = self.matcher.join(plan, self.where, self.sink(plan, None, 0), self.rank)
+            join.run(np.full((len(start), 1), LOWEST, np.int64), 1)
 
     def from_positive(self, rule: Rule, i: int, table: Table, rows: Rows) -> None:
         """Query (156): atom i is the first one in X."""
@@ -261,10 +269,17 @@ class _Forwards:
             return
         variables = tuple(dict.fromkeys(atom.variables()))
         start = (*variables, HEIGHT) if self.rank else variables
-        plan = self._plan(rule, kind, i, start)
-        join = self.matcher.join(plan, self.where, self.sink(plan, table, len(rows)), self.rank)
-        for B, width in batches(table, rows, atom, start, rank):
-            join.run(B, width)
+        self._run(self._plan(rule, kind, i, start), table, rows, atom, rank)
+
+    def _run(self, plan: Plan, table: Table, rows: Rows, atom: Atom, rank: str | None) -> None:
+        """Send the bindings that an atom has to rows of its table through a plan."""
+        sink = self.sink(plan, table, len(rows))
+        join = self.matcher.join(plan, self.where, sink, self.rank)
+        run: Run = join.run
+        if len(rows) >= FEWEST_BINDINGS and isinstance(sink, HeadSink):
+            run = quickest(join, sink)
+        for B, width in batches(table, rows, atom, plan.start, rank):
+            run(B, width)
 
     def _plan(self, rule: Rule, kind: str, i: int, start: tuple[str, ...]) -> Plan:
         return self.matcher.plan(

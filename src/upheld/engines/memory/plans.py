@@ -133,6 +133,14 @@ class Plan:
         ]
         return np.array(made, np.int64)
 
+    @cached_property
+    def after_first(self) -> Plan | None:
+        """What is left to do for rows of the first atom, of a plan that begins with no bindings."""
+        first = self.steps[0] if self.steps else None
+        if self.start or not isinstance(first, AtomStep) or first.known or first.filters:
+            return None
+        return replace(self, start=first.variables, steps=self.steps[1:], sizes=self.sizes[1:])
+
     def has_wide_values(self, start: Table | None) -> bool:
         """Return whether a head value may be wider than 32 bits, from bindings that begin with rows of a table."""
         if any(isinstance(s, BuiltinStep) and s.binds for s in self.steps) or len(self.constants):

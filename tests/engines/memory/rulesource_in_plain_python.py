@@ -1,0 +1,67 @@
+"""Kernels made for rules, as plain Python: they meet what the generic kernels meet, wherever they stop and go on.
+
+`test_kernels_modes.py` runs this without compilation, since to compile each of these rules would take a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import hypothesis
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import upheld
+from tests.engines.memory.test_hotrules import hot
+from tests.strategies import Case, cases, cyclic_cases, typed_cases
+from upheld.engines.memory import hotrules, kernels
+from upheld.errors import EvaluationError
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Kernels of rules come back after every few rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "PATIENCE", 8)  # more than the loops of a nest, so that it gets on
+        patch.setattr(hotrules, "pair_room", lambda width: 3)
+        yield
+
+
+def told(case: Case, algorithm: str) -> list[object]:
+    """Return all that a case tells: facts, changes, and the instances met in each phase."""
+    try:
+        m = upheld.materialise(case.program, case.facts, algorithm=algorithm)
+        found: list[object] = [{name: set(m[name]) for name in m.relations}, dict(m.statistics.instances)]
+        for update in case.updates:
+            change = m.update(insert=update.insertions, delete=update.deletions)
+            found += [str(change), dict(change.statistics.instances)]
+    except EvaluationError as error:  # arithmetic that has no result
+        return [error.problems[0].slug]
+    return found
+
+
+@hypothesis.settings(max_examples=40)
+@given(st.one_of(cases(2), typed_cases(2), cyclic_cases(2)), st.sampled_from(["dred", "bf", "ranked"]))
+def test_same_as_the_generic_kernels(case, algorithm):
+    with hot(), impatient():
+        own = told(case, algorithm)
+    assert own == told(case, algorithm)
+
+
+def test_programs_run_by_kernels_of_their_own():
+    """Those tests do not pass because no rule ever gets a kernel."""
+    program = """
+    path(x, y) :- edge(x, y).
+    path(x, z) :- path(x, y), edge(y, z).
+    lonely(x, y) :- edge(x, y), node(y), !path(y, x), !edge(7, y).
+    loop(x) :- node(x), pair(x, y, y).
+    """
+    edges = [(1, 2), (2, 3), (3, 1), (3, 4), (7, 5), (1, 3), (2, 4)]
+    facts = {"edge": edges, "node": [(k,) for k in range(8)], "pair": [(1, 2, 2), (1, 3, 3), (2, 1, 3), (4, 4, 4)]}
+    case = Case(program, facts)
+    with hot() as ran, impatient():
+        own = told(case, "dred")
+    assert own == told(case, "dred")
+    assert {rule.partition("(")[0] for rule in ran} == {"path", "lonely", "loop"}
