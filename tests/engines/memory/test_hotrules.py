@@ -73,6 +73,12 @@ def test_compiled(relation):
         assert m.statistics.instances == expected.statistics.instances
 
 
+def materialise_twice(facts: dict[str, list[tuple[int, int]]]) -> None:
+    upheld.materialise(COMPILED["path"], facts, algorithm="dred")
+    wait()
+    upheld.materialise(COMPILED["path"], facts, algorithm="dred")
+
+
 def test_a_kernel_that_cannot_be_made(monkeypatch):
     """What goes wrong beside the work is told where the work is done."""
 
@@ -83,9 +89,7 @@ def test_a_kernel_that_cannot_be_made(monkeypatch):
     hotrules._function.cache_clear()
     facts = {"edge": [(k, k + 1) for k in range(20)]}
     with hot(), pytest.raises(RuntimeError, match="no source"):
-        upheld.materialise(COMPILED["path"], facts, algorithm="dred")
-        wait()
-        upheld.materialise(COMPILED["path"], facts, algorithm="dred")
+        materialise_twice(facts)
     assert len(upheld.materialise(COMPILED["path"], facts)["path"]) == 210
 
 

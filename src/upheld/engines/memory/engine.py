@@ -18,9 +18,10 @@ from upheld.engines.memory.bits import BITS, Bits
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.collecting import Collected, made_rows, selected
 from upheld.engines.memory.columnnames import ColumnNames
+from upheld.engines.memory.firstmatch import find_derivable
 from upheld.engines.memory.joins import FunctionSink, Sink
 from upheld.engines.memory.journal import Journal, Mark
-from upheld.engines.memory.matching import ROW, Matcher, Where
+from upheld.engines.memory.matching import Matcher, Where
 from upheld.engines.memory.numbers import Counting, MemoryNumbers, MemoryRanks, Tally
 from upheld.engines.memory.plans import Plan
 from upheld.engines.memory.search import MemorySearch
@@ -351,12 +352,12 @@ class MemoryEngine:
         for table, rows in heads.listed():
             wanted = selected(table, rows, ~self.truth_of(reject))
 
-            def found(B: Codes, width: int, table: Table = table) -> None:
-                collected.take(table, distinct_rows(B[0].astype(np.int32)), NOTHING)
+            def found(rows: Rows, table: Table = table) -> None:
+                collected.take(table, rows, NOTHING)
 
             for occurrence, mine in index.concerned(table, wanted):
                 open_rows = selected(table, mine, ~collected.truth)
-                self.matcher.backwards(occurrence.rule, table, open_rows, where, (ROW,), found)
+                find_derivable(self.matcher, occurrence.rule, table, open_rows, where, found, collected.truth)
 
     def find(self, atom: Atom, variables: Sequence[str], B: Codes) -> Rows:
         """Return the rows that an atom is under each of a batch of bindings; they must be there."""
