@@ -62,7 +62,7 @@ PROBES = ("probe", "probe_blocks")
 #: How many rows of each key are looked at, whatever is found, shows in the cursors before and after.
 SOME = ("probe_some", "probe_some_of_blocks")
 #: Called by other kernels only.
-PARTS = {"shift_of", "mix", "place", "hash_key", "same_key", "copy_key", "hash_columns", "columns_equal"}
+PARTS = {"find_row", "shift_of", "mix", "place", "hash_key", "same_key", "copy_key", "hash_columns", "columns_equal"}
 
 EVERYTHING, NO_PAIRS = np.ones(1 << 16, np.bool_), np.empty((0, 2), np.int64)
 
