@@ -21,7 +21,7 @@ from upheld.engines.memory.table import Rows, Table, distinct_rows
 from upheld.language.core import Rule
 
 #: Rows for each head from which on it is better to take a few at a time than all at once.
-MANY = 8.0
+MANY = 16.0
 
 
 def find_derivable(
