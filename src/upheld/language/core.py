@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from upheld.language.ast import Clause, Constant, Directive, Value, Variable
 from upheld.language.functors import Functor
@@ -89,6 +90,10 @@ class Rule:
 
     def variables(self) -> tuple[str, ...]:
         """The variables of the rule, in a fixed order: a binding of them names an instance."""
+        return self._variables
+
+    @cached_property
+    def _variables(self) -> tuple[str, ...]:
         parts: list[Atom | Builtin] = [*self.positive, *self.negative, *self.builtins, self.head]
         return tuple(dict.fromkeys(name for part in parts for name in part.variables()))
 

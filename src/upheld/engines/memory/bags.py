@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -108,16 +108,23 @@ class Group:
 
     rule: Rule
     B: Codes
+    #: The rows that atoms of the rule are, as far as they have been asked for: a fact keeps its row. Atoms go by
+    #: identity, as 0.0 and -0.0 are equal and make different facts.
+    _rows: dict[int, Rows] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.B.shape[1]
 
     def chosen(self, which: npt.NDArray[np.bool_]) -> Group:
-        return Group(self.rule, np.ascontiguousarray(self.B[:, which]))
+        known = {atom: rows[which] for atom, rows in self._rows.items()}
+        return Group(self.rule, np.ascontiguousarray(self.B[:, which]), known)
 
     def rows(self, engine: MemoryEngine, atom: Atom) -> Rows:
         """Return the row that an atom of the rule is under each binding."""
-        return engine.find(atom, self.rule.variables(), self.B)
+        found = self._rows.get(id(atom))
+        if found is None:
+            found = self._rows[id(atom)] = engine.find(atom, self.rule.variables(), self.B)
+        return found
 
     def head_rows(self, engine: MemoryEngine) -> tuple[Table, Rows]:
         return engine.tables[self.rule.head.predicate], self.rows(engine, self.rule.head)

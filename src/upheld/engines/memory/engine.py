@@ -359,15 +359,15 @@ class MemoryEngine:
                 open_rows = selected(table, mine, ~collected.truth)
                 find_derivable(self.matcher, occurrence.rule, table, open_rows, where, found, collected.truth)
 
-    def find(self, atom: Atom, variables: Sequence[str], B: Codes) -> Rows:
+    def find(self, atom: Atom, variables: tuple[str, ...], B: Codes) -> Rows:
         """Return the rows that an atom is under each of a batch of bindings; they must be there."""
         rows = self.find_all(atom, variables, B)
         assert (rows >= 0).all(), "an instance of a fact that is in no table"
         return rows
 
-    def find_all(self, atom: Atom, variables: Sequence[str], B: Codes) -> Rows:
+    def find_all(self, atom: Atom, variables: tuple[str, ...], B: Codes) -> Rows:
         """Return the rows that an atom is under each of a batch of bindings, or -1."""
-        terms, constants = self.matcher.planner.terms(atom, tuple(variables))
+        terms, constants = self.matcher.planner.kept_terms(atom, variables)
         return self.tables[atom.predicate].find(B, B.shape[1], terms, constants)
 
     def variable_types(self, rule: Rule) -> dict[str, str]:
@@ -388,7 +388,7 @@ class MemoryEngine:
         """Return the heads of instances, each with the number of its instances; those not in a table are entered."""
         with self._scratch() as (collected, counting):
             for group in groups:
-                terms, constants = self.matcher.planner.terms(group.rule.head, group.rule.variables())
+                terms, constants = self.matcher.planner.kept_terms(group.rule.head, group.rule.variables())
                 table = self.tables[group.rule.head.predicate]
                 made = made_rows(table, terms, constants, group.B, len(group), wide=True)
                 counting.add_rows(collected, table, made, NOTHING, None)

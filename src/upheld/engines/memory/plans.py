@@ -169,6 +169,8 @@ class Planner:
 
     def __init__(self, tables: dict[str, Table], codec: Codec):
         self.tables, self.codec = tables, codec
+        #: Each with its atom, so that no other has its identity.
+        self._terms: dict[tuple[int, tuple[str, ...]], tuple[Atom, Places, Codes]] = {}
 
     def plan(
         self,
@@ -289,6 +291,13 @@ class Planner:
             self._fan_out(atom, set(held)),
             ranked,
         )
+
+    def kept_terms(self, atom: Atom, held: tuple[str, ...]) -> tuple[Places, Codes]:
+        """As `terms`, for atoms of rules, which are asked for again and again."""
+        kept = self._terms.get((id(atom), held))
+        if kept is None:
+            kept = self._terms[id(atom), held] = (atom, *self.terms(atom, held))
+        return kept[1], kept[2]
 
     def terms(self, atom: Atom, held: tuple[str, ...]) -> tuple[Places, Codes]:
         """Return where the values of an atom come from: rows of the batch, or -1 - k for constant k."""
