@@ -107,6 +107,15 @@ def test_relations_that_the_program_does_not_mention(engine):
         upheld.materialise(".decl p(x:number)", {"q": [(1, 2)]}, engine=engine)
 
 
+def test_names_of_relations(engine):
+    m = upheld.materialise("p(x) :- q(x).", {"q": [(1,)]}, engine=engine)
+    assert {name: len(m[name]) for name in m} == {"p": 1, "q": 1}
+    assert "p" in m and "r" not in m
+    for unknown in ("r", 0, None):
+        with pytest.raises(upheld.UpheldError, match="unknown-relation"):
+            m[unknown]
+
+
 def test_every_type_comes_back(engine):
     program = ".decl p(a:number, b:unsigned, c:float, d:symbol)\n.decl q(a:number, b:unsigned, c:float, d:symbol)\n"
     program += "q(a, b, c, d) :- p(a, b, c, d).\n"

@@ -175,6 +175,14 @@ class Materialisation:
         """Return the facts of a relation, explicit and derived."""
         return _relation(self._predicate(name), self._state.I.rows(name))
 
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the relations."""
+        return iter(self.relations)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a relation of this name."""
+        return name in self.relations
+
     def explicit(self, name: str) -> Relation:
         """Return the explicit facts of a relation."""
         return _relation(self._predicate(name), self._state.E.rows(name))
@@ -578,5 +586,5 @@ def _unknown_relation(name: str, known: tuple[str, ...] | list[str]) -> Problem:
         "unknown-relation",
         f"unknown relation {quote(name)}",
         note=f"the relations are {', '.join(map(quote, known[:20])) or 'none'}",
-        hint=nearest(name, known),
+        hint=nearest(str(name), known),
     )
