@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "algebra":         (LANGUAGE,                            set()),
     "maintain":        (ALGEBRA,                             set()),
     "columns":         (LANGUAGE,                            {"numpy"}),
-    "relation":        (LANGUAGE | {"columns"},              {"numpy"} | TABULAR),
+    "relation":        (LANGUAGE | {"columns"},              {"numpy", "pyspark"} | TABULAR),
     "factfiles":       (LANGUAGE | {"columns", "relation"},  set()),
     "rdf":             (LANGUAGE | {"columns", "relation", "factfiles"}, {"numpy", "pyoxigraph"}),
     "ingest":          (LANGUAGE | DATA,                     {"numpy"} | TABULAR),

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     import numpy
     import pandas
     import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Rows that `repr` shows.
 ROWS_SHOWN = 5
 
 #: What pandas and Arrow call the types.
 _COLUMNAR = {"number": "int64", "unsigned": "uint64", "float": "float64", "symbol": "string", "term": "string"}
+
+#: What Spark calls them.
+_SPARK = {"number": "bigint", "unsigned": "decimal(20,0)", "float": "double", "symbol": "string", "term": "string"}
 
 _repr = Repr()
 _repr.maxstring = _repr.maxother = 40
@@ -150,11 +154,38 @@ class Relation:
         ]
         return pyarrow.table(columns, names=list(self.columns))
 
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """Return the rows as a DataFrame of a session: `number` is bigint, `unsigned` decimal(20,0), `float` double.
+
+        A relation without columns has one called `holds`, which is true. What the Spark engine holds does not come to
+        the driver for it.
+        """
+        if hasattr(self._kept, "frame"):
+            frame: DataFrame = self._kept.frame(self.columns)
+            return frame
+        schema = ", ".join(f"`{name}` {_SPARK[type]}" for name, type in zip(self.columns, self.types))
+        if not len(self):
+            return spark.createDataFrame([], schema or "holds boolean")
+        return spark.createDataFrame(arrow_for_spark(self), schema or "holds boolean")
+
     def _values(self) -> Sequence[Column | list[Value]]:
         """Return the values of each column, in the order of the rows."""
         if self.by_column is not None:
             return self.by_column.columns
         return [[row[i] for row in self._ordered] for i in range(len(self.columns))]
+
+
+def arrow_for_spark(relation: Relation) -> pyarrow.Table:
+    """Return the rows of a relation as an Arrow table of types that Spark has, as `to_spark` has them."""
+    import pyarrow
+
+    if not relation.columns:
+        return pyarrow.table({"holds": pyarrow.array([True] * len(relation), pyarrow.bool_())})
+    table = relation.to_arrow()
+    for i, type in enumerate(relation.types):
+        if type == "unsigned":  # which Spark has no type for
+            table = table.set_column(i, relation.columns[i], table[i].cast(pyarrow.decimal128(20, 0)))
+    return table
 
 
 def _arrow_texts(column: Texts) -> pyarrow.ChunkedArray:

@@ -149,10 +149,29 @@ def test_nothing_changes_after_an_error(spark):
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
 
+@pytest.mark.parametrize("mode", ["driver", "rounds"])
+def test_tasks_that_fail_are_tried_again(spark, mode):
+    """Tasks that fail in their first attempt, after some of their rows, change no fact and no count."""
+
+    def failing(batches):
+        from pyspark import TaskContext
+
+        yield next(iter(batches))
+        if TaskContext.get().attemptNumber() == 0:
+            raise RuntimeError("as if an executor were lost")
+        yield from batches
+
+    edges = [(f"n{i}", f"n{i + 1}") for i in range(40)]
+    frame = spark.createDataFrame(edges, "x string, y string").repartition(3).mapInArrow(failing, "x string, y string")
+    run = upheld.Pipeline(REACH, {"edge": frame}, [{"path": "out"}], mode=mode).run(spark)
+    assert run.report.sources[0]["rows"] == 40
+    assert rows_of(read(spark, Path("out/path"))) == {(f"n{i}", f"n{j}") for i in range(41) for j in range(i + 1, 41)}
+
+
 @pytest.mark.parametrize(
     "arguments, slug",
     [
-        ({"driver_memory": "100"}, "too-large-for-driver"),
+        ({"driver_memory": "100", "mode": "driver"}, "too-large-for-driver"),
         ({"driver_memory": "much"}, "bad-job"),
         ({"limits": upheld.Limits(facts=2)}, "limit-reached"),
         ({"sources": {"egde": "e.csv"}}, "unknown-relation"),

@@ -6,7 +6,7 @@ This file and `job` load without pyspark; all else is imported when a pipeline r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from upheld.algebra.meter import Limits
 from upheld.engines.spark.session import open_session
 from upheld.errors import Problem, UsageError
 from upheld.language.ast import Program
+from upheld.materialisation import Materialisation
 from upheld.pipeline.job import Job, Settings, job_of, read_job
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
 
@@ -31,6 +32,8 @@ class PipelineRun:
 
     frames: dict[str, DataFrame]
     report: RunReport
+    #: Holds what the DataFrames are made of.
+    _materialisation: Materialisation = field(repr=False)
 
     def __getitem__(self, relation: str) -> DataFrame:
         """Return the facts of a relation that went to some sink or is an output."""

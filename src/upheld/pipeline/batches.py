@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING
 
 from upheld.language.core import Core
 from upheld.materialisation import Change, Materialisation, draft_of
-from upheld.pipeline.driver import arrow_for_spark
 from upheld.pipeline.filesystem import child
 from upheld.pipeline.job import Sink
 from upheld.pipeline.sinks import FEED, feed_text, staged
 from upheld.pipeline.stages import by_default, feeds_of
 from upheld.pipeline.updates import together
-from upheld.relation import Relation
+from upheld.relation import Relation, arrow_for_spark
 from upheld.store import Draft, Store
 from upheld.updatefiles import Update
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.engines.spark.frames import bits_of
 from upheld.errors import FactsError, Problem, quote
 from upheld.pipeline.filesystem import FileSystem
 from upheld.pipeline.sinks import Writer
@@ -37,10 +37,7 @@ def encoded(rows: DataFrame, types: Sequence[str]) -> DataFrame:
 def _code(column: Column, type: str) -> Column:
     if type in TEXTS:
         return identify(column)
-    if type == "unsigned":
-        wrapped = F.when(column > F.lit(2**63 - 1), column - F.lit(Decimal(2**64))).otherwise(column)
-        return wrapped.cast("bigint")
-    return column
+    return bits_of(column) if type == "unsigned" else column
 
 
 def texts_of(rows: DataFrame, types: Sequence[str]) -> DataFrame | None:

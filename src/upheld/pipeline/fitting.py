@@ -17,15 +17,6 @@ from upheld.pipeline.filesystem import shown
 from upheld.pipeline.job import Source
 from upheld.pipeline.reading import Reading, Table
 
-#: What Spark has for each of our types.
-SPARK_TYPES = {
-    "number": "bigint",
-    "unsigned": "decimal(20,0)",
-    "float": "double",
-    "symbol": "string",
-    "term": "string",
-}
-
 
 @dataclass
 class Load:

@@ -30,7 +30,7 @@ EXTENSIONS = {
 }
 SOURCE_FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 SINK_FORMATS = ("parquet", "csv", "view", "changes")
-MODES = ("auto", "driver")
+MODES = ("auto", "driver", "rounds")
 TRIGGERS = ("available-now", "continuous")
 
 #: The settings that are paths.
@@ -110,7 +110,7 @@ class Settings:
     quarantine: str | None = option(str)
     #: The file that gets the report of the run, as JSON.
     report: str | None = option(str)
-    #: Where rules are applied: `driver` is the memory engine in the driver, `auto` chooses by size.
+    #: Where rules are applied: `driver` is the memory engine in the driver, `rounds` are Spark jobs, `auto` chooses.
     mode: str = option(str, choices=MODES, default="auto")
     #: The memory that the driver may use for facts, such as `4g`. By default half of the machine's.
     driver_memory: str | None = option(str)
@@ -156,6 +156,7 @@ def job_of(
     elif stream is not None and not isinstance(stream, Mapping):
         stream = {"frame": stream}
     updates = _stream(stream, "stream", Path(), chosen, problems) if stream is not None else None
+    _check_mode(chosen, "settings", problems)
     if problems:
         raise UsageError(problems)
     return Job(parse(program), tuple(made), tuple(drains), Settings(**chosen), updates)
@@ -186,6 +187,7 @@ def read_job(path: Path) -> Job:
     chosen = _within(path.parent, _checked(Settings, settings, f"{path} [run]", problems), *_FOLDERS)
     stream = _table(tables, "stream", path, problems)
     updates = _stream(stream, f"{path} [stream]", path.parent, chosen, problems) if stream is not None else None
+    _check_mode(chosen, f"{path} [run]", problems)
     if problems:
         raise UsageError(problems)
     assert program is not None, "a job without a program and without a problem"
@@ -266,6 +268,13 @@ def _stream(
         hint = 'name the folder of the state in `[run]`, as in `state = "state"`'
         problems.append(Problem("bad-job", message, place=place, note=note, hint=hint))
     return Stream(place=place, **values)
+
+
+def _check_mode(settings: Mapping[str, object], place: str, problems: list[Problem]) -> None:
+    if settings.get("mode") == "rounds" and "state" in settings:
+        message, note = "the mode `rounds` keeps no state", "a state is read and written by the driver"
+        hint = "leave out `state`, or choose another mode"
+        problems.append(Problem("bad-job", message, place=place, note=note, hint=hint))
 
 
 def _checked(

@@ -13,18 +13,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.algebra.meter import Limits
+from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.session import ARROW, configured
+from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import Problem, UpheldError, UsageError, nearest, quote
 from upheld.factfiles.badrows import count
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Predicate
-from upheld.materialisation import Materialisation, draft_of
+from upheld.materialisation import Materialisation, draft_of, materialise_core
 from upheld.pipeline import PipelineRun, driver
 from upheld.pipeline.dictionary import Dictionary, encoded, identify, texts_of
 from upheld.pipeline.driver import Encoded
 from upheld.pipeline.filesystem import AnyFiles, FileSystem
 from upheld.pipeline.fitting import Load, check, quarantined
 from upheld.pipeline.job import Job, Source
+from upheld.pipeline.modes import Sizes
+from upheld.pipeline.modes import choose as choose_mode
 from upheld.pipeline.reading import Table
 from upheld.pipeline.report import Recorder, StageWatcher
 from upheld.pipeline.sinks import Writer
@@ -71,7 +75,7 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             report.dictionary = {"texts": dictionary.size, "new": texts.new}
             stage.result = f"{texts.count:,} texts, {texts.new:,} of them new"
         with recorder.stage("materialise") as stage:
-            m = _materialise(job, core, facts, texts, limits, recorder)
+            m = _materialise(job, core, facts, texts, limits, recorder, spark)
             frames = {name: driver.to_spark(spark, m[name]) for name in outputs}
             sizes = {name: {"explicit": len(m.explicit(name)), "facts": len(m[name])} for name in m.relations}
             report.relations = sizes
@@ -92,7 +96,7 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             stage.result = count(len(job.sinks), "sink") + (f", version {store.version}" if store else "")
     if job.settings.report is not None:
         FileSystem(spark).write_text(job.settings.report, json.dumps(report.to_dict(), indent=2) + "\n")
-    return Finished(m, core, PipelineRun(frames, report))
+    return Finished(m, core, PipelineRun(frames, report, m))
 
 
 def open_state(spark: SparkSession, job: Job) -> Store | None:
@@ -283,12 +287,23 @@ def _encode(kept: ExitStack, facts: list[Facts], dictionary: Dictionary, writer:
 
 
 def _materialise(
-    job: Job, core: Core, facts: list[Facts], texts: TextsOfRun, limits: Limits, recorder: Recorder
+    job: Job,
+    core: Core,
+    facts: list[Facts],
+    texts: TextsOfRun,
+    limits: Limits,
+    recorder: Recorder,
+    spark: SparkSession,
 ) -> Materialisation:
+    counts = [(one.count, one.predicate.arity) for one in facts]
+    sizes = Sizes(sum(n for n, _ in counts), sum(n * arity for n, arity in counts), texts.count, texts.characters)
+    mode, choice = choose_mode(job.settings, sizes)
+    recorder.report.choices.append(choice)
+    if mode == "rounds":
+        rows = [(one.predicate.name, FrameRows(one.rows, one.predicate.types)) for one in facts]
+        # Nothing will be updated, so no bookkeeping is begun.
+        return materialise_core(core, rows, engine=SparkEngine(spark), algorithm="rematerialise", limits=limits)
     relations = {
         one.predicate.name: Encoded(one.predicate, encoded(one.rows, one.predicate.types), one.count) for one in facts
     }
-    allowed = driver.bytes_of(job.settings.driver_memory)
-    choice = driver.plan(relations, texts.count, texts.characters, allowed, job.settings.mode == "driver")
-    recorder.report.choices.append(choice)
     return driver.materialise(core, relations, texts.pairs, driver.bounded(job.settings, limits))

@@ -17,6 +17,7 @@ from upheld.algebra.words import FactSet, Own
 from upheld.engines.spark.bags import NUMBER, Heads, SparkBag, SparkInstances
 from upheld.engines.spark.codes import Codec, Layout, Row, encode, literal
 from upheld.engines.spark.columnfunctors import check
+from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.matching import Matcher, Where
 from upheld.engines.spark.numbers import SparkNumbers, SparkRanks
 from upheld.engines.spark.search import SparkSearch
@@ -122,6 +123,10 @@ class DataFrameEngine:
         return Named(self)
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> SparkSet:
+        if isinstance(rows, FrameRows):
+            request = Request(rows.encoded().distinct(), self.codecs[predicate].layout, small=False)
+            part = self.part_of(predicate, self.tables.compute([request])[0])
+            return SparkSet(self, {predicate: part} if part is not None else {})
         encoded = frozenset(map(self.codecs[predicate].encode, rows))
         return SparkSet(self, {predicate: self.local(predicate, encoded)} if encoded else {})
 

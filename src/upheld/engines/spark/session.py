@@ -145,7 +145,7 @@ def _settings(memory: str, cores: int, folder: Path) -> dict[str, str]:
     """Return the settings of a local session."""
     return {
         "spark.app.name": "upheld",
-        "spark.master": f"local[{cores}]",
+        "spark.master": f"local[{cores},2]",  # a task that fails is tried once more, as on a cluster
         "spark.driver.memory": memory,
         "spark.driver.maxResultSize": "0",  # what may come to the driver is for the plan to say
         "spark.driver.host": "127.0.0.1",

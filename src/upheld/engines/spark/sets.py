@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from upheld.algebra.words import FactSet
 from upheld.engines.spark.codes import Layout, Row
+from upheld.engines.spark.frames import SparkRows
 from upheld.engines.spark.table import Stored, Tables
 from upheld.language.ast import Value
 from upheld.language.stratification import Stratum
@@ -303,9 +304,10 @@ class SparkSet:
         return SparkSet(self.engine, dict(self.engine.of_stratum(self.parts(), stratum)))
 
     def rows(self, predicate: str) -> Iterable[tuple[Value, ...]]:
-        part = self.part(predicate)
-        decode = self.engine.codecs[predicate].decode
-        return [decode(row) for row in self.engine.fetch(part)] if part is not None else []
+        part, codec = self.part(predicate), self.engine.codecs[predicate]
+        if isinstance(part, Tiered):
+            return SparkRows(self.engine, codec, part)
+        return [codec.decode(row) for row in self.engine.fetch(part)] if part is not None else []
 
     def count(self, predicate: str | None = None) -> int:
         parts = self.parts()
