@@ -12,6 +12,7 @@ import tarfile
 import time
 from collections.abc import Set
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -178,3 +179,40 @@ def test_claros(tmp_path):
     report = upheld.check(program)
     assert time.process_time() - began < 2
     assert len(report.core.rules) > 2600
+
+
+# -- files that come and go -------------------------------------------------------------------------------------------
+
+
+def come_and_go(rules: upheld.Program, given: object, files: list[Path], seed: int, checks: int) -> None:
+    """Insert and delete files in random order; what is maintained is what starting again gives, now and then."""
+    random = Random(seed)
+    m = upheld.materialise(rules, given)
+    inside: list[Path] = []
+    outside = [*files]
+    steps = 2 * len(files)
+    for step in range(1, steps + 1):
+        if outside and (not inside or random.random() < 0.6):
+            inside.append(outside.pop(random.randrange(len(outside))))
+            m.update(insert=inside[-1])
+        else:
+            outside.append(inside.pop(random.randrange(len(inside))))
+            m.update(delete=outside[-1])
+        if step * checks // steps > (step - 1) * checks // steps:
+            again = upheld.materialise(rules, {"triple": m.explicit("triple")}, algorithm="rematerialise")
+            assert m.facts() == again.facts()
+
+
+def test_brick(tmp_path):
+    """Buildings of the Brick ontology under OWL 2 RL."""
+    (tmp_path / "Brick.ttl").write_bytes(gzip.decompress((CASES / "brick" / "Brick.n3.gz").read_bytes()))
+    buildings = sorted((CASES / "brick").glob("*.ttl.gz"), key=lambda file: file.stat().st_size)
+    come_and_go(upheld.rdf.rules("owl2rl", without=["eq-ref"]), tmp_path / "Brick.ttl", buildings[:24:3], 1, checks=2)
+
+
+@pytest.mark.parametrize("bound", ["lower", "upper"])
+def test_biopax(bound):
+    """Pathways of BioPAX under the rules of its ontology."""
+    folder = CASES / "ontologies"
+    rules = upheld.rdf.translate(folder / "biopax-level3.owl", bound=bound).program
+    come_and_go(upheld.rdf.rules(rules), None, sorted(folder.glob("biopax3-*.nt")), 2, checks=4)
