@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-import numpy.typing as npt
 
 from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
@@ -23,6 +22,7 @@ from upheld.engines.memory.joins import FunctionSink, Sink
 from upheld.engines.memory.journal import Journal, Mark
 from upheld.engines.memory.matching import Matcher, Where
 from upheld.engines.memory.numbers import Counting, MemoryNumbers, MemoryRanks, Tally
+from upheld.engines.memory.placing import Placing
 from upheld.engines.memory.plans import Plan
 from upheld.engines.memory.search import MemorySearch
 from upheld.engines.memory.sets import (
@@ -42,7 +42,6 @@ from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows
 from upheld.engines.memory.trace import MemoryTrace
 from upheld.language.ast import Value
 from upheld.language.core import Atom, Core, Fact, Predicate, Rule
-from upheld.language.stratification import Stratum
 
 
 class MemoryEngine:
@@ -53,6 +52,7 @@ class MemoryEngine:
     def __init__(self, core: Core, meter: Meter | None = None):
         self.meter = meter or Meter()
         self.codec = Codec()
+        self.placing = Placing(self.codec)
         self.truths = TruthTables()
         self.tables: dict[str, Table] = {}
         self.deferred: list[weakref.ref[Deferred]] = []
@@ -151,7 +151,7 @@ class MemoryEngine:
                     return {table: rows for table, rows in chosen if len(rows)}
                 case OfStratum(facts=whole, stratum=stratum):
                     assert whole is not None, "a part of nothing"
-                    return {table: rows for table, rows in _in_stratum(whole, stratum, self.codec) if len(rows)}
+                    return {table: rows for table, rows in self.placing.rows(whole, stratum) if len(rows)}
         return {table: rows for table, rows in facts.listed() if len(rows)}
 
     def _list_union(self, union: Combined) -> dict[Table, Rows]:
@@ -265,7 +265,7 @@ class MemoryEngine:
                     return
                 case OfStratum(facts=whole, stratum=stratum):
                     assert whole is not None, "a part of nothing"
-                    for table, rows in _in_stratum(whole, stratum, self.codec):
+                    for table, rows in self.placing.rows(whole, stratum):
                         collected.take(table, rows, self.truth_of(reject))
                     return
         for table, rows in facts.listed():
@@ -482,37 +482,3 @@ def _numbers_of(collected: Collected, counting: Counting) -> Counts:
 
 def _appending(found: list[Group], rule: Rule) -> Callable[[Codes, int], None]:
     return lambda B, _: found.append(Group(rule, B))
-
-
-def _in_stratum(whole: MemorySet, stratum: Stratum, codec: Codec) -> Iterator[tuple[Table, Rows]]:
-    """Yield the rows of a set that belong to a stratum."""
-    strata = stratum.stratification
-    for table in whole.tables():
-        sole = strata.sole_stratum(table.name)
-        if sole is not None:
-            if sole == stratum.index:
-                yield table, whole.of(table)
-            continue
-        rows = whole.of(table)
-        # No fact fits patterns of two strata, so those of this one tell; the first also has what fits none.
-        first = stratum.index == 1
-        inside = np.full(len(rows), first)
-        for (_, terms), index in strata.patterns(table.name):
-            if (index == stratum.index) != first:
-                inside[_fitting(table, rows, terms, codec)] = not first
-        yield table, rows[inside]
-
-
-def _fitting(table: Table, rows: Rows, terms: Sequence[tuple[str, Value | int]], codec: Codec) -> npt.NDArray[np.bool_]:
-    """Return which of some rows are instances of a pattern."""
-    fits = np.ones(len(rows), np.bool_)
-    seen: dict[Value | int, int] = {}
-    for column, (kind, value) in enumerate(terms):
-        values = table.rows[rows, column]
-        if kind == "=":
-            fits &= values == codec.encode_one(value, table.types[column])
-        elif value in seen:
-            fits &= values == table.rows[rows, seen[value]]
-        else:
-            seen[value] = column
-    return fits
