@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from goal import ANSWER, Goal
+from report_rdf import tables_of_rdf
 from report_updates import goals_of_updates, tables_of_updates
 
 NAMES = {"upheld": "Upheld", "souffle": "Soufflé", "duckdb": "DuckDB", "egglog": "egglog"}
@@ -58,6 +59,7 @@ def write_report(results: Path, report: Path) -> None:
     ]
     for size, found in measured.items():
         lines += _size(size, found)
+        lines += tables_of_rdf(results, size)
     report.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
