@@ -96,7 +96,7 @@ _plans = st.just(Hint(".plan 1:(2,1,3), 2:(1,2,3)"))
 def dl_programs(draw: st.DrawFn) -> Program:
     declarations = draw(
         st.lists(
-            st.builds(Declaration, dl_names, _tuples(st.builds(Attribute, dl_names, dl_names))),
+            st.builds(Declaration, dl_names, _tuples(st.builds(Attribute, dl_names, dl_names)), st.booleans()),
             max_size=3,
             unique_by=lambda declaration: declaration.name,
         )

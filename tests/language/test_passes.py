@@ -26,6 +26,7 @@ def refusals(text: str) -> tuple[str, ...]:
 def test_the_order_is_visible():
     assert [step.__name__ for step in PASSES] == [
         "check_relations",
+        "close_equivalences",
         "split_heads",
         "push_negation",
         "split_disjunctions",
@@ -35,6 +36,27 @@ def test_the_order_is_visible():
         "name_wildcards",
         "split_components",
     ]
+
+
+# -- equivalences -----------------------------------------------------------------------------------------------------
+
+
+def test_equivalences():
+    program = ".decl same(x:number, y:number) eqrel brie\n.decl other(x:number)\nother(x) :- same(x, 1)."
+    assert rules(program) == [
+        "other(x) :- same(x, 1).",
+        "same(y, x) :- same(x, y).",
+        "same(x, z) :- same(x, y), same(y, z).",
+    ]
+    m = upheld.materialise(program, {"same": [(1, 2), (3, 2), (4, 5)]})
+    assert m["same"].to_set() == {(x, y) for group in ((1, 2, 3), (4, 5)) for x in group for y in group}
+    assert m["other"].to_set() == {(1,), (2,), (3,)}
+    assert m.update(delete={"same": [(1, 2)]}).deleted["other"].to_set() == {(1,), (2,), (3,)}
+
+
+@pytest.mark.parametrize("columns", ["x:number", "x:number, y:symbol", "x:number, y:number, z:number"])
+def test_what_is_no_equivalence(columns):
+    assert refusals(f".decl same({columns}) eqrel") == ("bad-equivalence",)
 
 
 # -- relations --------------------------------------------------------------------------------------------------------

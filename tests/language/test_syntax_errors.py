@@ -138,7 +138,6 @@ def check(dialect, text, slug, place, *words):
         (".output c.p", "unsupported-component", "1:9", ["components"]),
         (".functor f(x:number):number\np(1).", "unsupported-functor", "1:1", ["user-defined functors"]),
         ("p(@f(1)).", "unsupported-functor", "1:3", ["user-defined functors"]),
-        (".decl p(x:number, y:number) eqrel\np(1, 2).", "unsupported-eqrel", "1:29", ["`eqrel`"]),
         ("p(x) <= p(y) :- x < y.", "unsupported-subsumption", "1:6", ["subsumption"]),
         ("p(as(x, number)) :- q(x).", "unsupported-cast", "1:3", ["`as`"]),
         (".lattice l", "unsupported-lattice", "1:1", ["lattices"]),

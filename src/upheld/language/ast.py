@@ -141,10 +141,11 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """`.decl name(attribute:type, ...)`."""
+    """`.decl name(attribute:type, ...)`; with `eqrel`, the relation is an equivalence."""
 
     name: str
     attributes: tuple[Attribute, ...]
+    equivalence: bool = False
     span: Span | None = _span()
 
 

@@ -175,7 +175,7 @@ def _type_declaration(declared: TypeDeclaration) -> str:
 
 def _declaration(declaration: Declaration) -> str:
     attributes = ", ".join(f"{a.name}: {a.type}" for a in declaration.attributes)
-    return f".decl {declaration.name}({attributes})"
+    return f".decl {declaration.name}({attributes})" + (f" {souffle.EQUIVALENCE}" if declaration.equivalence else "")
 
 
 def _directive(directive: Directive) -> str:

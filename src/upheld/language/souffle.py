@@ -55,6 +55,8 @@ RESERVED = frozenset(word for word in (*OPERATORS, *PREFIXES) if word.isalpha())
 CONSTANT_WORDS = ("true", "false", "nil")
 NO_RELATIONS = RESERVED.union(BUILT_IN_TESTS, CONSTANT_WORDS, "_")
 
+#: The qualifier that is acted upon, and those that are not.
+EQUIVALENCE = "eqrel"
 QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable")
 #: Functors whose value differs from one evaluation to the next.
 UNSTABLE = ("autoinc", "random", "rand", "time", "now", "timestamp", "date", "today", "uuid")
@@ -268,27 +270,30 @@ class SouffleParser(Parser):
             if not self.accept(","):
                 break
         self.close(")", opened)
+        equivalence = self.qualifiers([name for name, _ in relations])
         for name, span in relations:
-            self.draft.declarations.append(Declaration(name, tuple(attributes), span))
-        self.qualifiers([name for name, _ in relations])
+            self.draft.declarations.append(Declaration(name, tuple(attributes), equivalence, span))
 
-    def qualifiers(self, relations: list[str]) -> None:
-        words = []
+    def qualifiers(self, relations: list[str]) -> bool:
+        """Read what stands behind a declaration, and return whether that makes the relations equivalences."""
+        words, equivalence = [], False
         while self.token.kind == "name" and self.following().kind != "(":
             span, word = self.here(), self.token.text
-            if word == "eqrel":
-                self.refuse("unsupported-eqrel", "equivalence relations (`eqrel`) are not supported", span)
             if word == "choice":
                 self.refuse("unmaintainable", "`choice-domain` cannot be maintained exactly", span)
-            if word not in QUALIFIERS:
+            if word not in (*QUALIFIERS, EQUIVALENCE):
                 known = (".input", ".output", ".printsize")
                 hint = f"write `.{word} {relations[0]}` on a line of its own" if f".{word}" in known else None
                 message = f"there is no qualifier {quote(word)}"
-                self.refuse("unknown-qualifier", message, span, hint=hint or nearest(word, QUALIFIERS))
+                self.refuse("unknown-qualifier", message, span, hint=hint or nearest(word, (*QUALIFIERS, EQUIVALENCE)))
             self.advance()
-            words.append((word, span))
+            if word == EQUIVALENCE:
+                equivalence = True
+            else:
+                words.append((word, span))
         hints = (Hint(f".decl {relation} {word}", span) for relation in relations for word, span in words)
         self.draft.qualifiers.extend(hints)
+        return equivalence
 
     def type_declaration(self, directive: str) -> None:
         span = self.here()

@@ -4,6 +4,7 @@ from upheld.language.passes.components import split_components
 from upheld.language.passes.disjunction import split_disjunctions
 from upheld.language.passes.draft import Draft
 from upheld.language.passes.equality import solve_equalities
+from upheld.language.passes.equivalences import close_equivalences
 from upheld.language.passes.expressions import lift_expressions
 from upheld.language.passes.negation import push_negation
 from upheld.language.passes.relations import check_relations
@@ -13,6 +14,7 @@ from upheld.language.passes.wildcards import name_wildcards
 
 PASSES = (
     check_relations,
+    close_equivalences,
     split_heads,
     push_negation,
     split_disjunctions,
