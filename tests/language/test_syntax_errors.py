@@ -212,7 +212,6 @@ def test_dl(text, slug, place, words):
         ("p(?x) :- q(?x), FILTER(REGEX(?x)) .", "wrong-argument-count", "1:24", ["takes 2 arguments, not 1"]),
         ("p(?x) :- q(?x), BIND(STRLEN() AS ?y) .", "wrong-argument-count", "1:22", ["takes 1 argument, not 0"]),
         ("p(?x) :- q(?x), BIND(CONCAT(?x) AS ?y) .", "wrong-argument-count", "1:22", ["takes 2 arguments, not 1"]),
-        ("p(?x) :- [?x, a, ?y] rdf:G .", "unsupported-named-graph", "1:22", ["named graphs"]),
         ("p(?x) :- AGGREGATE(q(?x) ON ?x BIND COUNT(?x) AS ?y) .", "unsupported-aggregate", "1:10", ["aggregates"]),
         ("p(?x) :- q(?x, ?y), NOT EXISTS ?y IN (r(?y)) .", "unsupported-not-exists", "1:32", ["by a rule of its own"]),
         ("p(?x) :- q(?x), NOT EXISTS ?y IN (r(?y, ?y)) .", "unsupported-not-exists", "1:21", ["occur once"]),
