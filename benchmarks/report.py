@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from goal import ANSWER, Goal
+from report_marking import tables_of_marking
 from report_rdf import tables_of_rdf
 from report_updates import goals_of_updates, tables_of_updates
 
@@ -176,9 +177,10 @@ def _size(size: str, found: dict[str, Any]) -> list[str]:
     kinds = list(dict.fromkeys(k for n in found["workloads"] for k in WHAT if n.startswith(k)))
     lines += ["", *(f"- `{kind}`: {WHAT[kind]}" for kind in kinds), ""]
     lines += [*_insertions(found), *_weights(found), *_start(found)]
-    return lines + tables_of_updates(
+    lines += tables_of_updates(
         found.get("updates", {}), found.get("bookkeeping", {}), found.get("updates measured", {})
     )
+    return lines + tables_of_marking(found.get("marking", []), found.get("marking measured", {}))
 
 
 def _row(name: str, engine: str, row: dict[str, Any], ours: dict[str, Any]) -> str:

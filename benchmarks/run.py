@@ -95,8 +95,8 @@ STARVED = ("MemoryError", "OutOfMemory", "Out of Memory", "memory allocation", "
 
 ENGINES = ("upheld", "souffle", "duckdb", "egglog")
 
-#: What can be measured apart: materialisation beside other engines, and maintenance.
-PARTS = ("engines", "updates")
+#: What can be measured apart: materialisation beside other engines, maintenance, and streams with look-ahead.
+PARTS = ("engines", "updates", "marking")
 
 TEN_FACTS = """
 .decl edge(x:number, y:number)
@@ -126,7 +126,7 @@ def main() -> None:
     path = RESULTS / f"{options.size}.json"
     before = read_results(RESULTS, options.size) if path.exists() else {}
     if "engines" not in options.parts and not before:
-        parser.error("updates alone are measured once there are tables to add them to")
+        parser.error("parts are measured alone once there are tables to add them to")
     began, load = time.perf_counter(), os.getloadavg()[0]
     results: dict[str, Any] = dict(before)
     if "engines" in options.parts:
@@ -147,6 +147,9 @@ def main() -> None:
             name: bench.updates(options.size, name, "--bookkeeping") for name in size["bookkeeping"]
         }
         results["updates measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
+    if "marking" in options.parts and "upheld" in options.engines:
+        results["marking"] = bench.marking(options.size)
+        results["marking measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
     results["minutes"] = (time.perf_counter() - began) / 60
     RESULTS.mkdir(exist_ok=True)
     write_results(RESULTS, options.size, results)
@@ -195,6 +198,14 @@ class Bench:
         print(f"{name:22} {'bookkeeping' if options else 'updates'}", flush=True)
         done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, env=environment())
         found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def marking(self, size: str) -> list[dict[str, Any]]:
+        """Return what streams took with and without a look at the next update."""
+        print("streams with look-ahead", flush=True)
+        line = [sys.executable, str(HERE / "run_marking.py"), size]
+        done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, env=environment())
+        found: list[dict[str, Any]] = json.loads(done.stdout)
         return found
 
     def start(self) -> dict[str, Any]:

@@ -245,8 +245,8 @@ def all_of(m: upheld.Materialisation) -> dict[str, upheld.Relation]:
 
 def test_verify_finds_what_is_missing(monkeypatch, capsys):
     """A materialisation that forgets insertions: explicit facts, what follows from them, and the change are wrong."""
-    update = upheld.Materialisation.update
-    monkeypatch.setattr(upheld.Materialisation, "update", lambda self, insert, **given: update(self, **given))
+    load = upheld.Materialisation._load
+    monkeypatch.setattr(upheld.Materialisation, "_load", lambda self, delete, insert: load(self, delete, {}))
     assert apply("--verify", "--changes", "changes") == 2
     assert (
         capsys.readouterr().err

@@ -21,7 +21,7 @@ BASIS = {"source", "errors"}
 LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 DATA = {"columns", "factfiles", "relation", "rdf", "ingest"}
-MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "store", "materialisation"}
+MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "store", "arrivals", "materialisation"}
 SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
 
 TABULAR = {"pandas", "pyarrow"}
@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "engines":         (ALGEBRA | DATA - {"ingest"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
     "store":           (LANGUAGE | DATA - {"ingest"},        TABULAR),
     "explaining":      (ALGEBRA,                             set()),
+    "arrivals":        (BASIS,                               set()),
     "materialisation": (MATERIALISATION,                     set()),
     "checking":        (MATERIALISATION,                     set()),
     "running":         (MATERIALISATION,                     set()),

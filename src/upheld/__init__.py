@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from upheld.algebra.meter import Limits, Statistics
 from upheld.applying import apply, read_updates
+from upheld.arrivals import Arrivals
 from upheld.checking import Report, check
 from upheld.errors import UpheldError
 from upheld.explaining import Explanation, Failure, Proof, ProofStep
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Arrivals",
     "Change",
     "Explanation",
     "Failure",

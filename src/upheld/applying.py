@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from upheld.algebra.meter import Limits
+from upheld.arrivals import Arrivals, Present
 from upheld.columns import Row
-from upheld.errors import FactsError, Problem, UpheldError, VerificationFailed, quote
+from upheld.errors import FactsError, Problem, UpheldError, UsageError, VerificationFailed, quote
 from upheld.language.ast import Program
 from upheld.language.core import Predicate
 from upheld.language.values import sorted_rows
+from upheld.maintain.algorithms import ALGORITHMS, MARKING, algorithm_named
 from upheld.materialisation import Change, Materialisation, ProgressWatcher, materialise_core
 from upheld.relation import Relation
 from upheld.running import Job, Run
@@ -56,6 +59,8 @@ def apply(
     algorithm: str = "adaptive",
     decompose: str = "auto",
     limits: Limits | None = None,
+    look_ahead: bool = False,
+    merge_waiting: int = 1,
     progress: ProgressWatcher | None = None,
     committed: Callable[[Update, Change], None] | None = None,
 ) -> Run:
@@ -64,11 +69,15 @@ def apply(
     `updates` is what `read_updates` takes. Files are checked as a whole first, and read again as they are applied; a
     pipe is read only once. `changes` is a file for what each transaction changes in the output relations, or in all
     relations if the program names no outputs; it is an update file itself. With `verify`, everything is computed from
-    nothing after each transaction, and a difference is an error. `committed` is told of each transaction with its
-    change.
+    nothing after each transaction, and a difference is an error. With `look_ahead`, a transaction is made with a look
+    at the next one, if it has arrived: `Materialisation.stream` tells what for. `merge_waiting` is how many
+    transactions that have arrived may be made as one, with one change; those of a file have all arrived. `committed` is
+    told of each transaction with its change.
 
     If a transaction fails, nothing of it is applied, no outputs are written, and `changes` has those before it.
     """
+    if look_ahead and algorithm_named(algorithm).marking is None:
+        raise UsageError(_looks_nowhere(algorithm))
     job = Job.of(program, engine, decompose)
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)
@@ -79,22 +88,55 @@ def apply(
             pass
     m = job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
     oracle = _Oracle(job, m) if verify else None
+    taken: deque[Update] = deque()
     with feed or nullcontext():
-        for update in updates_of(updates, predicates):
+        source = _noted(updates_of(updates, predicates), taken)
+        arriving = _arriving(source, updates, look_ahead or merge_waiting > 1)
+        stream = m.stream(arriving, look_ahead=look_ahead, merge_waiting=merge_waiting)
+        while True:
             try:
-                change = m.update(insert=update.insert, delete=update.delete)
+                change = next(stream, None)
             except UpheldError as error:
-                raise type(error)([_failed(update), *error.problems]) from None
+                if not taken:  # all were made, so it is the source that has failed
+                    raise
+                raise type(error)([_failed(taken[0]), *error.problems]) from None
+            if change is None:
+                break
+            made = [taken.popleft() for _ in change.updates]
             if oracle is not None:
-                oracle.check(update, m, change)
+                oracle.check(made, m, change)
             if feed is not None:
-                feed.write(transaction_text(_chosen(change.deleted, outputs), _chosen(change.inserted, outputs)))
+                text = transaction_text(_chosen(change.deleted, outputs), _chosen(change.inserted, outputs))
+                together = f"// commits {made[0].number} to {made[-1].number} as one\n" if len(made) > 1 else ""
+                feed.write(together + text)
             if committed is not None:
-                committed(update, change)
+                for update in made:
+                    committed(update, change)
     done = job.write(m, output)
     if feed is None:
         return done
     return replace(done, warnings=tuple(w for w in done.warnings if w.slug != "no-output"))
+
+
+def _looks_nowhere(algorithm: str) -> Problem:
+    those = [a.name for a in (*ALGORITHMS.values(), *MARKING.values()) if a.marking is not None]
+    message = f"{quote(algorithm)} makes each transaction by itself, and has no use for a look at the next one"
+    note = f"the algorithms that look ahead are {', '.join(map(quote, those))}"
+    return Problem("no-look-ahead", message, note=note)
+
+
+def _arriving(source: Iterator[Update], updates: object, ahead: bool) -> Iterable[Update]:
+    """Return transactions as what knows which of them have arrived, if anybody asks."""
+    if _lasts(updates):
+        return Present(source)
+    return Arrivals(source) if ahead else source
+
+
+def _noted(updates: Iterator[Update], taken: deque[Update]) -> Iterator[Update]:
+    """Yield updates, and add each to those that were taken."""
+    for update in updates:
+        taken.append(update)
+        yield update
 
 
 def _feed(changes: str | Path | TextIO, updates: object) -> ChangeFile:
@@ -141,12 +183,13 @@ class _Oracle:
         self._explicit = {name: m.explicit(name).to_set() for name in m.relations}
         self._facts = {name: m[name].to_set() for name in m.relations}
 
-    def check(self, update: Update, m: Materialisation, change: Change) -> None:
-        """Apply an update here, and raise what differs in the materialisation and in the change it has reported."""
-        for name, rows in update.delete.items():
-            self._explicit[name].difference_update(rows)
-        for name, rows in update.insert.items():
-            self._explicit[name].update(rows)
+    def check(self, made: Sequence[Update], m: Materialisation, change: Change) -> None:
+        """Apply updates here, and raise what differs in the materialisation and in the change it has reported."""
+        for update in made:
+            for name, rows in update.delete.items():
+                self._explicit[name].difference_update(rows)
+            for name, rows in update.insert.items():
+                self._explicit[name].update(rows)
         new = materialise_core(
             self._core,
             self._explicit.items(),
@@ -163,7 +206,7 @@ class _Oracle:
         )
         problems: list[Problem] = []
         for what, relation, right in compared:
-            problems += _difference(update, what, [relation(name) for name in m.relations], right)
+            problems += _difference(made[-1], what, [relation(name) for name in m.relations], right)
         if problems:
             raise VerificationFailed(problems)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
+from typing import overload
 
-from upheld.algebra.interruptions import interrupted_once
+from upheld.algebra.interruptions import interrupted_once, uninterrupted
 from upheld.algebra.meter import Limits, Statistics, Watcher, phase
 from upheld.algebra.words import FactSet, derive, settle
+from upheld.arrivals import Queue, follow, follow_async
 from upheld.columns import Row
 from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
@@ -29,6 +32,7 @@ from upheld.language.queries import compile_fact, compile_query
 from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import Stratification, stratify
 from upheld.maintain.algorithms import Algorithm, algorithm_named
+from upheld.maintain.marking import Given, Outcome, make, merged
 from upheld.maintain.state import State
 from upheld.rdf.reading import read as read_rdf
 from upheld.rdf.rulesets import RULESETS, rules
@@ -80,6 +84,8 @@ class Change:
     asserted: ByRelation
     retracted: ByRelation
     statistics: Statistics
+    #: Which updates of a stream it is the change of, counted from one: several if they were waiting and made as one.
+    updates: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         sizes = ((sign, r) for sign, rs in (("+", self.inserted), ("-", self.deleted)) for r in rs.not_empty())
@@ -199,7 +205,7 @@ class Materialisation:
         {(2,), (3,)}
         """
         query = compile_query(text, self._core)
-        E, I, engine = self._state.E, self._state.I, self._engine
+        I, engine = self._state.I, self._engine
         made = [p for p in query.core.predicates.values() if p.name not in self._core.predicates]
         for predicate in made:
             engine.declare(predicate)
@@ -210,7 +216,7 @@ class Materialisation:
                     answers |= derive(stratum.rules, I | answers, I | answers)
             return _relation(query.answer, answers.rows(query.answer.name))
         finally:
-            engine.abandon(keep=(E, I))
+            engine.abandon(keep=self._state.sets())
             for predicate in made:
                 engine.forget(predicate)
 
@@ -236,7 +242,7 @@ class Materialisation:
             with self._engine.meter.run():
                 return self._explainer.explain(goal, E, I)
         finally:
-            self._engine.abandon(keep=(E, I))
+            self._engine.abandon(keep=self._state.sets())
 
     @cached_property
     def _explainer(self) -> Explainer:
@@ -286,40 +292,125 @@ class Materialisation:
         other bookkeeping, all is derived once more to begin it, which the statistics tell.
         """
         with interrupted_once():
-            return self._update_or_abandon(delete or {}, insert or {}, algorithm)
+            return self._update_or_abandon(lambda: [self._load(delete or {}, insert or {})], algorithm)
 
-    def _update_or_abandon(self, delete: FactsGiven, insert: FactsGiven, algorithm: str | None) -> Change:
+    @overload
+    def stream(
+        self,
+        updates: Iterable[object],
+        *,
+        algorithm: str | None = ...,
+        look_ahead: bool = ...,
+        merge_waiting: int = ...,
+    ) -> Iterator[Change]: ...
+
+    @overload
+    def stream(
+        self,
+        updates: AsyncIterable[object],
+        *,
+        algorithm: str | None = ...,
+        look_ahead: bool = ...,
+        merge_waiting: int = ...,
+    ) -> AsyncIterator[Change]: ...
+
+    def stream(
+        self,
+        updates: Iterable[object] | AsyncIterable[object],
+        *,
+        algorithm: str | None = None,
+        look_ahead: bool = True,
+        merge_waiting: int = 1,
+    ) -> Iterator[Change] | AsyncIterator[Change]:
+        """Make one update after the other, as they come, and yield the change of each; asynchronously if they come so.
+
+        An update is an `upheld.Update`, or a dictionary with the facts to `insert` and to `delete`. While one is made,
+        the next one is looked at if it has arrived, never waited for: what it undoes is then undone without a rule.
+        `adaptive`, `bf-marking` and `dred-marking` do so; other algorithms make each update by itself. In a list the
+        next update is always there; of an iterator this is not known, unless it has a method `ready` that tells, as
+        `upheld.Arrivals` has. `merge_waiting` is how many updates that have arrived may be made as one;
+        `Change.updates` tells which. An update that fails ends the stream, and leaves everything as it was before it.
+
+        >>> m = materialise("path(x, y) :- edge(x, y).", {"edge": [(0, 1)]})
+        >>> for change in m.stream([{"insert": {"edge": [(1, 2), (3, 4)]}}, {"delete": {"edge": [(3, 4)]}}]):
+        ...     print(change.updates, change.inserted["path"].to_rows(), change.deleted["path"].to_rows())
+        (1,) [(1, 2), (3, 4)] []
+        (2,) [] [(3, 4)]
+        """
+        chosen = algorithm_named(algorithm).name if algorithm else None  # what is unknown is refused at once
+
+        def make(given: list[Given], numbers: tuple[int, ...], ahead: Sequence[Given]) -> Change:
+            with interrupted_once():
+                return self._update_or_abandon(lambda: given, chosen, merged(ahead) if ahead else None, numbers)
+
+        def load(delete: FactsGiven, insert: FactsGiven) -> Given:
+            with self._engine.meter.run():  # settled: what is waiting must outlast whatever is done meanwhile
+                waiting = self._load(delete, insert)
+                return Given(settle(waiting.minus), settle(waiting.plus))
+
+        queue = Queue(load, make, look_ahead, merge_waiting)
+        return follow_async(queue, updates) if isinstance(updates, AsyncIterable) else follow(queue, updates)
+
+    def _update_or_abandon(
+        self,
+        load: Callable[[], list[Given]],
+        algorithm: str | None,
+        ahead: Given | None = None,
+        numbers: tuple[int, ...] = (),
+    ) -> Change:
+        """Make the updates that are given as one, or leave everything as it was."""
         engine, before = self._engine, self._algorithm
         chosen = algorithm_named(algorithm) if algorithm else before
         try:
             with engine.meter.run() as statistics:
                 self._convert(chosen)
-                E_minus, E_plus, ignored = self._net_effect(delete, insert)
-                with engine.transaction():
-                    inserted, deleted = self._update(E_minus, E_plus)
-                    asserted, retracted = self._by_relation(E_plus), self._by_relation(E_minus)
-                    change = Change(inserted, deleted, self._by_relation(ignored), asserted, retracted, statistics)
-            return change
+                E_minus, E_plus, ignored = self._net_effect(load())
+                return self._make(E_minus, E_plus, ignored, statistics, ahead, numbers)
         except BaseException:
             self._algorithm = before
-            engine.abandon(keep=(self._state.E, self._state.I))
+            engine.abandon(keep=self._state.sets())
             raise
 
-    def _net_effect(self, delete: FactsGiven, insert: FactsGiven) -> tuple[FactSet, FactSet, FactSet]:
-        """Return the explicit facts that an update takes away and adds, and those that it need not."""
-        E, minus, plus = self._state.E, self._given(delete), self._given(insert)
-        return settle((minus & E) - plus), settle(plus - E), settle((minus - E) | (plus & E))
+    def _net_effect(self, updates: list[Given]) -> tuple[FactSet, FactSet, FactSet]:
+        """Return the explicit facts that updates take away and add in all, and those that they need not."""
+        E, together = self._state.E, updates.pop(0)  # taken from the list, as sets that nobody holds cost nothing
+        ignored = settle((together.minus - E) | (together.plus & E))
+        while updates:
+            later = updates.pop(0)
+            explicit = settle((((later.minus | later.plus) & E) - together.minus) | together.plus)
+            ignored = settle(ignored | (later.minus - explicit) | (later.plus & explicit))
+            together = merged([together, later])
+        return settle((together.minus & E) - together.plus), settle(together.plus - E), ignored
 
-    def _update(self, E_minus: FactSet, E_plus: FactSet) -> tuple[ByRelation, ByRelation]:
-        """Bring the state up to date, and return the facts that appeared and disappeared."""
-        E, I = self._state.E, self._state.I
-        D, A = self._algorithm.update(self._state, E_minus, E_plus)
-        deleted, inserted = settle(D - A), settle(A - D)
-        E -= E_minus
-        E |= E_plus
-        I -= deleted
-        I |= inserted
-        return self._by_relation(inserted), self._by_relation(deleted)
+    def _make(
+        self,
+        E_minus: FactSet,
+        E_plus: FactSet,
+        ignored: FactSet,
+        statistics: Statistics,
+        ahead: Given | None,
+        updates: tuple[int, ...],
+    ) -> Change:
+        """Bring the state up to date, looking ahead to the next update if there is one, and return what changed."""
+        state, before = self._state, self._state.marks
+        with ExitStack() as at_the_end:
+            try:
+                with self._engine.transaction():
+                    outcome = self._update(E_minus, E_plus, ahead)
+                    inserted, deleted = self._by_relation(outcome.inserted), self._by_relation(outcome.deleted)
+                    asserted, retracted = self._by_relation(E_plus), self._by_relation(E_minus)
+                    ignored_facts = self._by_relation(ignored)
+                    change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates)
+                    if outcome.marks is not before:  # no interruption may come between these and the sets they speak of
+                        at_the_end.enter_context(uninterrupted())
+                        state.marks = outcome.marks
+            except BaseException:
+                state.marks = before
+                raise
+        return change
+
+    def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Given | None) -> Outcome:
+        return make(self._state, self._algorithm.update, self._algorithm.marking, E_minus, E_plus, ahead)
 
     def _by_relation(self, facts: FactSet) -> ByRelation:
         return ByRelation(self._core.predicates, facts)
@@ -344,6 +435,9 @@ class Materialisation:
             raise UsageError(_unknown_relation(name, self.relations))
         return found
 
+    def _load(self, delete: FactsGiven, insert: FactsGiven) -> Given:
+        return Given(self._given(delete), self._given(insert))
+
     def _given(self, facts: FactsGiven) -> FactSet:
         fitted = _fitted(self._core, _by_name(facts), self._read)
         return reduce(or_, (self._engine.load(name, rows) for name, rows in fitted.items()), self._engine.nothing)
@@ -366,11 +460,11 @@ def materialise(
     rows, a pandas DataFrame, an Arrow table, or the path of a file. A program that declares no relations takes the
     types of its columns from the facts and from their use. For a `.dlog` program `facts` may be the path of an RDF file
     or of a folder of them, or several paths. `algorithm` is how updates will be made: `adaptive`, or one
-    of `ranked counting dred fbf bf dred-c bf-c rematerialise`. `decompose` says which cyclic rules are taken apart:
-    those for which that pays by what is known of the facts (`auto`), none (`never`), or all that can be (`always`);
-    the facts are the same. `granular=False` asks for the coarsest stratification.
-    `engine` is `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on your own session. `progress` is a function
-    that is told now and then how far the work has come.
+    of `ranked counting dred fbf bf dred-c bf-c rematerialise`, or for streams `dred-marking` or `bf-marking`.
+    `decompose` says which cyclic rules are taken apart: those for which that pays by what is known of the facts
+    (`auto`), none (`never`), or all that can be (`always`); the facts are the same. `granular=False` asks for the
+    coarsest stratification. `engine` is `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on your own session.
+    `progress` is a function that is told now and then how far the work has come.
 
     >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
     >>> m["path"].to_set()

@@ -39,7 +39,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--algorithm",
         default="adaptive",
-        help="adaptive (default), ranked, counting, dred, fbf, bf, dred-c, bf-c or rematerialise",
+        help="adaptive (default), ranked, counting, dred, fbf, bf, dred-c, bf-c, rematerialise, or with --look-ahead "
+        "dred-marking or bf-marking",
     )
     command.add_argument("--engine", default="memory", help="memory (default), or reference, which is slow and plain")
     command.add_argument(
@@ -48,6 +49,18 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="compute everything from nothing after each commit, and stop if it differs",
     )
     add_decompose(command)
+    command.add_argument(
+        "--look-ahead",
+        action="store_true",
+        help="make each commit with a look at the next one, if it has arrived, to undo at once what that undoes",
+    )
+    command.add_argument(
+        "--merge-waiting",
+        type=int,
+        default=1,
+        metavar="N",
+        help="make up to N commits that have arrived as one, with one change; those of a file have all arrived",
+    )
     add_limits(command)
 
 
@@ -64,6 +77,8 @@ def execute(options: argparse.Namespace) -> int:
             algorithm=options.algorithm,
             decompose=options.decompose,
             limits=limits_of(options),
+            look_ahead=options.look_ahead,
+            merge_waiting=options.merge_waiting,
             progress=progress,
             committed=committed,
         )

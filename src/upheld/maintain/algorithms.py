@@ -15,23 +15,25 @@ from upheld.maintain.counting import counting
 from upheld.maintain.dred import dred
 from upheld.maintain.fbf import fbf
 from upheld.maintain.hybrids import bf_c, dred_c
+from upheld.maintain.marking import Marking
 from upheld.maintain.proving import Abort
 from upheld.maintain.ranked import ranked
 from upheld.maintain.rematerialise import rematerialise
 from upheld.maintain.seminaive import seminaive
-from upheld.maintain.state import State
-
-#: Returns the sets D and A: the new materialisation is (I - D) | A.
-Update = Callable[[State, FactSet, FactSet], tuple[FactSet, FactSet]]
+from upheld.maintain.state import State, Update
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A way to maintain a materialisation. `books` names the attributes of a state that it keeps true."""
+    """A way to maintain a materialisation. `books` names the attributes of a state that it keeps true.
+
+    `marking` is how it makes use of the next update of a stream, if it does.
+    """
 
     name: str
     update: Update
     books: tuple[str, ...] = ()
+    marking: Marking | None = None
 
     def materialise(self, E: FactSet, strata: Stratification) -> State:
         """Return the materialisation of E with the bookkeeping of this algorithm."""
@@ -68,7 +70,7 @@ class Algorithm:
         if tuple(kept) == self.books:
             return state
         if set(self.books) <= set(kept):
-            return State(state.E, state.I, state.strata, **{name: kept[name] for name in self.books})
+            return State(state.E, state.I, state.strata, **{n: kept[n] for n in self.books}, marks=state.marks)
         return self.materialise(state.E, state.strata)
 
 
@@ -78,20 +80,27 @@ def _fbf(abort: Callable[[], Abort]) -> Update:
 
 #: Rounds of search that `fbf` grants before it deletes, and looks again when all is deleted.
 DEPTH = 8
+_DEEP = _fbf(lambda: Abort(depth=DEPTH))
 
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("adaptive", adaptive, ("ranks",)),
+        Algorithm("adaptive", adaptive, ("ranks",), Marking(_DEEP, partly=False, positive=False)),
         Algorithm("ranked", ranked, ("ranks",)),
         Algorithm("counting", counting, ("trace",)),
         Algorithm("dred", dred),
-        Algorithm("fbf", _fbf(lambda: Abort(depth=DEPTH))),
+        Algorithm("fbf", _DEEP),
         Algorithm("bf", _fbf(Abort)),
         Algorithm("dred-c", dred_c, ("cnr", "cr")),
         Algorithm("bf-c", bf_c, ("cnr",)),
         Algorithm("rematerialise", rematerialise),
     )
+}
+
+#: Those that make use of the next update of a stream. Without one they do what the algorithms they are named after do.
+MARKING: dict[str, Algorithm] = {
+    f"{name}-marking": Algorithm(f"{name}-marking", update, marking=Marking(update, partly=True, positive=True))
+    for name, update in (("dred", dred), ("bf", _fbf(Abort)))
 }
 
 _WITH_ABORT = re.compile(r"fbf\((depth|budget)=(\d+)\)")
@@ -103,16 +112,17 @@ def algorithm_named(name: str) -> Algorithm:
     >>> algorithm_named("fbf(depth=3)").name
     'fbf(depth=3)'
     """
-    if name in ALGORITHMS:
-        return ALGORITHMS[name]
+    if name in ALGORITHMS or name in MARKING:
+        return ALGORITHMS.get(name) or MARKING[name]
     if given := _WITH_ABORT.fullmatch(name.replace(" ", "")):
         option, bound = given[1], int(given[2])
         return Algorithm(given[0], _fbf(lambda: Abort(**{option: bound})))
+    known = [*ALGORITHMS, *MARKING]
     raise UsageError(
         Problem(
             "unknown-algorithm",
             f"unknown algorithm {quote(name)}",
-            note=f"the algorithms are {', '.join(map(quote, ALGORITHMS))}, and `fbf(depth=n)` or `fbf(budget=n)`",
-            hint=nearest(name, list(ALGORITHMS)),
+            note=f"the algorithms are {', '.join(map(quote, known))}, and `fbf(depth=n)` or `fbf(budget=n)`",
+            hint=nearest(name, known),
         )
     )

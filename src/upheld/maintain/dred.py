@@ -7,7 +7,7 @@ R                 facts of the stratum that were over-deleted and are derivable 
 N, delta          candidates of a round; those not seen before
 
 Departures from the paper: E and I are brought up to date (line 44) by the caller, once nothing can fail any more.
-Strata that the update cannot reach are left out.
+Strata that the update cannot reach are left out, and so is deletion where an update can only insert.
 """
 
 from __future__ import annotations
@@ -23,10 +23,18 @@ def dred(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fact
     E, I = state.E, state.I
     D, A = I.engine.named("D"), I.engine.named("A")  # 39
     for s in reached(state.strata, E_minus, E_plus, D, A):  # 40
+        if loses_nothing(s, E_minus, D):
+            insert(s, I, E_plus, D, A, I.engine.nothing)
+            continue
         gone = overdelete(s, I, E_minus, D, A)  # 41
         R = rederive(s, E, E_minus, I, D, A, gone)  # 42
         insert(s, I, E_plus, D, A, R)  # 43
     return D, A
+
+
+def loses_nothing(s: Stratum, E_minus: FactSet, D: FactSet) -> bool:
+    """Return whether no fact of a stratum can go: none is deleted, and what its rules look at has only grown."""
+    return not E_minus and not D and not any(rule.negative for rule in s.rules)
 
 
 @phase("overdeletion")

@@ -16,7 +16,7 @@ from functools import partial
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.language.stratification import Stratum
-from upheld.maintain.dred import insert
+from upheld.maintain.dred import insert, loses_nothing
 from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.state import State, reached
 
@@ -26,11 +26,15 @@ def fbf(state: State, E_minus: FactSet, E_plus: FactSet, abort: Abort) -> tuple[
     E, I = state.E, state.I
     D, A = I.engine.named("D"), I.engine.named("A")  # 59
     for s in reached(state.strata, E_minus, E_plus, D, A):  # 60
+        if loses_nothing(s, E_minus, D):
+            insert(s, I, E_plus, D, A, I.engine.nothing)
+            continue
         proving = Proving(s, I, D, A, partial(grounds, s, E, E_minus, I, D, A), abort)  # 61
         gone = delete_unproved(s, I, E_minus, D, A, proving)  # 62
         A |= proving.B & gone & proving.P  # 63
         R = rederive(s, E, E_minus, I, D, A, gone, proving)  # 64
         insert(s, I, E_plus, D, A, R)  # 65
+        del proving, gone, R  # sets that are not needed any more
     return D, A
 
 

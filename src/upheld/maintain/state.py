@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from upheld.algebra.words import FactSet, Numbers, Ranks, Trace
 from upheld.language.stratification import Stratification, Stratum
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What an update of a stream did last, for the next one to undo: see `marking`.
+
+    E_minus, E_plus   explicit facts that it deleted and inserted
+    D, A              facts that disappeared and appeared with them
+    instances         rule instances that were considered to find these, by phase
+    """
+
+    E_minus: FactSet
+    E_plus: FactSet
+    D: FactSet
+    A: FactSet
+    instances: Counter[str]
+
+    def sets(self) -> tuple[FactSet, ...]:
+        return self.E_minus, self.E_plus, self.D, self.A
 
 
 @dataclass
@@ -16,6 +36,7 @@ class State:
     cnr, cr   derivations of a fact, the explicit one included, by nonrecursive and by recursive rules
     trace     derivations by the round of its stratum that finds them
     ranks     all derivations, and those that lean on facts of lower rank alone
+    marks     what was done last and not counted in any of these: without it E and I are what the books speak of
     """
 
     E: FactSet
@@ -25,6 +46,15 @@ class State:
     cr: Numbers | None = None
     trace: Trace | None = None
     ranks: Ranks | None = None
+    marks: Marks | None = None
+
+    def sets(self) -> tuple[FactSet, ...]:
+        """The sets that the state is made of."""
+        return self.E, self.I, *(self.marks.sets() if self.marks else ())
+
+
+#: Returns the sets D and A: the new materialisation is (I - D) | A.
+Update = Callable[[State, FactSet, FactSet], tuple[FactSet, FactSet]]
 
 
 def reached(strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> Iterator[Stratum]:

@@ -61,7 +61,9 @@ class MemoryEngine:
         #: Derivations that are still to be counted.
         self.tallies: list[Tally] = []
         self.journal = Journal()
-        self._kept: set[int] = set()
+        #: Counts attempts. A failed one puts back the sets that were made before it began.
+        self.clock = 0
+        self._kept_before = 0
         self._in_transaction = False
         self.columns = ColumnNames(self.tables)
         self.nothing = Settled(self, {})
@@ -224,15 +226,16 @@ class MemoryEngine:
 
     @contextmanager
     def attempt(self) -> Iterator[Mark]:
-        before, self._kept = self._kept, {id(owner) for owner in self.bits.owners()}
+        self.clock += 1
+        before, self._kept_before = self._kept_before, self.clock
         try:
             yield self.journal.mark()
         finally:
-            self._kept = before
+            self._kept_before = before
 
     def keeps(self, named: Named) -> bool:
         """Return whether a failed transaction puts a set back as it was."""
-        return id(named) in self._kept
+        return named.made < self._kept_before
 
     def collect(self, facts: Deferred) -> Settled:
         """Compute a deferred set."""

@@ -178,7 +178,7 @@ class Named(MemorySet):
     """A set under a name: a bit, and a log of the rows that were put in, as long as that is worth its memory."""
 
     def __init__(self, engine: MemoryEngine, name: str):
-        self.engine, self.name = engine, name
+        self.engine, self.name, self.made = engine, name, engine.clock
         self.bit = engine.bits.take(name)
         self.logs: dict[Table, list[Rows] | None] = {}
         self._logged: dict[Table, int] = {}

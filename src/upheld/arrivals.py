@@ -1,0 +1,264 @@
+"""Streams of updates as they arrive: the next one is looked at if it is there, and never waited for."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
+
+from upheld.errors import Problem, UpheldError, UsageError, quote
+
+#: An update as a stream brings it, as it waits to be made, and what comes of it.
+U = TypeVar("U")
+L = TypeVar("L")
+C = TypeVar("C")
+
+#: Updates that `Arrivals` keeps waiting at most, if it is not told.
+MOST_WAITING = 1024
+
+
+class Arriving(Protocol):
+    """An iterator of updates that knows whether the next one has arrived."""
+
+    def __next__(self) -> object: ...
+
+    def ready(self) -> bool: ...
+
+
+class Arrivals(Generic[U]):
+    """An iterator of updates that a thread of its own reads as they arrive, so that it is known which are there.
+
+    Whatever it iterates over is used in that thread. At most `most` updates wait; then no more are read until one is
+    taken. An error of the iteration is raised when all updates before it have been taken.
+
+    >>> import upheld
+    >>> m = upheld.materialise("path(x, y) :- edge(x, y).")
+    >>> updates = ({"insert": {"edge": [(i, i + 1)]}} for i in range(3))
+    >>> [len(change.inserted["path"]) for change in m.stream(upheld.Arrivals(updates))]
+    [1, 1, 1]
+    """
+
+    def __init__(self, updates: Iterable[U], *, most: int = MOST_WAITING):
+        self._updates, self._most = updates, most
+        self._waiting: deque[U] = deque()
+        self._changed = threading.Condition()
+        self._error: BaseException | None = None
+        self._ended = self._closed = False
+        threading.Thread(target=self._read, name="upheld-arrivals", daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            for update in self._updates:
+                with self._changed:
+                    self._changed.wait_for(lambda: len(self._waiting) < self._most or self._closed)
+                    if self._closed:
+                        break
+                    self._waiting.append(update)
+                    self._changed.notify_all()
+        except BaseException as error:  # raised in the thread of whoever takes the updates
+            self._error = error
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> U:
+        """Return the next update, and wait for it if need be."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._ended)
+            if self._waiting:
+                update = self._waiting.popleft()
+                self._changed.notify_all()
+                return update
+            error, self._error = self._error, None
+        raise error if error is not None else StopIteration
+
+    def ready(self) -> bool:
+        """Return whether an update has arrived."""
+        return bool(self._waiting)
+
+    def close(self) -> None:
+        """Read no more updates than the one that is being read."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+class Present(Generic[U]):
+    """Updates that are there when they are asked for: in a list, or in a file."""
+
+    def __init__(self, updates: Iterable[U]):
+        self._updates = iter(updates)
+        self._next: list[U] = []
+        self._error: Exception | None = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def ready(self) -> bool:
+        if not self._next and self._error is None:
+            try:
+                self._next.append(next(self._updates))
+            except Exception as error:  # the end, or an error: for whoever takes the next update
+                self._error = error
+        return bool(self._next)
+
+    def __next__(self) -> U:
+        if self.ready():
+            return self._next.pop()
+        assert self._error is not None, "neither an update nor the end"
+        raise self._error
+
+
+class Unforeseen:
+    """Updates of an iterator, which may have to be waited for."""
+
+    def __init__(self, updates: Iterator[object]):
+        self._updates = updates
+
+    def ready(self) -> bool:
+        return False
+
+    def __next__(self) -> object:
+        return next(self._updates)
+
+
+def arriving(updates: Iterable[object]) -> Arriving:
+    """Return updates as what knows whether the next one is there."""
+    if hasattr(updates, "ready"):
+        return updates  # type: ignore[return-value]
+    if isinstance(updates, Iterator):
+        return Unforeseen(updates)
+    return Present(updates)
+
+
+# -- making them -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Arrived(Generic[L]):
+    """An update that waits to be made, or what is wrong with it: that is said when its turn comes."""
+
+    number: int
+    given: L | None = None
+    error: UpheldError | None = None
+
+
+class Queue(Generic[L, C]):
+    """The updates of a stream that have arrived, and how they are made.
+
+    `load` takes the facts that an update deletes and inserts. `make` is given one update or several that are to be made
+    as one, in a list of its own, their numbers, and those that come next as far as they are there.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[Mapping[str, object], Mapping[str, object]], L],
+        make: Callable[[list[L], tuple[int, ...], Sequence[L]], C],
+        look_ahead: bool,
+        merge_waiting: int,
+    ):
+        if merge_waiting < 1:
+            message = f"at most {merge_waiting} waiting updates are to be made as one"
+            raise UsageError(Problem("bad-merge-waiting", message, hint="`1` makes each update by itself"))
+        self._load, self._make, self._together = load, make, merge_waiting
+        self._wanted = 2 * merge_waiting if look_ahead else merge_waiting
+        self._waiting: deque[Arrived[L]] = deque()
+        self._taken = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether it would be of use to know of another update."""
+        return len(self._waiting) < self._wanted
+
+    def take(self, update: object) -> None:
+        """Let an update wait for its turn."""
+        self._taken += 1
+        arrived: Arrived[L] = Arrived(self._taken)
+        try:
+            delete, insert = facts_of_update(update)
+            arrived.given = self._load(delete, insert)
+        except UpheldError as error:
+            arrived.error = error
+        self._waiting.append(arrived)
+
+    def make_next(self) -> C:
+        """Make the first of the waiting updates, with those behind it that are to be made as one with it."""
+        if self._waiting[0].error is not None:
+            raise self._waiting.popleft().error  # type: ignore[misc]
+        chosen = self._good(self._together)
+        numbers = tuple(self._waiting.popleft().number for _ in chosen)
+        return self._make(chosen, numbers, self._good(self._wanted - self._together))
+
+    def _good(self, most: int) -> list[L]:
+        """Return so many of the waiting updates at most, up to the first with which something is wrong."""
+        good: list[L] = []
+        for arrived in self._waiting:
+            if arrived.given is None or len(good) == most:
+                break
+            good.append(arrived.given)
+        return good
+
+
+def follow(queue: Queue[L, C], updates: Iterable[object]) -> Iterator[C]:
+    """Make updates as they come, and yield what comes of each."""
+    source = arriving(updates)
+    while True:
+        if not queue:
+            try:
+                update = next(source)  # type: ignore[call-overload]
+            except StopIteration:
+                return
+            queue.take(update)
+        while queue.wants_more and source.ready():
+            queue.take(next(source))  # type: ignore[call-overload]
+        yield queue.make_next()
+
+
+async def follow_async(queue: Queue[L, C], updates: AsyncIterable[object]) -> AsyncIterator[C]:
+    """Make updates as they come, in the thread of the event loop, and yield what comes of each."""
+    import asyncio
+
+    source = aiter(updates)
+    coming: asyncio.Future[object] | None = None
+    try:
+        while True:
+            while not queue or queue.wants_more:
+                coming = coming or asyncio.ensure_future(anext(source))
+                if queue:
+                    await asyncio.sleep(0)  # whatever can go on without waiting does so now
+                    if not coming.done() or coming.exception() is not None:
+                        break
+                try:
+                    update = await coming
+                except StopAsyncIteration:
+                    return
+                coming = None
+                queue.take(update)
+            yield queue.make_next()
+    finally:
+        if coming is not None:
+            coming.cancel()
+
+
+def facts_of_update(update: object) -> tuple[Mapping[str, object], Mapping[str, object]]:
+    """Return the facts that an update deletes and inserts."""
+    if isinstance(update, Mapping):
+        if other := next((name for name in update if name not in ("insert", "delete")), None):
+            message = f"an update of the stream has {quote(other)}, and updates have `insert` and `delete` alone"
+            raise UsageError(Problem("unsupported-update", message))
+        return update.get("delete") or {}, update.get("insert") or {}
+    try:
+        return update.delete or {}, update.insert or {}  # type: ignore[attr-defined]
+    except AttributeError:
+        message = f"an update of the stream is a {quote(type(update).__name__)}"
+        note = "an update is an `upheld.Update`, or a dictionary with the facts to `insert` and to `delete`"
+        raise UsageError(Problem("unsupported-update", message, note=note)) from None

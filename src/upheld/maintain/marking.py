@@ -1,0 +1,207 @@
+"""Streams of updates with one update of look-ahead: marking, after Illich and Glimm 2025.
+
+E, I, E_minus, E_plus, D, A   as in `dred`
+U1, U2                        the update that is made, and the next one, if it has arrived
+negative marks                facts that U1 inserts and U2 deletes, and what appears with them
+positive marks                facts that U1 deletes and U2 inserts, and what disappears with them
+
+The paper (algorithm 1) marks the explicit facts that U2 deletes, passes marks on to the heads of rule instances that it
+meets while it makes U1, and begins U2 with the marked facts, so that it need not apply the rules that lead to them. Set
+at a time this alone would save nothing. The join that is driven by deleted facts finds every instance they have a part
+in, whether the head is marked or not; it can be left out only for facts whose marks are *complete*, that is, all of
+whose instances were met while U1 was made. Of the facts that U2 deletes these are the ones that U1 brings: a fact that
+was there before has instances that nothing in U1 led to.
+
+So marks are made complete by the order of the work. U1 is made in two steps: first all that U2 leaves alone (lines 10
+to 30 of the paper, by whatever algorithm), then what U2 undoes. What appears in the second step is what is marked.
+Every instance of it is met there, and none of it holds without the explicit facts that are about to go: a marked fact
+certainly goes, whichever fact it was marked by, so marks pass on freely for B/F as they do for DRed. A head that was
+there before the second step has a derivation without marked facts, and is not marked. U2 then begins by taking away
+what is marked (line 32: it is put in D at once instead of in W), without a rule, a search or a check, and goes on from
+the state that the first step has left. What disappears in the second step is marked positively, and comes back in the
+same way.
+
+Departures from the paper: the above. Marks that are not complete are not made, since they save nothing: those of facts
+that were there before U1, and those passed on during forward chaining, where some instances of a fact are met but never
+known to be all. Updates may speak of any predicate, and rules may negate: the second step is an update like any other,
+with deletions where it makes negated facts true. An explicit fact that rules derive as well is marked only if it
+appears in the second step, so if rules derive it by means of marked facts alone.
+
+Marks are a wager on U2, no promise: they can be taken off a state before any update. If what comes is not U2, it is
+only more work. Books (counters, ranks, traces) are those of the state without the marked facts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from upheld.algebra.words import FactSet, settle
+from upheld.maintain.state import Marks, State, Update
+
+
+@dataclass(frozen=True)
+class Given:
+    """An update as it was given: facts to delete, and to insert after that, whether they are explicit or not."""
+
+    minus: FactSet
+    plus: FactSet
+
+
+def merged(updates: Sequence[Given]) -> Given:
+    """Return an update that does what some do one after the other."""
+    together = updates[0]
+    for later in updates[1:]:
+        plus = settle((together.plus - _copy(later.minus)) | later.plus)
+        together = Given(settle(together.minus | later.minus), plus)
+    return together
+
+
+@dataclass(frozen=True)
+class Marking:
+    """How an algorithm looks ahead. `lay` makes the second step, and keeps no books.
+
+    Two steps cost more than one, as far as neither is empty. So what U2 undoes must be all that U1 inserts and U2
+    deletes; with `partly`, it may also be much of it. With `positive`, positive marks are made.
+    """
+
+    lay: Update
+    partly: bool
+    positive: bool
+
+    def pays(self, plus: FactSet, E_plus: FactSet, ahead: Given) -> bool:
+        """Return whether it is worth it to mark those of the facts that U1 inserts that U2 deletes."""
+        marked, inserted, deleted = plus.count(), E_plus.count(), ahead.minus.count()
+        if marked == inserted == deleted:
+            return marked > 0
+        return self.partly and marked >= MANY and marked >= SHARE * max(inserted, deleted)
+
+
+#: Facts of a part that is worth a step of its own, and how large a part they must be: benchmarks/RESULTS.md, marking.
+MANY, SHARE = 500, 0.5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Facts that disappeared and appeared with an update, and the marks that were made for the next one."""
+
+    deleted: FactSet
+    inserted: FactSet
+    marks: Marks | None = None
+
+    def then(self, later: Outcome) -> Outcome:
+        """Return what this and a later change come to."""
+        deleted = settle((self.deleted - later.inserted) | (later.deleted - self.inserted))
+        inserted = settle((self.inserted - later.deleted) | (later.inserted - self.deleted))
+        return Outcome(deleted, inserted, later.marks)
+
+
+def make(
+    state: State, update: Update, marking: Marking | None, E_minus: FactSet, E_plus: FactSet, ahead: Given | None
+) -> Outcome:
+    """Bring E and I up to date with U1, whose net effect is given, and mark what U2 undoes.
+
+    The marks of the state are taken off first. They are still those of the state afterwards: the caller replaces them
+    once nothing can fail any more.
+    """
+    change = None
+    if state.marks is not None:
+        change = take_off(state, state.marks)
+        E_minus, E_plus = from_there(state.marks, E_minus, E_plus)
+    marked = undone(marking, E_minus, E_plus, ahead) if marking is not None and ahead is not None else None
+    if marked is not None:
+        E_minus, E_plus = settle(E_minus - _copy(marked[0])), settle(E_plus - _copy(marked[1]))
+    if E_minus or E_plus or (change is None and marked is None):
+        change = _after(change, step(state, update, E_minus, E_plus))
+    if marking is not None and marked is not None:
+        change = _after(change, lay(state, marking, *marked))
+    assert change is not None, "an update in no step"
+    return change
+
+
+def _after(before: Outcome | None, made: Outcome) -> Outcome:
+    return made if before is None else before.then(made)
+
+
+def step(state: State, update: Update, E_minus: FactSet, E_plus: FactSet) -> Outcome:
+    """Delete and insert explicit facts, and bring all that follows up to date."""
+    E, I = state.E, state.I
+    D, A = update(state, E_minus, E_plus)
+    deleted, inserted = settle(D - A), settle(A - D)
+    E -= E_minus
+    E |= E_plus
+    I -= deleted
+    I |= inserted
+    return Outcome(deleted, inserted)
+
+
+def undone(marking: Marking, E_minus: FactSet, E_plus: FactSet, ahead: Given) -> tuple[FactSet, FactSet] | None:
+    """Return those of the explicit facts that U1 deletes and inserts that U2 undoes, if marking them is worth it."""
+    minus, plus = E_minus.engine.nothing, settle(ahead.minus & _copy(E_plus))
+    if plus and (kept := settle(ahead.plus & _copy(plus))):  # what U2 both deletes and inserts is there after it
+        plus = settle(plus - _copy(kept))
+    # Deleting in two steps looks twice for what holds without the deleted facts: that costs more than inserting again.
+    if marking.positive and E_minus and not settle(E_minus - _copy(ahead.plus)):
+        minus = E_minus
+    if not marking.pays(plus, E_plus, ahead):
+        plus = E_plus.engine.nothing
+    return (minus, plus) if minus or plus else None
+
+
+def lay(state: State, marking: Marking, minus: FactSet, plus: FactSet) -> Outcome:
+    """Make the second step of U1: what U2 undoes. All that changes is marked."""
+    statistics = state.E.engine.meter.statistics
+    before = Counter(statistics.instances)
+    done = step(state, marking.lay, minus, plus)
+    explicit, changed = minus.count() + plus.count(), done.deleted.count() + done.inserted.count()
+    statistics.marks.update(explicit=explicit, derived=changed - _explicit_of(done, minus, plus))
+    kept = [settle(_copy(facts)) for facts in (minus, plus, done.deleted, done.inserted)]
+    marks = Marks(kept[0], kept[1], kept[2], kept[3], Counter(statistics.instances) - before)
+    return Outcome(done.deleted, done.inserted, marks)
+
+
+def take_off(state: State, marks: Marks) -> Outcome:
+    """Leave E and I as they were before the second step, and return what changed."""
+    E, I = state.E, state.I
+    E -= marks.E_plus
+    E |= marks.E_minus
+    I -= marks.A
+    I |= marks.D
+    return Outcome(settle(_copy(marks.A)), settle(_copy(marks.D)))
+
+
+def from_there(marks: Marks, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+    """Return the explicit facts to delete and to insert when marks have been taken off, for what was to be done."""
+    stays_away, stays = settle(marks.E_minus - _copy(E_plus)), settle(marks.E_plus - _copy(E_minus))
+    if not stays_away and not stays:
+        _note_saved(marks)
+    off, on = _copy(marks.E_plus), _copy(marks.E_minus)
+    return settle((E_minus - off) | stays_away), settle((E_plus - on) | stays)
+
+
+def _copy(facts: FactSet) -> FactSet:
+    """Return the facts under a name of their own.
+
+    A set that an operator has on its right has a bit of the engine's for as long as somebody holds it, and there are
+    few. So what is kept from one update to the next is copied where it stands there.
+    """
+    if not facts:
+        return facts.engine.nothing
+    copy = facts.engine.named("copy")
+    copy |= facts
+    return copy
+
+
+def _explicit_of(done: Outcome, minus: FactSet, plus: FactSet) -> int:
+    return settle(minus & _copy(done.deleted)).count() + settle(plus & _copy(done.inserted)).count()
+
+
+def _note_saved(marks: Marks) -> None:
+    """Note the instances by which marks were made: what is taken off at once need not be found by them again."""
+    saved = marks.E_plus.engine.meter.statistics.saved
+    for phase, count in marks.instances.items():
+        if phase == "insertion":
+            saved["deletion"] += count
+        elif phase in ("deletion", "overdeletion"):
+            saved["insertion"] += count
