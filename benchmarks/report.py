@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from goal import ANSWER, Goal
+from report_hypertrees import goals_of_hypertrees, tables_of_hypertrees
 from report_marking import tables_of_marking
 from report_rdf import tables_of_rdf
 from report_updates import goals_of_updates, tables_of_updates
@@ -102,6 +103,7 @@ def goals_of(large: dict[str, Any]) -> Iterator[Goal]:
     yield Goal("`upheld run` on ten facts under 1 CPU-second", f"{start:.2f} CPU-s", start < 1)
     yield _insertion(large["insertion"])
     yield from goals_of_updates(large.get("updates", {}), large.get("bookkeeping", {}))
+    yield from goals_of_hypertrees(large.get("hypertrees", {}))
 
 
 def _ahead(name: str, rows: dict[str, Any]) -> Goal:
@@ -180,7 +182,8 @@ def _size(size: str, found: dict[str, Any]) -> list[str]:
     lines += tables_of_updates(
         found.get("updates", {}), found.get("bookkeeping", {}), found.get("updates measured", {})
     )
-    return lines + tables_of_marking(found.get("marking", []), found.get("marking measured", {}))
+    lines += tables_of_marking(found.get("marking", []), found.get("marking measured", {}))
+    return lines + tables_of_hypertrees(found.get("hypertrees", {}), found.get("hypertrees measured", {}))
 
 
 def _row(name: str, engine: str, row: dict[str, Any], ours: dict[str, Any]) -> str:

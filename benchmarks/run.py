@@ -48,6 +48,32 @@ UPDATES = [
     "chain-29",
 ]
 
+#: The workloads of `hypertrees.py`, and the ways in which their rules are decomposed.
+HYPERTREES = {
+    "small": [
+        "collaborators, k = 50",
+        "collaborators, k = 100",
+        "expressions",
+        "graph",
+        "campus",
+        "campus with cycles",
+        "four-cycles",
+    ],
+    "large": [
+        "collaborators, k = 100",
+        "collaborators, k = 200",
+        "collaborators, k = 400",
+        "expressions, 300 values",
+        "expressions, 1200 values",
+        "graph, degree 9",
+        "graph, degree 14",
+        "campus",
+        "campus with cycles",
+        "four-cycles",
+    ],
+}
+DECOMPOSED = ("never", "always", "auto")
+
 SIZES: dict[str, dict[str, Any]] = {
     "small": {
         "workloads": [
@@ -95,8 +121,8 @@ STARVED = ("MemoryError", "OutOfMemory", "Out of Memory", "memory allocation", "
 
 ENGINES = ("upheld", "souffle", "duckdb", "egglog")
 
-#: What can be measured apart: materialisation beside other engines, maintenance, and streams with look-ahead.
-PARTS = ("engines", "updates", "marking")
+#: What can be measured apart: materialisation beside other engines, maintenance, streams with look-ahead, and cycles.
+PARTS = ("engines", "updates", "marking", "hypertrees")
 
 TEN_FACTS = """
 .decl edge(x:number, y:number)
@@ -112,7 +138,7 @@ def main() -> None:
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("--only", nargs="+", metavar="WORKLOAD", help="print these, and write no tables")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, help="others keep their last rows")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="the other keeps its last tables")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="the others keep their last tables")
     parser.add_argument("--repeat", type=int, help="runs of each measurement, of which the quickest counts")
     parser.add_argument("--others", type=Path, default=OTHERS, help="a Python that has duckdb and egglog")
     options = parser.parse_args()
@@ -150,6 +176,9 @@ def main() -> None:
     if "marking" in options.parts and "upheld" in options.engines:
         results["marking"] = bench.marking(options.size)
         results["marking measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
+    if "hypertrees" in options.parts and "upheld" in options.engines:
+        results["hypertrees"] = {name: bench.hypertrees(options.size, name) for name in HYPERTREES[options.size]}
+        results["hypertrees measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
     results["minutes"] = (time.perf_counter() - began) / 60
     RESULTS.mkdir(exist_ok=True)
     write_results(RESULTS, options.size, results)
@@ -191,6 +220,17 @@ class Bench:
 
     def bytes(self, nodes: Sequence[int]) -> dict[str, Any]:
         return self._once(["run_bytes.py", str(self.memory), *map(str, nodes)], "upheld")
+
+    def hypertrees(self, size: str, name: str) -> dict[str, Any]:
+        """Return what the tasks of a workload took with its rules decomposed in each way."""
+        print(f"{name:22} decomposed", flush=True)
+        script = [sys.executable, str(HERE / "run_hypertrees.py"), size, "--json", "--only", name, "--modes"]
+        found = {}
+        for mode in DECOMPOSED:
+            line = [*script, mode]
+            done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, env=environment())
+            found[mode] = json.loads(done.stdout)
+        return found
 
     def updates(self, size: str, name: str, *options: str) -> dict[str, Any]:
         """Return what the updates of a workload took; the script that measures them knows when to stop."""

@@ -20,9 +20,9 @@ MODES = (AUTO, NEVER, ALWAYS)
 #: A body whose joins are estimated to have no more rows than this is joined in milliseconds however it is done.
 SMALL = 20_000
 
-#: Decomposing pays if it is estimated to take this many times fewer rows: those of nodes are stored, and counted, and
-#: estimates err.
-GAIN = 4.0
+#: Decomposing pays if it is estimated to take this many times fewer rows. On graphs of many shapes the gain in time was
+#: seldom below the estimate (`benchmarks/hypertrees.py`), but nodes take memory too.
+GAIN = 1.2
 
 
 @dataclass(frozen=True)
