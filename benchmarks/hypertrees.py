@@ -166,14 +166,10 @@ WORKLOADS: dict[str, dict[str, Cyclic]] = {
     },
     "large": {
         "collaborators, k = 100": Cyclic(COLLABORATORS, partial(collaborators, 200, 100)),
-        "collaborators, k = 200": Cyclic(COLLABORATORS, partial(collaborators, 200, 200)),
         "collaborators, k = 400": Cyclic(COLLABORATORS, partial(collaborators, 200, 400)),
-        "expressions, 300 values": Cyclic(EXPRESSIONS, partial(expressions, 10, 300, 4)),
-        "expressions, 1200 values": Cyclic(EXPRESSIONS, partial(expressions, 10, 1200, 4)),
-        "graph, degree 9": Cyclic(GRAPH, partial(graph, 10, 40, 9)),
-        "graph, degree 14": Cyclic(GRAPH, partial(graph, 10, 60, 14)),
-        "campus": Cyclic(CAMPUS, partial(campus, 80)),
-        "campus with cycles": Cyclic(CAMPUS + CAMPUS_CYCLES, partial(campus, 80)),
-        "four-cycles": Cyclic(rulesets.FOUR_CYCLES, partial(power_law, 50_000, 200_000, 0.775)),
+        "expressions": Cyclic(EXPRESSIONS, partial(expressions, 10, 600, 4)),
+        "graph": Cyclic(GRAPH, partial(graph, 10, 60, 12)),
+        "campus": Cyclic(CAMPUS, partial(campus, 40)),
+        "campus with cycles": Cyclic(CAMPUS + CAMPUS_CYCLES, partial(campus, 40)),
     },
 }

@@ -61,15 +61,11 @@ HYPERTREES = {
     ],
     "large": [
         "collaborators, k = 100",
-        "collaborators, k = 200",
         "collaborators, k = 400",
-        "expressions, 300 values",
-        "expressions, 1200 values",
-        "graph, degree 9",
-        "graph, degree 14",
+        "expressions",
+        "graph",
         "campus",
         "campus with cycles",
-        "four-cycles",
     ],
 }
 DECOMPOSED = ("never", "always", "auto")

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from hypertrees import WORKLOADS, Facts
 from measuring import peak_memory
+from run_updates import TooLong, limited
 
 import upheld
-from upheld.errors import LimitReached
 
 MODES = ("never", "always", "auto")
 
@@ -33,7 +33,7 @@ SMALL = 1000
 #: Small updates of each kind, of which the median is told.
 SAMPLES = 3
 
-#: Seconds that a task may take.
+#: CPU seconds that a task may take.
 PATIENCE = {"small": 60.0, "large": 240.0}
 
 Batch = dict[str, list[tuple[int, ...]]]
@@ -59,13 +59,12 @@ def measure(name: str, size: str, mode: str) -> dict[str, Any]:
     """Return the CPU seconds of each task, how many facts there are after it, and the memory that all of it took."""
     workload = WORKLOADS[size][name]
     facts = workload.make()
-    limits = upheld.Limits(seconds=PATIENCE[size])
     samples = Samples(facts)
     given = len(samples.rows)
     few = min(SMALL, given // 20)
 
     def materialise(facts: Facts) -> upheld.Materialisation:
-        return upheld.materialise(workload.rules, dict(facts), decompose=mode, limits=limits)
+        return upheld.materialise(workload.rules, dict(facts), decompose=mode)
 
     _warm_up(materialise, facts)
     tasks: dict[str, float] = {}
@@ -73,10 +72,10 @@ def measure(name: str, size: str, mode: str) -> dict[str, Any]:
     found: dict[str, Any] = {"mode": mode, "given": given, "tasks": tasks, "facts": counts}
     base = peak_memory()
     try:
-        cpu, m = _timed(lambda: materialise(facts))
+        cpu, m = _timed(size, lambda: materialise(facts))
         while cpu < 1.0 and len(counts) < 2:  # short ones three times, and the least counts
             counts.append(_count(m))
-            again, m = _timed(lambda: materialise(facts))
+            again, m = _timed(size, lambda: materialise(facts))
             cpu = min(cpu, again)
         tasks["materialise"] = cpu
         counts[:] = [_count(m)]
@@ -87,15 +86,15 @@ def measure(name: str, size: str, mode: str) -> dict[str, Any]:
         for _ in range(SAMPLES + 1):
             batch = samples.draw(few)
             for way, times in small.items():
-                times.append(_timed(partial(m.update, **{way: batch}))[0])
+                times.append(_timed(size, partial(m.update, **{way: batch}))[0])
                 counts.append(_count(m))
         # The first of each meets plans anew.
         tasks |= {f"{way} {few:,}": median(times[1:]) for way, times in small.items()}
         quarter = samples.draw(given // 4)
         for way in small:
-            tasks[f"{way} 25 %"] = _timed(partial(m.update, **{way: quarter}))[0]
+            tasks[f"{way} 25 %"] = _timed(size, partial(m.update, **{way: quarter}))[0]
             counts.append(_count(m))
-    except LimitReached:
+    except TooLong:
         return found | {"stopped": PATIENCE[size], "peak": peak_memory()}
     tables = m._engine.tables.values()  # type: ignore[attr-defined]
     found["bytes"] = sum(t.nbytes() + sum(i.nbytes() for i in t.indexes.values()) for t in tables)
@@ -110,11 +109,12 @@ def _warm_up(materialise: Callable[[Facts], upheld.Materialisation], facts: Fact
     m.update(insert=some)
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+def _timed(size: str, work: Callable[[], Any]) -> tuple[float, Any]:
     gc.collect()
-    began = time.process_time()
-    result = work()
-    return time.process_time() - began, result
+    with limited(PATIENCE[size]):
+        began = time.process_time()
+        result = work()
+        return time.process_time() - began, result
 
 
 def _count(m: upheld.Materialisation) -> int:
