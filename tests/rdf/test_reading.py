@@ -145,7 +145,8 @@ def test_many_statements():
         ("a.ttl", "@prefix e: <http://e/> .\ne:s e:p f:o .", "a.ttl:2:9", "prefix"),
         ("a.ttl", '"s" <http://e/p> 1 .', "a.ttl:1:1", "subject"),
         ("a.trig", "<http://e/g> { <http://e/s> <http://e/p> 1 ", "a.trig:1:", "not TriG"),
-        ("a.rdf", f"{HEADER}\n<e:C rdf:about='http://e/s'></e:D></rdf:RDF>", "a.rdf:", "not RDF/XML"),
+        ("a.rdf", f"{HEADER}\n<e:C rdf:about='http://e/s'></e:D></rdf:RDF>", "a.rdf:2:31", "not RDF/XML"),
+        ("a.rdf", f"{HEADER}\n<e:C", "a.rdf:2:1", "not RDF/XML"),
         ("a.rdf", f"{HEADER}<e:C rdf:about='s'/></rdf:RDF>", "a.rdf:", "scheme"),
     ],
 )  # fmt: skip

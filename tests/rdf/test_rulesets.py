@@ -192,6 +192,19 @@ def test_violations_are_told(tmp_path, monkeypatch, capsys):
     assert {row[1] for row in change.deleted["violation"]} == {"<http://e/a>"}
 
 
+def test_proofs_name_their_rules(tmp_path, monkeypatch, capsys):
+    """A proof tells the W3C's name of each rule."""
+    from upheld.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("a.ttl").write_text(
+        "@prefix : <http://e/> . @prefix owl: <http://www.w3.org/2002/07/owl#> ."
+        ":p a owl:TransitiveProperty . :a :p :b . :b :p :c ."
+    )
+    assert main(["explain", "owl2rl", "[<http://e/a>, <http://e/p>, <http://e/c>]", "-F", "a.ttl"]) == 0
+    assert "by owl2rl/prp-trp:" in capsys.readouterr().out
+
+
 def test_rule_sets_are_combined(tmp_path, monkeypatch):
     """A rule set, one's own rules beside it, and some of its rules left out."""
     monkeypatch.chdir(tmp_path)

@@ -161,6 +161,8 @@ def _malformed(path: Path, data: bytes, format: RdfFormat, error: SyntaxError) -
     """Return the problem of a file that is not of its format, with the line that tells it."""
     where, _, said = error.msg.partition(": ")
     message = f"this is not {format.name}: {said if where.startswith('Parser error') else error.msg}"
+    if error.lineno is None and format.constant == "RDF_XML":
+        error.lineno, error.offset = _place_in_xml(data)
     lines = data.split(b"\n")
     note = "IRIs are absolute where no base is given" if "No scheme found" in message else None
     if error.lineno is None or not 0 < error.lineno <= len(lines):
@@ -170,6 +172,17 @@ def _malformed(path: Path, data: bytes, format: RdfFormat, error: SyntaxError) -
     ends_here = error.end_lineno == error.lineno and error.end_offset
     end = min(max(error.end_offset - 1 if ends_here and error.end_offset else start + 1, start), len(line))
     return Problem("bad-rdf", message, Span(Source(str(path), line, error.lineno), start, end), note=note)
+
+
+def _place_in_xml(data: bytes) -> tuple[int | None, int | None]:
+    """Return the line and column at which a document is no XML; none if what is wrong is what it says as RDF."""
+    from xml.parsers import expat  # which nobody else needs; it fetches nothing
+
+    try:
+        expat.ParserCreate().Parse(data, True)
+    except expat.ExpatError as error:
+        return error.lineno, error.offset + 1
+    return None, None
 
 
 # -- terms to codes ---------------------------------------------------------------------------------------------------

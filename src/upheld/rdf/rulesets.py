@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.ast import Clause, Program
-from upheld.language.reading import read_file
+from upheld.language.reading import read_file, read_text
+from upheld.source import Source, Span
 
 _FOLDER = Path(__file__).parent / "rules"
 
@@ -47,13 +49,23 @@ def rules(*parts: str | Path | Program, without: Collection[str] = ()) -> Progra
 
 @cache
 def named_clauses(ruleset: str) -> tuple[tuple[str, Clause], ...]:
-    """Return the clauses of a rule set with their names, which stand in comments before them; some have none."""
-    program = read_file(RULESETS[ruleset])
+    """Return the clauses of a rule set with their names, which stand in comments before them; some have none.
+
+    Proofs and messages tell the place of a rule by its name: `owl2rl/prp-trp:88:1`.
+    """
+    text = RULESETS[ruleset].read_text(encoding="utf-8")
     names = [""]
-    for line in RULESETS[ruleset].read_text(encoding="utf-8").splitlines():
+    for line in text.splitlines():
         found = _NAME.fullmatch(line)
         names.append(found[1] if found else names[-1])
-    return tuple((names[clause.span.line], clause) for clause in program.clauses if clause.span)
+    sources = {name: Source(f"{ruleset}/{name}" if name else ruleset, text) for name in names}
+    clauses = []
+    for clause in read_text(text, "dlog", ruleset).clauses:
+        assert clause.span is not None, "a clause that was read has a place"
+        name = names[clause.span.line]
+        place = Span(sources[name], clause.span.start, clause.span.end)
+        clauses.append((name, replace(clause, span=place)))
+    return tuple(clauses)
 
 
 def _program(part: str | Path | Program) -> Program:
