@@ -293,7 +293,7 @@ def run_command(command: str) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=600,  # against hanging for ever: some start Spark, on a machine with other work
     )
     return ran.stdout
 
