@@ -98,6 +98,9 @@ def test_programs_as_texts_files_and_programs(engine, tmp_path, monkeypatch):
         assert upheld.materialise(program, engine=engine)["p"].to_set() == {(1,)}
     m = upheld.materialise("rules.dlog", {"triple": [("<http://b>", "<http://a>", "<http://c>")]}, engine=engine)
     assert ("<http://c>", "<http://a>", "<http://b>") in m["triple"]
+    assert upheld.parse(Path("rules.dlog").read_text(), dialect="dlog") == upheld.parse("rules.dlog")
+    with pytest.raises(upheld.UpheldError, match="unknown-dialect"):
+        upheld.parse("p(1).", dialect="prolog")
 
 
 def test_relations_that_the_program_does_not_mention(engine):

@@ -632,10 +632,15 @@ def _told_of_strata(strata: Stratification, progress: ProgressWatcher) -> Watche
     return tell
 
 
-def parse(program: str | Path | Program) -> Program:
-    """Return the program in a file (a path that ends in `.dl` or `.dlog`), or in a text of the `.dl` dialect.
+def parse(program: str | Path | Program, *, dialect: str = "dl") -> Program:
+    """Return the program in a file (a path that ends in `.dl` or `.dlog`), or in a text of a dialect.
 
     `rdfs` and `owl2rl` are the rule sets of these names.
+
+    >>> rules = parse("PREFIX : <http://e/> [?y, :q, ?x] :- [?x, :p, ?y].", dialect="dlog")
+    >>> m = materialise(rules, {"triple": [("<http://e/a>", "<http://e/p>", "<http://e/b>")]})
+    >>> m.query("[?x, :q, ?y]").to_rows()
+    [('<http://e/b>', '<http://e/a>')]
     """
     if isinstance(program, Program):
         return program
@@ -643,7 +648,7 @@ def parse(program: str | Path | Program) -> Program:
         return rules(str(program))
     if isinstance(program, Path) or (program.endswith((".dl", ".dlog")) and "\n" not in program):
         return read_file(Path(program))
-    return read_text(program)
+    return read_text(program, dialect)
 
 
 def _by_name(facts: FactsGiven | None) -> Mapping[str, object]:
