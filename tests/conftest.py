@@ -14,6 +14,9 @@ from tests.cases import ABSENT, CASES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Tests on Spark are short: compiling what they run for speed took half of their CPU time. Java reads this at its start.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # Deadlines and slow-data checks measure the machine and its other work rather than the code under test. A program with
 # facts and updates takes many random choices: that is no sign of a mistake either.
 _UNFIT = [HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -156,6 +156,8 @@ def _settings(memory: str, cores: int, folder: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.sql.session.timeZone": "UTC",
+        # Else each operation on a column tells Java, in a dozen messages, which line of Python it stands on.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         **LOOPS,
         **ARROW,
     }
