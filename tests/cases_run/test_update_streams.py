@@ -12,13 +12,15 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 import upheld
 from tests.cases import CASES, requires_cases
 from upheld.language.core import Fact
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.algorithms import ALGORITHMS, MARKING
+from upheld.maintain.marking import Marking
 
 pytestmark = requires_cases
 
@@ -35,6 +37,9 @@ CHOSEN = (
     "family.scale-update.0.100-40-200",
     "ways.real.0.gps-track",
 )
+
+#: Streams that are followed with a look at the next update. (All are right, but that takes minutes.)
+LOOKED_AHEAD = ("path.overlap.0.100-10-200", "lubm.scale-update.0.100-40-200", "ways.real.0.gps-track")
 
 #: `ways.dlog` in the other dialect: two ways are connected that share a node, and what both are connected to.
 WAYS = """
@@ -124,7 +129,9 @@ def hash_of(facts: set[Fact]) -> str:
     return hashlib.sha256(b"".join(lines)).hexdigest()[:16]
 
 
-def follow(folder: Path, name: str, algorithm: str, tmp_path: Path, engine: str = "memory") -> int:
+def follow(
+    folder: Path, name: str, algorithm: str, tmp_path: Path, engine: str = "memory", look_ahead: bool = False
+) -> int:
     """Go through a stream, compare each state with the one expected, and return the number of updates."""
     steps: dict[int, dict[str, list[Fact]]] = defaultdict(lambda: {"+": [], "-": []})
     for step, sign, predicate, *row in rows_of(folder / f"{name}.updates.tsv.gz"):
@@ -134,9 +141,12 @@ def follow(folder: Path, name: str, algorithm: str, tmp_path: Path, engine: str 
     program = program_of(folder, kind, tmp_path)
     m = upheld.materialise(program, form.given(steps[0]["+"]), engine=engine, algorithm=algorithm)
     expected = rows_of(folder / f"{name}.expected.tsv.gz")[1:]
+    signed = [steps[int(step)] for step, *_ in expected[1:]]
+    updates = [{"delete": form.given(step["-"]), "insert": form.given(step["+"])} for step in signed]
+    changes = m.stream(updates, look_ahead=look_ahead)
     for step, explicit, total, hash, counts in expected:
         if step != "0":
-            m.update(delete=form.given(steps[int(step)]["-"]), insert=form.given(steps[int(step)]["+"]))
+            next(changes)
         facts = set(form.read(m.facts()))
         assert sum(len(m.explicit(r)) for r in m.relations) == int(explicit), step
         assert len(facts) == int(total), step
@@ -154,6 +164,14 @@ def test_there_are_streams(cases):
 def test_adaptive(cases, name, tmp_path):
     """Every state is the expected one."""
     assert follow(cases / "update-streams", name, "adaptive", tmp_path) >= 9
+
+
+@pytest.mark.parametrize("algorithm", ["adaptive", *MARKING])
+@pytest.mark.parametrize("name", LOOKED_AHEAD)
+def test_looking_ahead(cases, name, algorithm, tmp_path):
+    """Every state is the expected one when each update is made with a look at the next, and all it undoes is marked."""
+    with patch.object(Marking, "pays", lambda self, plus, *_: bool(plus)):
+        assert follow(cases / "update-streams", name, algorithm, tmp_path, look_ahead=True) >= 9
 
 
 @pytest.mark.parametrize("algorithm", [a for a in ALGORITHMS if a != "adaptive"])
