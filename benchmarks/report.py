@@ -61,6 +61,7 @@ def write_report(results: Path, report: Path) -> None:
     ]
     for size, found in measured.items():
         lines += _size(size, found)
+        lines += tables_of_marking(results, size)
         lines += tables_of_rdf(results, size)
     report.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
@@ -182,7 +183,6 @@ def _size(size: str, found: dict[str, Any]) -> list[str]:
     lines += tables_of_updates(
         found.get("updates", {}), found.get("bookkeeping", {}), found.get("updates measured", {})
     )
-    lines += tables_of_marking(found.get("marking", []), found.get("marking measured", {}))
     return lines + tables_of_hypertrees(found.get("hypertrees", {}), found.get("hypertrees measured", {}))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from goal import Goal
@@ -14,13 +16,23 @@ BACKWARD = ("backward", "one-step rederivation")
 LEAST_SAVED, MOST_COST = 0.24, 0.05
 
 
-def tables_of_marking(found: Sequence[dict[str, Any]], measured: dict[str, Any]) -> list[str]:
-    """Return the lines of the tables, one for each algorithm; `measured` tells the date and the load."""
-    if not found:
+def write_marking(results: Path, size: str, measured: dict[str, Any]) -> None:
+    """Write the measurements of a size, a line for each."""
+    lines = ",\n".join(json.dumps(one) for one in measured["streams"])
+    told = json.dumps({name: value for name, value in measured.items() if name != "streams"})
+    (results / f"{size}-marking.json").write_text(f'{told[:-1]}, "streams": [\n{lines}\n]}}\n', encoding="utf-8")
+
+
+def tables_of_marking(results: Path, size: str) -> list[str]:
+    """Return the lines of the tables of a size, one for each algorithm; none if it has not been measured."""
+    path = results / f"{size}-marking.json"
+    if not path.exists():
         return []
+    measured = json.loads(path.read_text("utf-8"))
+    found: list[dict[str, Any]] = measured["streams"]
     load = "; ".join(f"{x:.1f}" for x in measured["load"])
     lines = [
-        "### Streams with a look at the next update (marking)",
+        f"### Streams with a look at the next update (marking), {size} sizes",
         "",
         f"{measured['date']}, load average before and after: {load}. CPU milliseconds of a stream, reading the rows of "
         "its updates included, and rule instances by phase, one by one (old) and with look-ahead (new); means of the "

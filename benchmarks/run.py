@@ -22,6 +22,7 @@ from shutil import which
 from typing import Any
 
 from report import read_results, write_report, write_results
+from report_marking import write_marking
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE / ".cache"
@@ -170,8 +171,8 @@ def main() -> None:
         }
         results["updates measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
     if "marking" in options.parts and "upheld" in options.engines:
-        results["marking"] = bench.marking(options.size)
-        results["marking measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
+        measured = {"streams": bench.marking(options.size), "date": date.today().isoformat()}
+        write_marking(RESULTS, options.size, measured | {"load": [load, os.getloadavg()[0]]})
     if "hypertrees" in options.parts and "upheld" in options.engines:
         results["hypertrees"] = {name: bench.hypertrees(options.size, name) for name in HYPERTREES[options.size]}
         results["hypertrees measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
