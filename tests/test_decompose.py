@@ -6,12 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
 
 import upheld
 from tests.maintain.streams import NAMES
+from tests.strategies import cyclic_cases
 from upheld.cli import main
 from upheld.engines import ENGINES
-from upheld.materialisation import Materialisation
+from upheld.language.compiling import compile_program
+from upheld.language.reading import read_text
+from upheld.materialisation import Materialisation, materialise_core
 
 PC = "pc(x, y) :- cw(x, z1), ca(x, z2), pc(z1, y), pc(z2, y)."
 DECLARED = "".join(f".decl {name}(x:symbol, y:symbol)\n" for name in ("cw", "ca", "pc")) + PC
@@ -99,6 +103,18 @@ def test_unknown_mode():
     with pytest.raises(upheld.UpheldError) as refused:
         upheld.materialise("p(1).", decompose="alway")
     assert refused.value.slugs == ("unknown-decomposition",) and "did you mean `always`" in str(refused.value)
+
+
+@given(cyclic_cases())
+def test_engines_know_the_same_of_facts(case):
+    """How many facts have the constants of an atom, and how many values there are in each column."""
+    core = compile_program(read_text(case.program)).core
+    try:
+        memory, reference = (materialise_core(core, case.facts.items(), engine=engine) for engine in ENGINES)
+    except upheld.UpheldError:  # a rule without a result
+        assume(False)
+    for atom in {atom for rule in core.rules for atom in rule.positive}:
+        assert memory._state.I.profile(atom) == reference._state.I.profile(atom)
 
 
 # -- what is told of it ------------------------------------------------------------------------------------------------

@@ -614,12 +614,7 @@ def materialise_core(
 
 def _forecast(core: Core, E: FactSet) -> Forecast:
     """Return what is known of the relations of a program from its explicit facts."""
-
-    def explicit(name: str) -> Table:
-        rows, arity = E.count(name), core.predicates[name].arity
-        return Table(rows, E.distinct(name) if rows and arity else (0.0,) * arity)
-
-    return Forecast(core, explicit)
+    return Forecast(core, lambda atom: Table(*E.profile(atom)))
 
 
 def _told_of_strata(strata: Stratification, progress: ProgressWatcher) -> Watcher:

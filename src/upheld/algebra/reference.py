@@ -20,8 +20,8 @@ from upheld.algebra.matching import Binding, Step, instantiate, match, unify
 from upheld.algebra.meter import Meter
 from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
 from upheld.algebra.words import Bag, FactSet, Instances, Own
-from upheld.language.ast import Value
-from upheld.language.core import Fact, Predicate, Rule
+from upheld.language.ast import Constant, Value
+from upheld.language.core import Atom, Fact, Predicate, Rule
 from upheld.language.stratification import Stratum
 
 Row = tuple[Value, ...]
@@ -61,8 +61,10 @@ class Facts:
     def predicates(self) -> set[str]:
         return {p for p, rows in self.by_predicate.items() if rows}
 
-    def distinct(self, predicate: str) -> tuple[int, ...]:
-        return tuple(len(set(column)) for column in zip(*self.rows(predicate), strict=True))
+    def profile(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
+        given = {i: term.value for i, term in enumerate(atom.terms) if isinstance(term, Constant)}
+        rows = [row for row in self.rows(atom.predicate) if all(row[i] == value for i, value in given.items())]
+        return len(rows), tuple(len({row[i] for row in rows}) for i in range(len(atom.terms)))
 
     def at_most(self, predicate: str) -> int:
         return self.count(predicate)

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, Self
 
 from upheld.algebra.meter import Meter
 from upheld.language.ast import Value
-from upheld.language.core import Fact, Predicate, Rule
+from upheld.language.core import Atom, Fact, Predicate, Rule
 from upheld.language.stratification import Stratum
 
 
@@ -51,8 +51,8 @@ class FactSet(Protocol):
         """The number of facts in it, or of those of one predicate."""
         ...
 
-    def distinct(self, predicate: str) -> tuple[int, ...]:
-        """About how many distinct values the facts of a predicate, of which there are some, have in each column."""
+    def profile(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
+        """How many facts have the constants of an atom, and about how many distinct values they have in each column."""
         ...
 
     def at_most(self, predicate: str) -> int:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from tests.language.hypertrees.test_rewriting import read
+from upheld.language.ast import Constant, Variable
+from upheld.language.core import Atom
 from upheld.language.hypertrees.estimates import Table
 from upheld.language.hypertrees.forecast import Forecast
 
 
-def forecast(text: str, **tables: Table) -> Forecast:
+def forecast(text: str, **tables: Table) -> dict[str, Table]:
+    """What is foreseen of each relation, and of each atom with constants in a body."""
     core = read(text)
-    return Forecast(core, lambda name: tables.get(name, Table(0, (0,) * core.predicates[name].arity)))
+    found = Forecast(core, lambda atom: tables.get(atom.predicate, Table(0, (0,) * len(atom.terms))))
+    names = {p.name: Atom(p.name, tuple(Variable(f"v{i}") for i in range(p.arity))) for p in core.predicates.values()}
+    return {name: found.of(atom) for name, atom in names.items()}
 
 
 EDGES = Table(1000, (100, 200))
@@ -53,3 +58,19 @@ def test_rules_without_facts_derive_nothing():
 def test_computed_values():
     """Each is taken to be another."""
     assert forecast("p(x, w) :- e(x, y), w = x + y.", e=EDGES)["p"] == Table(1000, (100, 1000))
+
+
+def test_constants_tell_facts_apart():
+    """Rules whose heads have another constant add nothing; those with a variable add their share."""
+    core = read("t(x, 1) :- e(x, y). t(x, 2) :- f(x, y). t(x, y) :- g(x, y).")
+    tables = {"e": EDGES, "f": Table(30, (30, 30)), "g": EDGES, "t": Table(0, (0, 0))}
+    found = Forecast(core, lambda atom: tables[atom.predicate])
+    asked = [Atom("t", (Variable("x"), Constant(n, "number"))) for n in (1, 2, 3)]
+    assert [round(found.of(atom).rows) for atom in asked] == [100, 30, 5]
+
+
+def test_long_chains_of_rules():
+    """What is far below is not looked at, and nothing overflows."""
+    text = "".join(f"p{i}(x, y) :- p{i + 1}(x, y). " for i in range(2000))
+    assert forecast(text, p2000=EDGES)["p0"].rows == 0
+    assert forecast(text, p10=EDGES)["p0"].rows == 1000

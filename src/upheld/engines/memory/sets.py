@@ -24,6 +24,8 @@ from upheld.engines.memory import kernels
 from upheld.engines.memory.bits import BITS
 from upheld.engines.memory.densebits import DenseBits, dense_bits
 from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows, distinct_values
+from upheld.language.ast import Constant
+from upheld.language.core import Atom
 from upheld.language.stratification import Stratum
 
 if TYPE_CHECKING:
@@ -126,10 +128,13 @@ class MemorySet:
             return len(self.of(self.engine.tables[predicate]))
         return sum(len(rows) for _, rows in self.listed())
 
-    def distinct(self, predicate: str) -> tuple[int, ...]:
-        table = self.engine.tables[predicate]
+    def profile(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
+        table = self.engine.tables[atom.predicate]
         rows = self.of(table)
-        return tuple(distinct_values(table.rows[rows, column]) for column in range(table.arity))
+        for column, term in enumerate(atom.terms):
+            if isinstance(term, Constant):
+                rows = rows[table.rows[rows, column] == self.engine.codec.encode_one(term.value, term.type)]
+        return len(rows), tuple(distinct_values(table.rows[rows, column]) for column in range(table.arity))
 
     def at_most(self, predicate: str) -> int:
         return self.engine.tables[predicate].n

@@ -300,6 +300,8 @@ def distinct_rows(rows: Rows) -> Rows:
 
 def distinct_values(codes: npt.NDArray[Any]) -> int:
     """Return how many distinct codes there are. Most lie close together, so a mark for each beats sorting them."""
+    if not len(codes):
+        return 0
     low, high = int(codes.min()), int(codes.max())
     if high - low > 8 * len(codes):
         return len(np.unique(codes))

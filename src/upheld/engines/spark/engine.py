@@ -39,7 +39,7 @@ from upheld.engines.spark.table import Request, Rows, Stored, Tables
 from upheld.engines.spark.trace import SparkTrace
 from upheld.errors import Problem, ProgramError
 from upheld.language.ast import Constant, Value
-from upheld.language.core import Core, CoreTerm, Predicate, Rule
+from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
 from upheld.language.stratification import Stratum
 
 
@@ -376,14 +376,21 @@ class DataFrameEngine:
             return self.sum(part.frame().select(F.lit(1).alias("n")), "n")
         return part.count
 
-    def distinct(self, part: Part) -> tuple[int, ...]:
-        """Return for each column about how many distinct values it has."""
+    def profile(self, part: Part, atom: Atom) -> tuple[int, tuple[int, ...]]:
+        """Return how many rows have the constants of an atom, and about how many distinct values their columns have."""
+        given = {i: t for i, t in enumerate(atom.terms) if isinstance(t, Constant)}
+        columns = range(len(atom.terms))
         if isinstance(part, Local):
-            return tuple(len(set(column)) for column in zip(*part.rows, strict=True))
-        names = part.layout.names
-        counts = part.frame().agg(*(F.approx_count_distinct(name).cast("bigint").alias(name) for name in names))
-        (row,) = Layout(names, ("bigint",) * len(names)).rows(self.tables.collect(counts))
-        return tuple(map(int, row))
+            codes = {i: encode(t.value, t.type) for i, t in given.items()}
+            rows = [row for row in part.rows if all(row[i] == code for i, code in codes.items())]
+            return len(rows), tuple(len({row[i] for row in rows}) for i in columns)
+        names, frame = part.layout.names, part.frame()
+        for i, term in given.items():
+            frame = frame.filter(F.col(names[i]) == literal(term.value, term.type))
+        counts = [F.approx_count_distinct(names[i]).cast("bigint").alias(names[i]) for i in columns]
+        layout = Layout(("n", *(names[i] for i in columns)), ("bigint",) * (1 + len(atom.terms)))
+        (row,) = layout.rows(self.tables.collect(frame.agg(F.count(F.lit(1)).alias("n"), *counts)))
+        return int(row[0]), tuple(map(int, row[1:]))
 
     def total(self, rows: Rows, name: str) -> int:
         """Return the sum of a column."""

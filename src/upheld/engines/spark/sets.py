@@ -21,6 +21,7 @@ from upheld.engines.spark.codes import Layout, Row
 from upheld.engines.spark.frames import SparkRows
 from upheld.engines.spark.table import Stored, Tables
 from upheld.language.ast import Value
+from upheld.language.core import Atom
 from upheld.language.stratification import Stratum
 
 if TYPE_CHECKING:
@@ -313,8 +314,9 @@ class SparkSet:
         parts = self.parts()
         return sum(self.engine.exact_count(part) for p, part in parts.items() if predicate in (None, p))
 
-    def distinct(self, predicate: str) -> tuple[int, ...]:
-        return self.engine.distinct(self.parts()[predicate])
+    def profile(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
+        part = self.part(atom.predicate)
+        return self.engine.profile(part, atom) if part is not None else (0, (0,) * len(atom.terms))
 
     def at_most(self, predicate: str) -> int:
         """A number that the facts of a predicate do not exceed. Only heads must be derived for it."""

@@ -20,7 +20,7 @@ from itertools import combinations
 
 from upheld.language.core import Rule
 from upheld.language.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
-from upheld.language.hypertrees.estimates import Estimate, Statistics, estimate_atom, estimate_join
+from upheld.language.hypertrees.estimates import Estimate, Statistics, estimate_atom, estimate_join, table_of
 from upheld.language.hypertrees.hypergraph import bits, hypergraph_of
 from upheld.language.hypertrees.limit import Limit, LimitSpent
 from upheld.language.hypertrees.literals import partial_literals
@@ -44,7 +44,7 @@ class Costs:
 
     def __init__(self, rule: Rule, statistics: Statistics):
         self.hypergraph = hypergraph_of(rule)
-        self._atoms = [estimate_atom(atom, statistics[atom.predicate]) for atom in rule.positive]
+        self._atoms = [estimate_atom(atom, table_of(atom, statistics)) for atom in rule.positive]
         self._joins: dict[Mask, Estimate] = {}
         self._work: dict[Mask, float] = {}
         #: Variables that the rule needs whatever the decomposition.

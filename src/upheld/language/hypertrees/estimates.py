@@ -6,7 +6,7 @@ to occur in the other. Comparisons and negated atoms are not estimated: they are
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -27,10 +27,19 @@ class Table:
     distinct: tuple[float, ...]
 
 
-class Statistics(Protocol):
-    """Gives the table of each predicate; a dictionary will do."""
+class ByAtom(Protocol):
+    """Gives for each atom the table of the facts that have its constants."""
 
-    def __getitem__(self, predicate: str, /) -> Table: ...
+    def of(self, atom: Atom) -> Table: ...
+
+
+#: What is known of relations: a table for each predicate, or for each atom.
+Statistics = Mapping[str, Table] | ByAtom
+
+
+def table_of(atom: Atom, statistics: Statistics) -> Table:
+    """Return what is known of the facts that may match an atom."""
+    return statistics[atom.predicate] if isinstance(statistics, Mapping) else statistics.of(atom)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,11 @@
 """How large relations will be once all is derived, from explicit facts alone.
 
 Facts that rules derive are estimated by the join of their bodies. What a relation owes to recursion is left out, but
-for one round of it: such estimates are low, and a low estimate leaves rules as they stand.
+for one round of it, and so is what comes from far below: such estimates are low, and a low estimate leaves rules as
+they stand.
+
+Facts with one constant are told apart from those with another: in RDF all facts are triples, and it is the property
+that says how many there are.
 """
 
 from __future__ import annotations
@@ -9,46 +13,79 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from upheld.language.ast import Constant
-from upheld.language.core import Core, Rule
+from upheld.language.ast import Constant, Value
+from upheld.language.core import Atom, Core, Rule
 from upheld.language.hypertrees.estimates import Table, estimate_atom, estimate_join
 
-#: Tells the table of the explicit facts of a predicate.
-Explicit = Callable[[str], Table]
+#: Tells the table of the explicit facts that have the constants of an atom.
+Explicit = Callable[[Atom], Table]
+
+#: A predicate, and for each column the constant that is asked for, if one is.
+_Key = tuple[str, tuple[tuple[Value] | None, ...]]
+
+#: Rules above rules that are looked through, and atoms in all. Beyond, explicit facts must do.
+DEEPEST, MOST = 20, 100
 
 
 class Forecast:
-    """The tables of the predicates of a program, each worked out when it is first asked for."""
+    """The tables of the atoms of a program, each worked out when it is first asked for."""
 
     def __init__(self, core: Core, explicit: Explicit):
         self._explicit = explicit
-        self._found: dict[str, Table] = {}
+        self._found: dict[_Key, Table] = {}
+        self._depth = 0
         self._deriving: dict[str, list[Rule]] = {}
         for rule in core.rules:
             self._deriving.setdefault(rule.head.predicate, []).append(rule)
 
-    def __getitem__(self, predicate: str, /) -> Table:
-        if predicate not in self._found:
-            self._found[predicate] = self._explicit(predicate)
-            # Rules that look at the relation itself come last, when the others have filled it.
-            rules = self._deriving.get(predicate, [])
-            for rule in sorted(rules, key=lambda r: any(a.predicate == predicate for a in r.positive)):
-                derived = self._derived(rule)
-                self._found[predicate] = _together(self._found[predicate], derived)
-        return self._found[predicate]
+    def of(self, atom: Atom) -> Table:
+        key = _key(atom)
+        if key not in self._found:
+            self._found[key] = self._explicit(atom)
+            if self._depth < DEEPEST and len(self._found) < MOST:
+                self._depth += 1
+                self._add_derived(key, atom)
+                self._depth -= 1
+        return self._found[key]
 
-    def _derived(self, rule: Rule) -> Table:
-        """Return the table of the facts that a rule derives."""
-        body = estimate_join([estimate_atom(a, self[a.predicate]) for a in rule.positive])
-        if any(not self[a.predicate].rows for a in rule.positive):
+    def _add_derived(self, key: _Key, atom: Atom) -> None:
+        rules = [r for r in self._deriving.get(atom.predicate, []) if _meet(_key(r.head), key)]
+
+        def turn(rule: Rule) -> int:
+            if any(_meet(_key(a), key) for a in rule.positive):
+                return 2
+            return int(any(a.predicate in self._deriving for a in rule.positive))
+
+        # First what is explicit. Rules that look at such facts themselves come last, when others have added to them.
+        for rule in sorted(rules, key=turn):
+            derived = self._derived(rule, key)
+            self._found[key] = _together(self._found[key], derived)
+
+    def _derived(self, rule: Rule, key: _Key) -> Table:
+        """Return the table of the facts that a rule derives, those alone that have the constants asked for."""
+        tables = [self.of(a) for a in rule.positive]
+        if any(not table.rows for table in tables):
             return Table(0.0, (0.0,) * len(rule.head.terms))
+        body = estimate_join([estimate_atom(a, table) for a, table in zip(rule.positive, tables, strict=True)])
         inner = [v for v in dict.fromkeys(rule.head.variables()) if v in body.distinct]
         rows = body.rows if len(inner) < len(set(rule.head.variables())) else body.projected(inner)
         distinct = [
             1.0 if isinstance(term, Constant) else min(rows, body.distinct.get(term.name, rows))
             for term in rule.head.terms
         ]
-        return Table(rows, tuple(distinct))
+        for column, asked in enumerate(key[1]):
+            if asked is not None:
+                rows, distinct[column] = rows / max(1.0, distinct[column]), 1.0
+        return Table(rows, tuple(min(n, rows) for n in distinct))
+
+
+def _key(atom: Atom) -> _Key:
+    return atom.predicate, tuple((t.value,) if isinstance(t, Constant) else None for t in atom.terms)
+
+
+def _meet(one: _Key, other: _Key) -> bool:
+    """Return whether facts may have the constants of both."""
+    return one[0] == other[0] and all(a is None or b is None or a == b for a, b in zip(one[1], other[1], strict=True))
 
 
 def _together(one: Table, other: Table) -> Table:
