@@ -34,7 +34,7 @@ class Arrivals(Generic[U]):
     taken. An error of the iteration is raised when all updates before it have been taken.
 
     >>> import upheld
-    >>> m = upheld.materialise("path(x, y) :- edge(x, y).")
+    >>> m = upheld.materialise("path(x, y) :- edge(x, y).", {"edge": [(8, 9)]})
     >>> updates = ({"insert": {"edge": [(i, i + 1)]}} for i in range(3))
     >>> [len(change.inserted["path"]) for change in m.stream(upheld.Arrivals(updates))]
     [1, 1, 1]
