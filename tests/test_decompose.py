@@ -141,11 +141,13 @@ def told(rules: str, facts: dict[str, list[tuple[int, int]]]) -> str:
 
 
 def test_plans_tell_why_not():
-    """Few rows, a single node that is best, and a gain that is too small to pay."""
+    """Few facts, few rows, a single node that is best, and a gain that is too small to pay."""
     square, triangle = "p(x, y) :- e(x, u), e(u, y), f(y, v), f(v, x).", "p(x) :- e(x, y), e(y, z), e(z, x)."
     ring, thin = ([(i, (i + d) % 500) for i in range(500) for d in range(1, n)] for n in (12, 7))
-    few = {"e": ring[:100], "f": ring[:100]}
-    assert re.fullmatch(r"  a cycle, not decomposed: its joins have few rows, about [\d,]+", told(square, few))
+    path = [(i, i + 1) for i in range(600)]
+    assert told(square, {"e": path[:5], "f": path[:5]}) == "  a cycle, not decomposed: there are few facts, 10"
+    why = told(square, {"e": path, "f": path})
+    assert re.fullmatch(r"  a cycle, not decomposed: its joins have few rows, about [\d,]+", why)
     assert "width 2, not decomposed: joined as it stands it takes the fewest rows" in told(triangle, {"e": ring})
     assert told(square, {"e": thin, "f": thin}).endswith("times fewer would")
 

@@ -156,7 +156,8 @@ class Materialisation:
 
     def _decompose(self, E: FactSet, mode: str, granular: bool) -> None:
         """Take rules apart by what is known of the explicit facts. The nodes are relations of the program from now."""
-        decomposed = decompose_program(self._written, lambda: _forecast(self._written, E), mode)
+        facts = sum(map(E.at_most, E.predicates()))
+        decomposed = decompose_program(self._written, facts, lambda: _forecast(self._written, E), mode)
         self._decisions = decomposed.decisions
         if decomposed.core is not self._written:
             for name, predicate in decomposed.core.predicates.items():

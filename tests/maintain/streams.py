@@ -155,7 +155,7 @@ class Stream:
     def __post_init__(self) -> None:
         self.written = compile_program(read_text(self.case.program)).core
         E = ReferenceEngine().facts(self.explicit)
-        self.core = decompose_program(self.written, lambda: _forecast(self.written, E), self.decompose).core
+        self.core = decompose_program(self.written, E.count(), lambda: _forecast(self.written, E), self.decompose).core
         self.strata = stratify(self.core, granular=self.granular)
 
     @property

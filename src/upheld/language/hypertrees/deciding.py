@@ -17,6 +17,9 @@ from upheld.language.hypertrees.rewriting import Nodes, decompose
 AUTO, NEVER, ALWAYS = "auto", "never", "always"
 MODES = (AUTO, NEVER, ALWAYS)
 
+#: Among fewer explicit facts than these, all joins are quick, and looking for decompositions is what would take time.
+FEW = 1000
+
 #: A body whose joins are estimated to have no more rows than this is joined in milliseconds however it is done.
 SMALL = 20_000
 
@@ -43,14 +46,17 @@ class Decomposed:
     decisions: tuple[Decision, ...] = ()
 
 
-def decompose_program(core: Core, statistics: Callable[[], Statistics], mode: str) -> Decomposed:
-    """Return the program with the rules decomposed that are to be. `statistics` is asked for if a rule is cyclic.
+def decompose_program(core: Core, facts: int, statistics: Callable[[], Statistics], mode: str) -> Decomposed:
+    """Return the program with the rules decomposed that are to be, given the number of explicit facts.
 
     `auto` decomposes the cyclic rules for which the estimate says that it pays; `always` all that can be taken apart.
+    `statistics` are asked for if there is something to decide.
     """
     cyclic = [rule for rule in core.rules if is_cyclic(rule)] if mode != NEVER else []
     if not cyclic:
         return Decomposed(core)
+    if mode == AUTO and facts < FEW:
+        return Decomposed(core, tuple(Decision(rule, False, f"there are few facts, {facts:,}") for rule in cyclic))
     known = statistics()
     decisions = {rule: _decide(rule, known, mode) for rule in cyclic}
     nodes = Nodes(core.predicates)
