@@ -162,7 +162,8 @@ def compare(stream: PipelineStream, first: float) -> None:
     print(f"    an update in memory                       {maintaining:8.3f} s  (the median of {UPDATES})")
     print(f"    deriving everything again in memory       {anew:8.3f} s  {anew / maintaining:7.1f} times as long\n")
     print(f"    an update with its state and its feed     {whole:8.3f} s  (the median of {UPDATES})")
-    print(f"    running the whole pipeline again          {first:8.3f} s  {first / whole:7.1f} times as long")
+    # Of the first run, some seconds went into warming up Java; another one would be quicker.
+    print(f"    the whole pipeline, as it ran first       {first:8.3f} s  {first / whole:7.1f} times as long")
 
 
 @contextmanager
