@@ -73,7 +73,8 @@ def measure(name: str, size: str, mode: str) -> dict[str, Any]:
     base = peak_memory()
     try:
         cpu, m = _timed(size, lambda: materialise(facts))
-        while cpu < 1.0 and len(counts) < 2:  # short ones three times, and the least counts
+        # The least of three, or of two if it takes long: the first may still compile kernels.
+        while len(counts) < (2 if cpu < 3.0 else 1):
             counts.append(_count(m))
             again, m = _timed(size, lambda: materialise(facts))
             cpu = min(cpu, again)
