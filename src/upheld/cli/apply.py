@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 import upheld
-from upheld.cli.decomposing import add_decompose
 from upheld.cli.limits import add_limits, limits_of
+from upheld.cli.options import add_decompose, add_engine, add_facts, add_output, add_program
 from upheld.cli.progress import commits_line
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("program", type=Path, help="a .dl or .dlog file, or the rule set rdfs or owl2rl")
+    add_program(command)
     command.add_argument(
         "--updates",
         required=True,
         metavar="FILE",
         help="a text of updates (- for standard input), a .csv, .tsv or .parquet table of them, or a folder of tables",
     )
-    command.add_argument(
-        "-F",
-        "--facts",
-        metavar="PATH",
-        help="where the facts files are (default: .); for .dlog, an RDF file or a folder of them",
-    )
-    command.add_argument(
-        "-D",
-        "--output",
-        default=".",
-        metavar="PATH",
-        help="where outputs go, or - to print them (default: .); for .dlog, an RDF file for all triples",
-    )
+    add_facts(command)
+    add_output(command)
     command.add_argument(
         "--changes", metavar="FILE", help="write what each commit changes in the outputs to this file, or - to print it"
     )
@@ -42,7 +30,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="adaptive (default), ranked, counting, dred, fbf, bf, dred-c, bf-c, rematerialise, or with --look-ahead "
         "dred-marking or bf-marking",
     )
-    command.add_argument("--engine", default="memory", help="memory (default), or reference, which is slow and plain")
+    add_engine(command)
     command.add_argument(
         "--verify",
         action="store_true",

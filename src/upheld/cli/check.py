@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 import upheld
-from upheld.cli.decomposing import add_decompose
+from upheld.cli.options import add_decompose, add_program
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("program", type=Path, help="a .dl or .dlog file, or the rule set rdfs or owl2rl")
+    add_program(command)
     command.add_argument("--json", action="store_true", help="print the report as JSON")
     command.add_argument(
         "--coarsest", action="store_true", help="show the coarsest stratification instead of the most granular one"

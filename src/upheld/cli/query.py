@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
+from upheld.cli.options import add_engine, add_facts, add_program
 from upheld.cli.progress import progress_line
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("program", type=Path, help="a .dl or .dlog file, or the rule set rdfs or owl2rl")
+    add_program(command)
     command.add_argument("query", help="a rule body, such as '[?x, a, :Student], [?x, :takes, ?c]' or 'path(\"a\", x)'")
-    command.add_argument(
-        "-F",
-        "--facts",
-        metavar="PATH",
-        help="where the facts files are (default: .); for .dlog, an RDF file or a folder of them",
-    )
+    add_facts(command)
     how = command.add_mutually_exclusive_group()
     how.add_argument("--count", action="store_true", help="print the number of answers only")
     how.add_argument("--json", action="store_true", help="print each answer as a JSON object on a line")
-    command.add_argument("--engine", default="memory", help="memory (default), or reference, which is slow and plain")
+    add_engine(command)
     add_limits(command)
 
 

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 import upheld
-from upheld.cli.decomposing import add_decompose
 from upheld.cli.limits import add_limits, limits_of
+from upheld.cli.options import add_decompose, add_engine, add_facts, add_output, add_program
 from upheld.cli.progress import progress_line
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("program", type=Path, help="a .dl or .dlog file, or the rule set rdfs or owl2rl")
-    command.add_argument(
-        "-F",
-        "--facts",
-        metavar="PATH",
-        help="where the facts files are (default: .); for .dlog, an RDF file or a folder of them",
-    )
-    command.add_argument(
-        "-D",
-        "--output",
-        default=".",
-        metavar="PATH",
-        help="where outputs go, or - to print them (default: .); for .dlog, an RDF file for all triples",
-    )
-    command.add_argument("--engine", default="memory", help="memory (default), or reference, which is slow and plain")
+    add_program(command)
+    add_facts(command)
+    add_output(command)
+    add_engine(command)
     add_decompose(command)
     add_limits(command)
 

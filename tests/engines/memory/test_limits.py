@@ -148,9 +148,11 @@ def test_the_rule_that_takes_the_time_is_named():
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------------
 
 
+#: Whoever started the tests may have ignored Ctrl-C, as shells do for what runs in the background.
 COMMAND = """
-import sys
+import signal, sys
 from upheld.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("started", flush=True)
 sys.exit(main())
 """
