@@ -65,15 +65,17 @@ def finish(stream) -> upheld.Materialisation:
     return stream.materialisation
 
 
-def expected(count: int) -> list[set]:
-    """Return the paths after each of the first updates, by the memory engine alone."""
+def expected(count: int, each: bool = False) -> list[set]:
+    """Return the paths after each of the first updates, or each commit of them, by the memory engine alone."""
     m = upheld.materialise(REACH, {"edge": EDGES})
     found = [m["path"].to_set()]
     for name in list(UPDATES)[:count]:
         Path(f"expected-{name}").write_text(UPDATES[name])
+        after = []
         for update in upheld.read_updates(f"expected-{name}", m):
             m.update(insert=update.insert, delete=update.delete)
-        found.append(m["path"].to_set())
+            after.append(m["path"].to_set())
+        found += after if each else after[-1:]
     return found
 
 
@@ -111,6 +113,16 @@ def test_a_folder_of_updates(spark):
     assert stream.report.to_text() == "went on from version 5\nno updates came"
     assert sorted(p.name for p in Path("out").iterdir()) == ["path"]
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
+
+
+def test_look_ahead(spark):
+    """Each commit is a version, and a micro-batch holds as many files as there are, so that there is a next one."""
+    put_all(Path("updates"))
+    stream = pipeline({"path": "updates", "look_ahead": True}).stream(spark)
+    after = expected(4, each=True)
+    assert finish(stream)["path"].to_set() == after[-1] == told(spark)
+    assert [told(spark, version) for version in range(1, 7)] == after
+    assert [(v.number, v.batch) for v in stream.report.versions] == [(number, 0) for number in range(2, 7)]
 
 
 def test_a_streaming_data_frame(spark):
@@ -194,21 +206,21 @@ class Failing(LocalFiles):
         super().remove(path)
 
 
-def batches(at: int = 10**9) -> Batches:
+def batches(at: int = 10**9, look_ahead: bool = False) -> Batches:
     """Return what applies micro-batches to the state, as a stream does that starts now."""
     store = Store.open("state", Failing(at))
     store.finish()
     m = upheld.restore(REACH, store)
     core = compile_saved(REACH, store.last())
-    return Batches(m, core, store, job_of(REACH, {}, [{"format": "changes", "path": "feed"}], {}).sinks)
+    sinks = job_of(REACH, {}, [{"format": "changes", "path": "feed"}], {}).sinks
+    return Batches(m, core, store, sinks, look_ahead=look_ahead)
 
 
 def take(one: Batches, names: list[str]) -> None:
-    """Have micro-batches applied that have not been yet, as Spark does that has forgotten which."""
+    """Have micro-batches applied, as Spark does that has forgotten which have been."""
     predicates = {name: Predicate(name, ("x", "y"), ("symbol", "symbol")) for name in ("edge", "path")}
     for number, name in enumerate(names):
-        if not one.has_seen("query", number):
-            one.apply("query", number, list(updates_in(Path("updates") / name, predicates)))
+        list(one.apply("query", number, list(updates_in(Path("updates") / name, predicates))))
 
 
 def feed() -> list[tuple]:
@@ -223,7 +235,8 @@ def feed() -> list[tuple]:
     return sorted(found)
 
 
-def test_killed_at_any_point_of_a_batch():
+@pytest.mark.parametrize("look_ahead", [False, True])
+def test_killed_at_any_point_of_a_batch(look_ahead):
     """Whatever the point, the state is the old version or the new one, and the stream ends as if nothing had been."""
     put_all(Path("updates"))
     first = upheld.materialise(REACH, {"edge": EDGES})
@@ -231,22 +244,22 @@ def test_killed_at_any_point_of_a_batch():
     draft.commit({"feeds": {str(Path("feed").absolute()): 0}})
     names = list(UPDATES)
     shutil.copytree("state", "before")
-    take(batches(), names)
-    unbroken, told_unbroken, after = upheld.restore(REACH, "state").facts(), feed(), expected(len(names))
-    versions = [0] * (len(names) + 1)
+    take(batches(look_ahead=look_ahead), names)
+    unbroken, told_unbroken, after = upheld.restore(REACH, "state").facts(), feed(), expected(len(names), look_ahead)
+    versions = [0] * len(after)
     for at in range(1, 1000):
         for folder in ("state", "feed"):
             shutil.rmtree(folder)
         shutil.copytree("before", "state")
         try:
-            take(batches(at), names)
+            take(batches(at, look_ahead), names)
         except Killed:
             version = Store.open("state").version
             versions[version - 1] += 1
             paths = upheld.restore(REACH, "state")["path"].to_set()
             assert paths == after[version - 1]
-            take(batches(), names)
-            assert Store.open("state").version == len(names) + 1
+            take(batches(look_ahead=look_ahead), names)
+            assert Store.open("state").version == len(after)
             assert (upheld.restore(REACH, "state").facts(), feed()) == (unbroken, told_unbroken)
         else:
             break
@@ -261,10 +274,10 @@ def test_spark_makes_a_batch_again(spark, monkeypatch, committed):
     commit = Batches.apply
 
     def killed(self, query, batch, updates):
-        version = commit(self, query, batch, updates) if committed or batch == 0 else None
+        if committed or batch == 0:
+            yield from commit(self, query, batch, updates)
         if batch == 1:
             raise Killed
-        return version
 
     monkeypatch.setattr(Batches, "apply", killed)
     stream = pipeline().stream(spark)

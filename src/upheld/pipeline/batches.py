@@ -6,17 +6,19 @@ with the version of the state that it makes, in one manifest: what the state has
 version adds to feeds is made before that manifest, hidden, and moved to its place after it; if that did not come to
 pass, the next start does it.
 
-A place for looking ahead: `apply` has one update at a time. An algorithm that is to see the next one too needs a source
-whose micro-batches hold both.
+With look-ahead each transaction of a micro-batch is a version of its own, so that there is a next one to look at; the
+manifest tells how many of them have been made, and a micro-batch that was broken off is gone on with.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
+from upheld.columns import Row
 from upheld.language.core import Core
 from upheld.materialisation import Change, Materialisation, draft_of
 from upheld.pipeline.filesystem import child
@@ -50,35 +52,41 @@ class Version:
 class Batches:
     """A materialisation, its state on disk and its feeds, all of which are at the same version between two batches."""
 
-    def __init__(self, m: Materialisation, core: Core, store: Store, sinks: Sequence[Sink]) -> None:
-        self.materialisation, self.store = m, store
+    def __init__(
+        self, m: Materialisation, core: Core, store: Store, sinks: Sequence[Sink], *, look_ahead: bool = False
+    ) -> None:
+        self.materialisation, self.store, self._look_ahead = m, store, look_ahead
         self._feeds = {
             sink.path: sink.relations or tuple(by_default(core))
             for sink in sinks
             if sink.format == "changes" and sink.path is not None
         }
 
-    def has_seen(self, query: str, batch: int) -> bool:
-        """Return whether the state holds a micro-batch of a query."""
+    def seen(self, query: str, batch: int) -> float:
+        """Return how many updates of a micro-batch the state holds; infinitely many if it has gone on to the next."""
         match self.store.last().notes.get("stream"):
-            case {"query": last, "batch": int(number)} if last == query:
-                return batch <= number
-        return False  # a query that starts from nothing counts its batches anew
+            case {"query": last, "batch": int(number), "updates": int(count)} if last == query:
+                return inf if batch < number else count if batch == number else 0
+        return 0  # a query that starts from nothing counts its batches anew
 
-    def apply(self, query: str, batch: int, updates: Sequence[Update]) -> Version | None:
-        """Make a micro-batch the next version; return None if there is nothing in it."""
+    def apply(self, query: str, batch: int, transactions: Sequence[Update]) -> Iterator[Version]:
+        """Make the updates of a micro-batch that the state does not hold yet, each the next version."""
+        updates = list(map(_given, transactions)) if self._look_ahead else [_given(*transactions)]
+        seen = self.seen(query, batch)
+        # To make one again that changes nothing does no harm.
+        numbers = [i for i, update in enumerate(updates, 1) if i > seen and any(map(any, _rows(update)))]
         start = time.perf_counter()
-        delete, insert = together(updates)
-        if not any(delete.values()) and not any(insert.values()):
-            return None  # to make it again does no harm
-        change = self.materialisation.update(insert=insert, delete=delete)
-        maintained = time.perf_counter()
-        draft = draft_of(self.materialisation, self.store, change)
-        feeds = self._tell(change, draft)
-        notes = {"stream": {"query": query, "batch": batch}, "feeds": {**feeds_of(self.store), **feeds}}
-        number = draft.commit(notes)
-        inserted, deleted = (sum(map(len, side.not_empty())) for side in (change.inserted, change.deleted))
-        return Version(number, batch, inserted, deleted, maintained - start, time.perf_counter() - start)
+        changes = self.materialisation.stream([updates[i - 1] for i in numbers], look_ahead=self._look_ahead)
+        for number, change in zip(numbers, changes, strict=True):
+            maintained = time.perf_counter()
+            draft = draft_of(self.materialisation, self.store, change)
+            feeds = self._tell(change, draft)
+            stream = {"query": query, "batch": batch, "updates": number}
+            version = draft.commit({"stream": stream, "feeds": {**feeds_of(self.store), **feeds}})
+            inserted, deleted = (sum(map(len, side.not_empty())) for side in (change.inserted, change.deleted))
+            end = time.perf_counter()
+            yield Version(version, batch, inserted, deleted, maintained - start, end - start)
+            start = time.perf_counter()
 
     def _tell(self, change: Change, draft: Draft) -> dict[str, int]:
         """Write what each feed has to tell of a change, and return the versions that feeds will have."""
@@ -103,6 +111,16 @@ class Batches:
         with self.store.files.written(f"{beside}/part-00000.parquet") as file:
             parquet.write_table(table, file)
         draft.moves.append((beside, folder))
+
+
+def _given(*transactions: Update) -> dict[str, dict[str, set[Row]]]:
+    """Return transactions that follow each other as one update."""
+    delete, insert = together(transactions)
+    return {"delete": delete, "insert": insert}
+
+
+def _rows(update: dict[str, dict[str, set[Row]]]) -> Iterator[Iterable[set[Row]]]:
+    return (facts.values() for facts in update.values())
 
 
 def _signed(sides: Sequence[tuple[str, Relation]]) -> pyarrow.Table:

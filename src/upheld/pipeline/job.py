@@ -93,8 +93,11 @@ class Stream:
     trigger: str = option(str, choices=TRIGGERS, default="available-now")
     #: Seconds from one look for new updates to the next, where these go on. By default there is no pause.
     interval: int = option(int, default=0)
-    #: The number of files that make one update.
-    files: int = option(int, default=1)
+    #: The number of files that are taken at a time, and make one update. By default it is one.
+    files: int | None = option(int)
+    #: Whether each transaction is an update of its own, made with a look at the next one if that was taken with it.
+    #: Then up to a hundred files are taken at a time by default.
+    look_ahead: bool = option(bool, default=False)
     place: str = ""
 
 

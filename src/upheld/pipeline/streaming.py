@@ -150,15 +150,12 @@ class PipelineStream:
     def _apply(self, frame: DataFrame, batch: int) -> None:
         query = frame.sparkSession.sparkContext.getLocalProperty(_QUERY)
         assert query is not None, "a micro-batch of no stream"
-        if self._batches.has_seen(query, batch):
+        if self._batches.seen(query, batch):
             self.report.repeated.append(batch)
-            return
-        start = time.perf_counter()
-        version = self._batches.apply(query, batch, list(self._updates.read(frame, batch)))
-        if version is not None:
+        for version in self._batches.apply(query, batch, list(self._updates.read(frame, batch))):
             self.report.versions.append(version)
             if self._watcher is not None:
-                self._watcher(Stage(f"version {version.number}", _told(version), time.perf_counter() - start))
+                self._watcher(Stage(f"version {version.number}", _told(version), version.seconds))
 
     def _finish(self) -> None:
         """Fill the sinks that hold whole relations, once."""
@@ -184,7 +181,8 @@ def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher 
         check_relations(job, core)
     updates = find(spark, job.stream, {p.name: p for p in core.predicates.values() if not p.hidden})
     _begin_feeds(spark, job, core, m, store)
-    started = PipelineStream(job, Batches(m, core, store, job.sinks), core, updates, spark)
+    batches = Batches(m, core, store, job.sinks, look_ahead=job.stream.look_ahead)
+    started = PipelineStream(job, batches, core, updates, spark)
     started.report.run = report
     started._start(job.stream, watcher)
     return started

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: How Spark names the files of a folder. What they hold is not read unless it is asked for.
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
 
+#: Files that are taken at a time by a stream that looks ahead, so that what is read at once has a bound.
+_MOST_FILES = 100
+
 #: Spark leaves out files that are older than the newest one by more than a week, unless it is told otherwise.
 _AGE = "36500d"
 
@@ -63,7 +66,8 @@ class UpdateFiles:
 
     def frame(self) -> DataFrame:
         reader = self._spark.readStream.format("binaryFile").schema(_FILES)
-        reader = reader.option("maxFilesPerTrigger", self._stream.files).option("maxFileAge", _AGE)
+        files = self._stream.files or (_MOST_FILES if self._stream.look_ahead else 1)
+        reader = reader.option("maxFilesPerTrigger", files).option("maxFileAge", _AGE)
         return reader.load(self._stream.path).select("path", "modificationTime")
 
     def read(self, batch: DataFrame, number: int) -> Iterator[Update]:
