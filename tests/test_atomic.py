@@ -7,6 +7,7 @@ import importlib
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
@@ -552,6 +553,33 @@ def test_a_block_that_is_interrupted_once():
     finally:
         signal.signal(signal.SIGALRM, before)
         signal.signal(signal.SIGINT, other)
+
+
+def test_a_signal_within_a_callback():
+    """What is raised while the garbage collector calls back is dropped by Python; the signal comes again."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    hook = sys.unraisablehook
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted_in_a_callback()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert sys.unraisablehook is hook
+
+
+def interrupted_in_a_callback() -> None:
+    class Cyclic:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGALRM)
+
+    with interrupted_once():
+        one = Cyclic()
+        one.itself = one  # type: ignore[attr-defined]
+        del one
+        gc.collect()
+        until = time.monotonic() + 10
+        while time.monotonic() < until:
+            time.sleep(0.001)
 
 
 def interrupted_twice(heard: list[int]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 # As in `signal`, where each call makes an enumeration of its argument: 20 microseconds instead of half of one.
 import _signal  # type: ignore[import-not-found]
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
@@ -77,7 +78,50 @@ class uninterrupted:
             self._deaf = before  # it raised nothing
 
 
+#: Seconds after which a signal whose exception was lost is sent again.
+_AGAIN = 0.02
+
+
 class interrupted_once(uninterrupted):
-    """A block in which one handler of a signal may raise something: those of later signals are called when it ends."""
+    """A block in which one handler of a signal may raise something: those of later signals are called when it ends.
+
+    What a handler raises within a callback of the garbage collector, or of a weak reference, is dropped by Python. Such
+    a signal is sent again, until what it raises is heard.
+    """
 
     _deaf = False
+
+    def __enter__(self) -> None:
+        self._raised: tuple[int, BaseException] | None = None
+        super().__enter__()
+        if self._handlers:
+            self._report = sys.unraisablehook
+            sys.unraisablehook = self._dropped
+
+    def _restore(self) -> None:
+        super()._restore()
+        self._raised = None
+        if sys.unraisablehook == self._dropped:
+            sys.unraisablehook = self._report
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        try:
+            super()._hear(number, frame)
+        except BaseException as error:
+            self._raised = number, error
+            raise
+
+    def _dropped(self, told: sys.UnraisableHookArgs) -> None:
+        if self._raised is None or told.exc_value is not self._raised[1]:
+            self._report(told)
+            return
+        number, _ = self._raised
+        self._raised = None
+        # Not at once: what is raised in here would be dropped as well.
+        threading.Timer(_AGAIN, self._send_again, (number,)).start()
+
+    def _send_again(self, number: int) -> None:
+        main = threading.main_thread().ident
+        if main is not None and not self._over:
+            self._deaf = False
+            signal.pthread_kill(main, number)
