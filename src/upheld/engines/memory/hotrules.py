@@ -87,7 +87,8 @@ class Nest:
             # The tables may have grown, and their arrays moved, since the last time round.
             i, found, met = kernel(*self.arguments(i, at, width, B, made))
             self.join.tick(self.join.plan.rule)
-            self.sink.take_made(made[:found], met)
+            if met:
+                self.sink.take_made(made[:found], met)
 
     def arguments(self, i: int, at: Codes, width: int, B: Codes, made: Any) -> tuple[Any, ...]:
         steps = tuple(map(self._arrays, self.steps, self.indexes))
