@@ -7,7 +7,7 @@ needs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -67,11 +67,6 @@ class AtomStep:
     fan_out: float
     #: Whether the ranks of the facts that are matched are looked at.
     ranked: bool = False
-    #: The rows of the batch that a filter keeps.
-    known_columns: Places = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "known_columns", np.array(self.known, np.int64))
 
     @property
     def filters(self) -> bool:

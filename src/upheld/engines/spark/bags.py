@@ -130,11 +130,6 @@ class SparkBag:
         self._found = found
         self._counts = counts
 
-    @property
-    def is_derived(self) -> bool:
-        """Whether these are heads of instances."""
-        return self._found is not None
-
     def counts(self) -> Mapping[str, Rows]:
         """Return the facts of each predicate with their numbers."""
         if self._counts is None:
