@@ -254,9 +254,11 @@ class Bench:
             program.write_text(TEN_FACTS + facts, encoding="utf-8")
             upheld = Path(sys.executable).with_name("upheld")
             command = [str(upheld), "run", "-D", "-", "--engine", "memory", str(program)]
+            # Byte code is one of the caches, also where this shell keeps Python from writing it beside the sources.
+            cached = environment() | {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": scratch}
             for _ in range(6):
                 began = time.perf_counter()
-                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment())
+                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=cached)
                 _, status, used = os.wait4(process.pid, 0)
                 assert status == 0, "`upheld run` failed on ten facts"
                 best["wall"] = min(best["wall"], time.perf_counter() - began)

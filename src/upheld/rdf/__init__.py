@@ -1,8 +1,23 @@
 """RDF: files of triples and quads as facts of `triple` and `quad`, rule sets over them, and ontologies as rules."""
 
-from upheld.rdf.owl.translating import Translation, translate
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from upheld.rdf.reading import read
 from upheld.rdf.rulesets import rules
 from upheld.rdf.writing import Written, write
 
+if TYPE_CHECKING:
+    from upheld.rdf.owl.translating import Translation, translate
+
 __all__ = ["Translation", "Written", "read", "rules", "translate", "write"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the translation of ontologies, which few programs use, when it is first asked for."""
+    if name in ("Translation", "translate"):
+        from upheld.rdf.owl import translating
+
+        return getattr(translating, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
