@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import upheld
 from tests.maintain.streams import CONSTANTS, NAMES, Stream, follow, random_stream
 from tests.strategies import Case, Update, cases, graph_cases, typed_cases
 from upheld.engines import ENGINES
@@ -130,3 +131,17 @@ def test_updates_reach_every_phase():
     assert min(phases[f"{name}: {phase}"] for name in expected for phase in expected[name]) > 0, phases
     assert any("started again" in choice for choice in choices)
     assert any("searched" in choice for choice in choices)
+
+
+@pytest.mark.parametrize(("share", "again"), [(4, False), (2, True)])
+def test_strata_without_recursion_start_again_at_once_or_not_at_all(share, again):
+    """A join of two relations loses less than half of its derivations with a quarter of both, and more with half."""
+    rules = "both(x, z) :- left(x, y), right(y, z)."
+    left, right = [(x, x % 7) for x in range(200)], [(z % 7, z) for z in range(200)]
+    m = upheld.materialise(rules, {"left": left, "right": right})
+    size = len(m["both"])
+    change = m.update(delete={"left": left[::share], "right": right[::share]})
+    lost = size - len(m["both"])
+    expected = {"materialisation": size - lost} if again else {"deletion": lost}
+    assert dict(+change.statistics.instances) == expected
+    assert any("of its derivations are expected to go" in choice for choice in change.statistics.choices) == again

@@ -16,8 +16,9 @@ good part of them, or a good part of the facts that its rules look at has gone, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from math import prod
 
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
@@ -34,9 +35,11 @@ SEARCH_FOR, SEARCH_BUDGET = 4, 64
 MANY_ROUNDS, MANY_LOST = 5, 512
 #: The part of a stratum's derivations that deletion may handle before the stratum is materialised anew instead.
 START_AGAIN = 0.4
-#: The part of the facts of a relation that may go before strata whose rules look at it are materialised anew. What goes
-#: from a recursive stratum is a multiple of that.
-MOST_GONE, MOST_GONE_BEFORE_RECURSION = 0.5, 0.15
+#: The part of the derivations of a stratum without recursion that may be expected to go before it is materialised anew.
+MOST_GONE = 0.5
+#: The part of the facts of a relation that may go before recursive strata whose rules look at it are materialised anew:
+#: what goes from them is a multiple of that.
+MOST_GONE_BEFORE_RECURSION = 0.15
 #: A fact that has gone is taken to have had a part in so many derivations at most: few facts do not stand for much.
 MOST_DERIVATIONS = 5_000
 #: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed.
@@ -84,14 +87,26 @@ class Adaptive:
         if size <= SMALL:
             return False
         changed = settle(self.D - self.A)
-        most = MOST_GONE_BEFORE_RECURSION if self.s.recursive else MOST_GONE
         looked_at = {a.predicate for rule in self.s.rules for a in rule.positive}
-        for predicate in sorted(looked_at & changed.predicates()):
-            gone, there = changed.count(predicate), self.I.at_most(predicate)
-            if gone > most * there and gone * MOST_DERIVATIONS > size:
-                self.note(f"started again since {gone} of {there} facts of {predicate} have gone")
+        gone = {predicate: changed.count(predicate) for predicate in sorted(looked_at & changed.predicates())}
+        there = {predicate: self.I.at_most(predicate) for predicate in gone}
+        if sum(gone.values()) * MOST_DERIVATIONS <= size:
+            return False
+        if not self.s.recursive:
+            return self._loses_much({predicate: gone[predicate] / there[predicate] for predicate in gone})
+        for predicate in gone:
+            if gone[predicate] > MOST_GONE_BEFORE_RECURSION * there[predicate]:
+                self.note(f"started again since {gone[predicate]} of {there[predicate]} facts of {predicate} have gone")
                 return True
         return False
+
+    def _loses_much(self, gone: Mapping[str, float]) -> bool:
+        """Return whether rules are expected to lose most derivations, when these parts of relations have gone."""
+        left = [prod(1 - gone.get(a.predicate, 0.0) for a in rule.positive) for rule in self.s.rules]
+        lost = 1 - sum(left) / len(left)
+        if lost > MOST_GONE:
+            self.note(f"started again since {lost:.0%} of its derivations are expected to go")
+        return lost > MOST_GONE
 
     @phase("deletion")
     def overdelete(self, worth_searching: int, rescue: Callable[[FactSet], bool] | None = None) -> str:
@@ -112,7 +127,8 @@ class Adaptive:
                 few = 0 < ranks.derivable(delta).count() <= worth_searching
             if few and (rounds > MANY_ROUNDS or lost > MANY_LOST):
                 return LONG
-            if size > SMALL and lost > START_AGAIN * size:
+            # What a stratum without recursion has lost is known by now, and there is nothing to save any more.
+            if s.recursive and size > SMALL and lost > START_AGAIN * size:
                 self.note(f"started again after {lost} of {size} derivations were lost")
                 return AGAIN
             if rounds == 1 and rescue and rescue(delta) and not (delta := self.doubted(delta)):

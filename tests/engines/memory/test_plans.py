@@ -55,3 +55,20 @@ def test_the_cheapest_order_comes_first():
     assert len(m["own"]) == 180
     lines = [line.strip() for line in m.plans().splitlines()]
     assert lines[lines.index("from all facts") + 1] == "with every from(x, u): 180 rows"
+
+
+def test_an_atom_that_few_bindings_match_comes_early():
+    """`plus` has rows for a tenth of the parts alone, and for those one each, like `at`: it is asked before `at`."""
+    program = """
+        .decl of(o:number, e:number) .decl at(o:number, s:number) .decl plus(e:number, l:number)
+        .decl node(s:number, l:number)
+        node(s, l) :- of(o, e), at(o, s), plus(e, l).
+    """
+    facts = {
+        "of": [(o, o % 500) for o in range(5000)],
+        "at": [(o, o // 500) for o in range(5000)],
+        "plus": [(e, 1000 + e) for e in range(0, 500, 10)],
+    }
+    lines = [line.strip() for line in upheld.materialise(program, facts).plans().splitlines()]
+    steps = lines[lines.index("from new of(o, e)") + 1 :][:2]
+    assert [step.split("(")[0] for step in steps] == ["join plus", "join at"]

@@ -184,7 +184,8 @@ class Planner:
         if HEIGHT in start:
             last += (HEIGHT,)
         chosen = rule.builtins if builtins is None else builtins
-        order = self._order(set(start), atoms, chosen)
+        others = [literal.atom for literal in atoms]
+        order = self._order(set(start), [a for a in rule.positive if a not in others], atoms, chosen)
         steps: list[Step] = []
         held = tuple(start)
         position = 0
@@ -199,11 +200,14 @@ class Planner:
         plan = Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants)
         return replace(plan, sizes=tuple(t.n for t in plan.tables))
 
-    def _order(self, bound: set[str], atoms: Sequence[Literal], builtins: Sequence[Builtin]) -> list[Literal | Builtin]:
-        """Return everything in the order to do it in: what only filters as soon as it can be done."""
+    def _order(
+        self, bound: set[str], before: Sequence[Atom], atoms: Sequence[Literal], builtins: Sequence[Builtin]
+    ) -> list[Literal | Builtin]:
+        """Return everything in the order to do it in, after some atoms: what only filters as soon as it can be done."""
         positive = [literal for literal in atoms if not literal.negated]
         filters: list[Literal | Builtin] = [*builtins, *(literal for literal in atoms if literal.negated)]
-        joined = [positive[i] for i in best_order([p.atom for p in positive], builtins, bound, self._fan_out)]
+        best = best_order([p.atom for p in positive], builtins, bound, before, self._fan_out, self._values)
+        joined = [positive[i] for i in best]
         order: list[Literal | Builtin] = []
         while True:
             while ready := next((f for f in filters if _is_ready(f, bound)), None):
@@ -228,6 +232,13 @@ class Planner:
         for column in known:
             domain *= table.distinct((column,))
         return min(1.0, table.n / domain)
+
+    def _values(self, atom: Atom) -> dict[str, float]:
+        """Estimate for each variable how many distinct values the facts of an atom have."""
+        table = self.tables[atom.predicate]
+        if not table.n:
+            return {}
+        return {t.name: table.distinct((c,)) for c, t in enumerate(atom.terms) if isinstance(t, Variable)}
 
     def _choice(self, pair: Sequence[Literal | Builtin], held: tuple[str, ...], later: set[str]) -> ChoiceStep | None:
         """Return a choice between two positive atoms that follow each other, if they share one new variable alone."""

@@ -335,7 +335,8 @@ def _estimate_distinct(sample: npt.NDArray[Any], n: int) -> float:
     """
     if not len(sample):
         return 1.0
-    _, counts = np.unique(sample, axis=0, return_counts=True)
+    keys = key_view(np.ascontiguousarray(sample))
+    _, counts = np.unique(keys, axis=0 if keys.ndim > 1 else None, return_counts=True)
     once = int(np.count_nonzero(counts == 1))
     return max(1.0, float(np.sqrt(n / len(sample)) * once + len(counts) - once))
 
