@@ -54,14 +54,19 @@ class Relation:
         immutable = isinstance(rows, Columns) or (isinstance(rows, Set) and not isinstance(rows, MutableSet))
         self._kept: Set[Row] | Columns = rows if immutable else frozenset(rows)  # type: ignore[assignment]
 
+    @property
+    def unordered(self) -> Columns | None:
+        """The rows by column, in some order, if that is how they are kept."""
+        return self._kept if isinstance(self._kept, Columns) else None
+
     @cached_property
     def by_column(self) -> Columns | None:
         """The rows by column, in ascending order, if that is how they are kept."""
-        if not isinstance(self._kept, Columns):
+        if self.unordered is None:
             return None
         from upheld.columns.ordering import ascending
 
-        return ascending(self._kept)
+        return ascending(self.unordered)
 
     @cached_property
     def _rows(self) -> Set[Row]:
@@ -147,7 +152,7 @@ class Relation:
         if not self.columns:  # only a struct array can say how many rows of nothing there are
             return pyarrow.Table.from_struct_array(pyarrow.array([{}] * len(self), pyarrow.struct([])))
         columns = [
-            _arrow_texts(values)
+            arrow_texts(values)
             if isinstance(values, Texts)
             else pyarrow.array(values, getattr(pyarrow, _COLUMNAR[type])())
             for type, values in zip(self.types, self._values())
@@ -188,7 +193,7 @@ def arrow_for_spark(relation: Relation) -> pyarrow.Table:
     return table
 
 
-def _arrow_texts(column: Texts) -> pyarrow.ChunkedArray:
+def arrow_texts(column: Texts) -> pyarrow.ChunkedArray:
     """Return a column of texts as Arrow has them, in chunks that keep each below 2 GB."""
     import pyarrow
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 import upheld
+from upheld.language.compiling import compile_program
 from upheld.language.reading import read_text
 
 
@@ -23,6 +26,20 @@ def test_rules_are_shown_as_written(rule: str) -> None:
     rules = {str(r) for s in upheld.check(rule).strata for r in s.rules}
     # A wildcard under negation gets a hidden relation, under its own name.
     assert rule.replace("m(x * 2, _)", "m[x0,_](x * 2)") in rules
+
+
+def test_programs_go_to_other_processes() -> None:
+    """What their functors do goes with them."""
+    program = """
+    n(0). s("b").
+    n(x + 1) :- n(x), x < 3.
+    n(-x) :- n(x), x = range(0, 9, 4).
+    s(cat(to_string(x), max(y, y, "a"))) :- n(x), s(y).
+    """
+    core = compile_program(read_text(program)).core
+    copied = pickle.loads(pickle.dumps(core))
+    assert list(map(str, copied.rules)) == list(map(str, core.rules))
+    assert [rule.builtins for rule in copied.rules] == [rule.builtins for rule in core.rules]
 
 
 def test_a_rule_after_facts_has_its_own_place() -> None:

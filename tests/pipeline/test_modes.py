@@ -10,12 +10,23 @@ import pytest
 import upheld
 from tests.pipeline.test_runs import REACH, read, rows_of
 from upheld.errors import LimitReached
+from upheld.language.compiling import compile_program
+from upheld.language.pivots import find_pivots
+from upheld.language.reading import read_text
 from upheld.pipeline.job import Settings
-from upheld.pipeline.modes import Sizes, choose
+from upheld.pipeline.modes import Shape, Sizes, choose
 
 pytestmark = pytest.mark.xdist_group("spark")
 
 SIZES = Sizes(facts=1000, values=2000, texts=100, characters=500)
+LARGE = Sizes(facts=2_000_000, values=4_000_000, texts=0, characters=0)
+
+CLOSURE = "p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z). e(1, 2)."
+JOINED = "p(x, y) :- e(x, y). p(x, z) :- p(x, y), p(y, z). e(1, 2)."
+
+
+def shape(program: str, whole: float = 1.0, tasks: int = 2) -> Shape:
+    return Shape(find_pivots(compile_program(read_text(program)).core), whole, tasks)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +41,7 @@ SIZES = Sizes(facts=1000, values=2000, texts=100, characters=500)
     ],
 )
 def test_the_choice(settings, mode):
-    chosen, choice = choose(settings, SIZES)
+    chosen, choice = choose(settings, SIZES, shape(CLOSURE))
     assert chosen == mode
     assert "1,000 facts and 100 texts take about" in choice.why
     assert choice.why.startswith("it was asked for") == (settings.mode != "auto")
@@ -39,8 +50,29 @@ def test_the_choice(settings, mode):
 @pytest.mark.parametrize("settings", [{"mode": "driver"}, {"state": "s"}])
 def test_what_must_fit_and_does_not(settings):
     with pytest.raises(LimitReached) as refusal:
-        choose(Settings(driver_memory="1k", **settings), SIZES)
+        choose(Settings(driver_memory="1k", **settings), SIZES, shape(CLOSURE))
     assert refusal.value.slugs == ("too-large-for-driver",)
+
+
+@pytest.mark.parametrize(
+    "settings, sizes, shape, mode",
+    [
+        (Settings(), LARGE, shape(CLOSURE, tasks=8), "decomposed"),
+        (Settings(), LARGE, shape(CLOSURE, tasks=2), "driver"),
+        (Settings(), SIZES, shape(CLOSURE, tasks=8), "driver"),
+        (Settings(), LARGE, shape(JOINED, tasks=8), "driver"),
+        (Settings(state="s"), LARGE, shape(CLOSURE, tasks=8), "driver"),
+        (Settings(driver_memory="50k"), SIZES, shape(CLOSURE, whole=0.1), "decomposed"),
+        (Settings(driver_memory="50k"), SIZES, shape(CLOSURE, whole=0.9), "rounds"),
+        (Settings(driver_memory="50k"), SIZES, shape(JOINED, whole=0.1), "rounds"),
+        (Settings(mode="decomposed"), SIZES, shape(CLOSURE), "decomposed"),
+    ],
+)
+def test_the_choice_by_shape(settings, sizes, shape, mode):
+    """Parts are for much that many tasks derive, and for what the driver has no room for."""
+    chosen, choice = choose(settings, sizes, shape)
+    assert chosen == mode
+    assert ("the program falls into parts (`p` by column 1)" in choice.why) == (mode == "decomposed")
 
 
 def test_rounds_of_jobs(spark, monkeypatch):

@@ -57,6 +57,15 @@ class Texts:
         occurs[self.codes] = True
         return np.flatnonzero(occurs)
 
+    def compact(self) -> Texts:
+        """Return the same texts with a dictionary of no others, which is an array."""
+        import numpy as np
+
+        used = self.used()
+        place = np.empty(len(self.dictionary), np.int64)
+        place[used] = np.arange(len(used))
+        return Texts(place[self.codes], self.dictionary.take(used))
+
 
 #: `number` is an array of int64, `unsigned` of uint64, `float` of float64, all else is texts.
 Column = Any  # npt.NDArray | Texts, of which NumPy's stubs make nothing that mypy can follow

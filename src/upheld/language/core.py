@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from upheld.language.ast import Clause, Constant, Directive, Value, Variable
-from upheld.language.functors import Functor
+from upheld.language.functors import Functor, functor
 from upheld.source import Span
 
 Fact = tuple[str, tuple[Value, ...]]
@@ -26,6 +26,14 @@ class Apply:
 
     functor: Functor
     arguments: tuple[Expression, ...]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Programs go to other processes. What a functor does is looked up there by its name."""
+        return _applied, (self.functor.name, self.functor.type, self.arguments)
+
+
+def _applied(name: str, type: str, arguments: tuple[Expression, ...]) -> Apply:
+    return Apply(functor(name, len(arguments), type), arguments)
 
 
 Expression = Variable | Constant | Apply

@@ -14,7 +14,6 @@ from upheld.algebra.meter import Limits
 from upheld.engines.spark.session import open_session
 from upheld.errors import Problem, UsageError
 from upheld.language.ast import Program
-from upheld.materialisation import Materialisation
 from upheld.pipeline.job import Job, Settings, job_of, read_job
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
 
@@ -33,7 +32,7 @@ class PipelineRun:
     frames: dict[str, DataFrame]
     report: RunReport
     #: Holds what the DataFrames are made of.
-    _materialisation: Materialisation = field(repr=False)
+    _held: object = field(repr=False)
 
     def __getitem__(self, relation: str) -> DataFrame:
         """Return the facts of a relation that went to some sink or is an output."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from upheld.columns import Column, Columns, Texts
 from upheld.engines.spark.session import ARROW, configured
 from upheld.language.core import Core, Predicate
 from upheld.materialisation import Materialisation, materialise_core
-from upheld.pipeline.dictionary import TEXTS
+from upheld.pipeline.dictionary import TEXTS, encoded
 from upheld.pipeline.job import Settings
 from upheld.pipeline.modes import bytes_of
 from upheld.relation import Relation
@@ -27,8 +27,8 @@ _BATCH = 1 << 16
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """The facts of one relation, encoded, and their number."""
+class Facts:
+    """The rows of a relation that fit, held by Spark, and their number."""
 
     predicate: Predicate
     rows: DataFrame
@@ -41,12 +41,10 @@ def bounded(settings: Settings, limits: Limits) -> Limits:
     return replace(limits, memory=min(allowed, limits.memory or allowed))
 
 
-def materialise(
-    core: Core, relations: Mapping[str, Encoded], pairs: DataFrame | None, limits: Limits
-) -> Materialisation:
+def materialise(core: Core, relations: Iterable[Facts], pairs: DataFrame | None, limits: Limits) -> Materialisation:
     """Return all that follows from facts that come to the driver; `pairs` has the text of each id among them."""
     ids, texts = _dictionary(pairs)
-    facts = [(name, _columns(one, ids, texts)) for name, one in relations.items() if one.count]
+    facts = [(one.predicate.name, _columns(one, ids, texts)) for one in relations if one.count]
     return materialise_core(core, facts, engine="memory", limits=limits)
 
 
@@ -58,18 +56,24 @@ def _dictionary(pairs: DataFrame | None) -> tuple[Any, Any]:
     return table["id"].to_numpy(), table["text"].to_numpy()
 
 
-def _columns(facts: Encoded, ids: Any, texts: Any) -> Columns:
-    table = facts.rows.toArrow()
+def _columns(facts: Facts, ids: Any, texts: Any) -> Columns:
     types = facts.predicate.types
+    table = encoded(facts.rows, types).toArrow()
     return Columns(types, [_column(table[i], type, ids, texts) for i, type in enumerate(types)], table.num_rows)
 
 
 def _column(values: pyarrow.ChunkedArray, type: str, ids: Any, texts: Any) -> Column:
+    if type not in TEXTS:
+        return numbers(values, type)
     column = values.to_numpy()
-    if type in TEXTS:
-        codes = np.searchsorted(ids, column)
-        assert np.array_equal(ids[codes], column), "an id without its text"
-        return Texts(codes, texts)
+    codes = np.searchsorted(ids, column)
+    assert np.array_equal(ids[codes], column), "an id without its text"
+    return Texts(codes, texts)
+
+
+def numbers(values: pyarrow.ChunkedArray, type: str) -> Column:
+    """Return a column of numbers of some type, as Spark has them, as the memory engine takes it."""
+    column = values.to_numpy()
     if type == "unsigned":
         return column.view(np.uint64)
     if type == "float":

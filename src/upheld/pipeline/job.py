@@ -30,7 +30,7 @@ EXTENSIONS = {
 }
 SOURCE_FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 SINK_FORMATS = ("parquet", "csv", "view", "changes")
-MODES = ("auto", "driver", "rounds")
+MODES = ("auto", "driver", "decomposed", "rounds")
 TRIGGERS = ("available-now", "continuous")
 
 #: The settings that are paths.
@@ -113,7 +113,8 @@ class Settings:
     quarantine: str | None = option(str)
     #: The file that gets the report of the run, as JSON.
     report: str | None = option(str)
-    #: Where rules are applied: `driver` is the memory engine in the driver, `rounds` are Spark jobs, `auto` chooses.
+    #: Where rules are applied: `driver` is the memory engine in the driver, `decomposed` the same in tasks of Spark, on
+    #: a part of the facts each, `rounds` are Spark jobs, and `auto` chooses.
     mode: str = option(str, choices=MODES, default="auto")
     #: The memory that the driver may use for facts, such as `4g`. By default half of the machine's.
     driver_memory: str | None = option(str)
@@ -274,8 +275,8 @@ def _stream(
 
 
 def _check_mode(settings: Mapping[str, object], place: str, problems: list[Problem]) -> None:
-    if settings.get("mode") == "rounds" and "state" in settings:
-        message, note = "the mode `rounds` keeps no state", "a state is read and written by the driver"
+    if settings.get("mode") in ("decomposed", "rounds") and "state" in settings:
+        message, note = f"the mode `{settings['mode']}` keeps no state", "a state is read and written by the driver"
         hint = "leave out `state`, or choose another mode"
         problems.append(Problem("bad-job", message, place=place, note=note, hint=hint))
 

@@ -19,15 +19,17 @@ from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import Problem, UpheldError, UsageError, nearest, quote
 from upheld.factfiles.badrows import count
 from upheld.language.compiling import compile_program
-from upheld.language.core import Core, Predicate
+from upheld.language.core import Core
+from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.materialisation import Materialisation, draft_of, materialise_core
-from upheld.pipeline import PipelineRun, driver
-from upheld.pipeline.dictionary import Dictionary, encoded, identify, texts_of
-from upheld.pipeline.driver import Encoded
+from upheld.pipeline import PipelineRun, decomposed, driver
+from upheld.pipeline.derived import Derived
+from upheld.pipeline.dictionary import Dictionary, identify, texts_of
+from upheld.pipeline.driver import Facts
 from upheld.pipeline.filesystem import AnyFiles, FileSystem
 from upheld.pipeline.fitting import Load, check, quarantined
 from upheld.pipeline.job import Job, Source
-from upheld.pipeline.modes import Sizes
+from upheld.pipeline.modes import Shape, Sizes
 from upheld.pipeline.modes import choose as choose_mode
 from upheld.pipeline.reading import Table
 from upheld.pipeline.report import Recorder, StageWatcher
@@ -44,7 +46,8 @@ _HOLDING = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
 class Finished:
     """What a run leaves: all that follows, the program in core form, and what callers get to see."""
 
-    materialisation: Materialisation
+    #: What the memory engine or the Spark engine of the driver holds; parts in tasks leave none.
+    materialisation: Materialisation | None
     core: Core
     result: PipelineRun
 
@@ -57,7 +60,6 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
         with recorder.stage("find") as stage:
             tables = _find(spark, job)
             core = _compiled(job, tables)
-            outputs = outputs_of(job, core)
             loads = _loads(core, tables)
             store = open_state(spark, job)
             dictionary = Dictionary.open(spark, _dictionary_of(job))
@@ -75,28 +77,28 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             report.dictionary = {"texts": dictionary.size, "new": texts.new}
             stage.result = f"{texts.count:,} texts, {texts.new:,} of them new"
         with recorder.stage("materialise") as stage:
-            m = _materialise(job, core, facts, texts, limits, recorder, spark)
-            frames = {name: driver.to_spark(spark, m[name]) for name in outputs}
-            sizes = {name: {"explicit": len(m.explicit(name)), "facts": len(m[name])} for name in m.relations}
-            report.relations = sizes
-            facts_now = sum(size["facts"] for size in sizes.values())
-            stage.result = f"{facts_now:,} facts, in {count(m.statistics.rounds, 'round')}"
+            m, derived = _materialise(job, core, facts, texts, limits, recorder, spark)
+            frames, sizes = derived.frames, derived.sizes
+            report.relations = {name: {"explicit": of[0], "facts": of[1]} for name, of in sizes.items()}
+            facts_now = sum(size for _, size in sizes.values())
+            stage.result = f"{facts_now:,} facts, in {count(derived.rounds, 'round')}"
         with recorder.stage("write") as stage:
             for sink in job.sinks:
                 names = sink.relations or by_default(core)
                 writer.write(sink, {name: frames[name] for name in names})
-                written = {name: len(m[name]) for name in names}
+                written = {name: sizes[name][1] for name in names}
                 report.sinks.append({"format": sink.format, "path": sink.path, "relations": written})
             if store is None:
                 writer.commit()
             else:
+                assert m is not None, "a state of what nobody holds"
                 draft = draft_of(m, store)
                 writer.commit(draft, {"feeds": {**feeds_of(store), **writer.feeds}})
                 report.state = {"folder": store.folder, "version": store.version}
             stage.result = count(len(job.sinks), "sink") + (f", version {store.version}" if store else "")
     if job.settings.report is not None:
         FileSystem(spark).write_text(job.settings.report, json.dumps(report.to_dict(), indent=2) + "\n")
-    return Finished(m, core, PipelineRun(frames, report, m))
+    return Finished(m, core, PipelineRun(frames, report, derived))
 
 
 def open_state(spark: SparkSession, job: Job) -> Store | None:
@@ -224,15 +226,6 @@ def _loads(core: Core, tables: list[tuple[Source, Table]]) -> list[Load]:
 # -- reading and encoding ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Facts:
-    """The rows of a relation that fit, held by Spark, and their number."""
-
-    predicate: Predicate
-    rows: DataFrame
-    count: int
-
-
 def _read(kept: ExitStack, core: Core, job: Job, loads: list[Load]) -> list[Facts]:
     """Return the facts of each relation, read once; raise bad rows, unless these are to be quarantined."""
     relations: dict[str, DataFrame] = {}
@@ -294,16 +287,29 @@ def _materialise(
     limits: Limits,
     recorder: Recorder,
     spark: SparkSession,
-) -> Materialisation:
+) -> tuple[Materialisation | None, Derived]:
     counts = [(one.count, one.predicate.arity) for one in facts]
     sizes = Sizes(sum(n for n, _ in counts), sum(n * arity for n, arity in counts), texts.count, texts.characters)
-    mode, choice = choose_mode(job.settings, sizes)
+    pivots = find_pivots(core)
+    mode, choice = choose_mode(job.settings, sizes, _shape(pivots, facts, spark))
     recorder.report.choices.append(choice)
+    outputs, allowed = outputs_of(job, core), driver.bounded(job.settings, limits)
+    if mode == "decomposed":
+        assert isinstance(pivots, Pivots), "parts of a program that has none"
+        return None, decomposed.materialise(core, pivots, facts, texts.pairs, outputs, limits, allowed, spark)
     if mode == "rounds":
         rows = [(one.predicate.name, FrameRows(one.rows, one.predicate.types)) for one in facts]
         # Nothing will be updated, so no bookkeeping is begun.
-        return materialise_core(core, rows, engine=SparkEngine(spark), algorithm="rematerialise", limits=limits)
-    relations = {
-        one.predicate.name: Encoded(one.predicate, encoded(one.rows, one.predicate.types), one.count) for one in facts
-    }
-    return driver.materialise(core, relations, texts.pairs, driver.bounded(job.settings, limits))
+        m = materialise_core(core, rows, engine=SparkEngine(spark), algorithm="rematerialise", limits=limits)
+    else:
+        m = driver.materialise(core, facts, texts.pairs, allowed)
+    frames = {name: driver.to_spark(spark, m[name]) for name in outputs}
+    numbers = {name: (len(m.explicit(name)), len(m[name])) for name in m.relations}
+    return m, Derived(frames, numbers, m.statistics.rounds, m)
+
+
+def _shape(pivots: Pivots | Obstacle, facts: list[Facts], spark: SparkSession) -> Shape:
+    if isinstance(pivots, Obstacle):
+        return Shape(pivots)
+    whole = sum(one.count for one in facts if one.predicate.name in pivots.in_driver)
+    return Shape(pivots, whole / (sum(one.count for one in facts) or 1), spark.sparkContext.defaultParallelism)

@@ -172,6 +172,7 @@ def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher 
     report = None
     if store.manifest is None:
         finished = run(job, limits, spark, watcher)
+        assert finished.materialisation is not None, "a state of what nobody holds"
         m, core, report = finished.materialisation, finished.core, finished.result.report
         store.look()
     else:

@@ -25,7 +25,7 @@ from upheld.language.values import INT64_MAX, normalise_float
 Row = tuple[Any, ...]
 
 SPARK_TYPES = {"number": "bigint", "unsigned": "bigint", "float": "double", "symbol": "string", "term": "string"}
-_ARROW_TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
+ARROW_TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
 
 _ZERO = Constant(0, "number")
 
@@ -40,10 +40,15 @@ class Layout:
     def __add__(self, other: Layout) -> Layout:
         return Layout(self.names + other.names, self.types + other.types)
 
+    @property
+    def schema(self) -> str:
+        """The columns as Spark's SQL writes them."""
+        return ", ".join(f"{name} {type}" for name, type in zip(self.names, self.types, strict=True))
+
     def arrow(self, rows: Iterable[Row]) -> pa.Table:
         """Return rows as an Arrow table."""
         columns = list(zip(*rows, strict=True)) or [()] * len(self.names)
-        arrays = [pa.array(c, _ARROW_TYPES[t]) for c, t in zip(columns, self.types, strict=True)]
+        arrays = [pa.array(c, ARROW_TYPES[t]) for c, t in zip(columns, self.types, strict=True)]
         return pa.Table.from_arrays(arrays, list(self.names))
 
     def rows(self, table: pa.Table) -> list[Row]:

@@ -32,6 +32,15 @@ def unsigned_of(bits: Column) -> Column:
     return F.when(bits < 0, number + F.lit(Decimal(2**64))).otherwise(number).cast("decimal(20,0)")
 
 
+def decoded(frame: DataFrame, types: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    """Return rows as they stand in the tables of the engine, as callers get them: under names, and of Spark's types."""
+    if not columns:
+        return frame.select(F.lit(True).alias("holds"))
+    names = [F.col(f"c{i}") for i in range(len(columns))]
+    values = [unsigned_of(c) if type == "unsigned" else c for c, type in zip(names, types, strict=True)]
+    return frame.select(*(value.alias(name) for value, name in zip(values, columns, strict=True)))
+
+
 @dataclass(frozen=True)
 class FrameRows:
     """Rows of a predicate in a DataFrame: columns `c0`, `c1`, ... of Spark's type for each of the predicate's.
@@ -85,9 +94,4 @@ class SparkRows(Set[_Values]):
 
         The DataFrame is good for as long as this object is there.
         """
-        frame = self._part.frame()
-        if not columns:
-            return frame.select(F.lit(True).alias("holds"))
-        names = [F.col(f"c{i}") for i in range(len(columns))]
-        values = [unsigned_of(c) if type == "unsigned" else c for c, type in zip(names, self._codec.types, strict=True)]
-        return frame.select(*(value.alias(name) for value, name in zip(values, columns, strict=True)))
+        return decoded(self._part.frame(), self._codec.types, columns)

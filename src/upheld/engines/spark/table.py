@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from upheld.engines.spark.codes import Layout, Row
 from upheld.engines.spark.session import LOOPS, configured
+from upheld.engines.spark.slots import Slots
 
 #: Rows made in the driver that a plan carries along; more are handed over to Spark once.
 _CARRIED = 10_000
@@ -145,7 +146,7 @@ class Tables:
 
     def _collect(self, requests: Sequence[Request]) -> list[Rows] | None:
         """Return the rows of all requests, or None if they are more than the driver is to hold."""
-        slots = _Slots([r.layout for r in requests])
+        slots = Slots([r.layout for r in requests])
         together = slots.pack(0, requests[0].frame)
         for k, request in enumerate(requests[1:], 1):
             together = together.unionAll(slots.pack(k, request.frame))
@@ -177,35 +178,3 @@ class Tables:
             self.runs += 1
             return Rows(request.layout, local=request.layout.rows(frame.toArrow()))
         return Rows(request.layout, stored=stored)
-
-
-class _Slots:
-    """Columns wide enough for rows of several layouts: the first bigint of each in the first bigint slot, and so on."""
-
-    def __init__(self, layouts: Sequence[Layout]):
-        self._places: list[list[str]] = []
-        types: dict[str, str] = {}
-        for layout in layouts:
-            used = dict.fromkeys(("bigint", "double", "string"), 0)
-            places = []
-            for type in layout.types:
-                name = f"{type[0]}{used[type]}"
-                used[type] += 1
-                types.setdefault(name, type)
-                places.append(name)
-            self._places.append(places)
-        self._layouts = layouts
-        self.layout = Layout(("request", *types), ("bigint", *types.values()))
-        at = {name: i for i, name in enumerate(self.layout.names)}
-        self._positions = [[at[name] for name in places] for places in self._places]
-
-    def pack(self, k: int, frame: DataFrame) -> DataFrame:
-        mine = dict(zip(self._places[k], self._layouts[k].names, strict=True))
-        columns = [F.lit(k).cast("bigint").alias("request")]
-        for name, type in zip(self.layout.names[1:], self.layout.types[1:], strict=True):
-            value = F.col(mine[name]) if name in mine else F.lit(None).cast(type)
-            columns.append(value.alias(name))
-        return frame.select(*columns)
-
-    def unpack(self, k: int, row: Row) -> Row:
-        return tuple(row[i] for i in self._positions[k])

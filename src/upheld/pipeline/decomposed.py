@@ -1,0 +1,202 @@
+"""Decomposed mode: each part of a program by its pivots is derived in one task of Spark, by the memory engine there.
+
+Whole relations come to the driver, which applies the rules on them, and are broadcast. Facts of parted relations and
+the pivots that guards hold for are shuffled once, by their pivots. One `mapInArrow` then derives all that follows in
+the parts: nothing more is shuffled, however many rounds there are. Facts of gathered relations are made distinct last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import pyarrow as pa
+from pyspark import Broadcast, StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from upheld.algebra.meter import Limits, Meter
+from upheld.engines.spark.codes import Codec, encode
+from upheld.engines.spark.frames import FrameRows, decoded
+from upheld.engines.spark.slots import Slots
+from upheld.language.core import Core, Predicate
+from upheld.language.pivots import Pivots
+from upheld.materialisation import Materialisation
+from upheld.pipeline import driver
+from upheld.pipeline.derived import Derived
+from upheld.pipeline.driver import Facts
+from upheld.pipeline.parts import NOTE, Outcome, Part, outcome_of, table_of
+
+#: Parts for each task that Spark runs at once: more even out what parts take, and each loads all whole relations.
+_PARTS_PER_TASK = 2
+
+
+def materialise(
+    core: Core,
+    pivots: Pivots,
+    facts: Sequence[Facts],
+    texts: DataFrame | None,
+    outputs: Sequence[str],
+    limits: Limits,
+    allowed: Limits,
+    spark: SparkSession,
+) -> Derived:
+    """Return all that follows from facts; `texts` has the text of each id among them.
+
+    `limits` are those of each part, `allowed` those of what is done in the driver.
+    """
+    own = frozenset(fact for fact in core.facts if fact[0] in pivots.in_driver)
+    given = [one for one in facts if one.predicate.name in pivots.in_driver]
+    whole = driver.materialise(replace(pivots.before, facts=own), given, texts, allowed)
+    return _Decomposing(core, pivots, facts, whole, outputs, limits, spark).run()
+
+
+class _Held:
+    """Frames that Spark holds, and what made them in case some of it is lost, for as long as this is there."""
+
+    def __init__(self) -> None:
+        self.frames: list[DataFrame] = []
+        self.broadcasts: list[Broadcast[Part]] = []
+        weakref.finalize(self, _release, self.frames, self.broadcasts).atexit = False
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        self.frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        return frame
+
+
+def _release(frames: list[DataFrame], broadcasts: list[Broadcast[Part]]) -> None:
+    with contextlib.suppress(Exception):  # the session may have ended before
+        for frame in frames:
+            frame.unpersist()
+        for broadcast in broadcasts:
+            broadcast.destroy()
+
+
+class _Decomposing:
+    """A run in decomposed mode."""
+
+    def __init__(
+        self,
+        core: Core,
+        pivots: Pivots,
+        facts: Sequence[Facts],
+        whole: Materialisation,
+        outputs: Sequence[str],
+        limits: Limits,
+        spark: SparkSession,
+    ) -> None:
+        self.spark, self.core, self.pivots, self.limits, self.outputs = spark, core, pivots, limits, outputs
+        self.facts = {one.predicate.name: one for one in facts}
+        #: What the driver knows.
+        self.whole = whole
+        self.held = _Held()
+
+    def run(self) -> Derived:
+        derived = {rule.head.predicate for rule in self.pivots.within.rules}
+        asked = [*self.outputs, *sorted(self.pivots.gathered & derived)]
+        wanted = tuple(dict.fromkeys(n for n in asked if n in derived or n in self.pivots.columns))
+        leaving = Slots([*(Codec(self.core.predicates[name]).layout for name in wanted), NOTE])
+        result = self._derived(wanted, leaving)
+        outcomes = self._outcomes(leaving.select(len(wanted), result))
+        of_parts = {name: leaving.select(k, result) for k, name in enumerate(wanted)}
+        frames: dict[str, DataFrame] = {}
+        sizes: dict[str, tuple[int, int]] = {}
+        for predicate in self.core.predicates.values():
+            name = predicate.name
+            if predicate.hidden:
+                continue
+            if name in self.pivots.in_driver:
+                sizes[name] = len(self.whole.explicit(name)), len(self.whole[name])
+                if name in self.outputs:
+                    frames[name] = driver.to_spark(self.spark, self.whole[name])
+                continue
+            if name in self.pivots.columns:
+                told = [outcome.sizes[name] for outcome in outcomes]
+                sizes[name] = sum(explicit for explicit, _ in told), sum(facts for _, facts in told)
+                frame = of_parts.get(name)
+            else:
+                frame, sizes[name] = self._gathered(predicate, of_parts.get(name))
+            if name in self.outputs and frame is not None:
+                frames[name] = decoded(frame, predicate.types, predicate.columns)
+        rounds = self.whole.statistics.rounds + max((outcome.rounds for outcome in outcomes), default=0)
+        return Derived(frames, sizes, rounds, self.held)
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
+    def _derived(self, wanted: tuple[str, ...], leaving: Slots) -> DataFrame:
+        """Return what leaves all parts."""
+        within, columns = self.pivots.within, self.pivots.columns
+        arriving = [(self.core.predicates[name], frame) for name in columns for frame in self._explicit(name)]
+        arriving += [(within.predicates[guard], self._guarded(type)) for type, guard in self.pivots.guards.items()]
+        if not arriving:
+            nothing = self.core.predicates[next(iter(columns))]
+            arriving = [(nothing, self.spark.createDataFrame(Codec(nothing).layout.arrow(())))]
+        slots = Slots([Codec(predicate).layout for predicate, _ in arriving])
+        rows = reduce(DataFrame.unionAll, (slots.pack(k, frame) for k, (_, frame) in enumerate(arriving)))
+        key = slots.key({k: columns.get(predicate.name, 0) for k, (predicate, _) in enumerate(arriving)})
+        part = Part(
+            within,
+            self.limits,
+            tuple(predicate.name for predicate, _ in arriving),
+            slots,
+            wanted,
+            leaving,
+            tuple(columns),
+            {name: table_of(self.core.predicates[name], self.whole[name]) for name in self.pivots.whole},
+        )
+        shared = self.spark.sparkContext.broadcast(part)
+        self.held.broadcasts.append(shared)
+
+        def derive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return shared.value.derive(batches)
+
+        parts = rows.repartition(_PARTS_PER_TASK * self.spark.sparkContext.defaultParallelism, *key)
+        return self.held.keep(parts.mapInArrow(derive, leaving.layout.schema))
+
+    def _explicit(self, name: str) -> list[DataFrame]:
+        """Return the explicit facts of a relation that Spark knows, and those that the program states."""
+        predicate, frames = self.core.predicates[name], []
+        if name in self.facts:
+            frames.append(FrameRows(self.facts[name].rows, predicate.types).encoded())
+        if own := [row for fact, row in self.core.facts if fact == name]:
+            codec = Codec(predicate)
+            frames.append(self.spark.createDataFrame(codec.layout.arrow(map(codec.encode, own))))
+        return frames
+
+    def _guarded(self, type: str) -> DataFrame:
+        """Return the pivots of a type that no parted fact brings along: values of whole relations, and constants."""
+        predicates = self.core.predicates
+        guard = Codec(self.pivots.within.predicates[self.pivots.guards[type]]).layout
+        values = [guard.arrow([(encode(c.value, type),) for c in self.pivots.constants if c.type == type])[0]]
+        for name, column in self.pivots.sources:
+            if predicates[name].types[column] == type:
+                values.append(table_of(predicates[name], self.whole[name])[column])
+        together = pa.chunked_array([chunk for one in values for chunk in one.chunks], values[0].type)
+        return self.spark.createDataFrame(pa.Table.from_arrays([together.unique()], list(guard.names)))
+
+    def _outcomes(self, notes: DataFrame) -> list[Outcome]:
+        """Return what parts have told, after they have done their work; raise what went wrong in one."""
+        outcomes = [outcome_of(row["note"]) for row in notes.collect()]
+        for outcome in outcomes:
+            if outcome.error is not None:
+                raise outcome.error
+        Meter(self.limits).found(self.whole.statistics.facts + sum(outcome.facts for outcome in outcomes))
+        return outcomes
+
+    # -- relations that no rule uses -----------------------------------------------------------------------------------
+
+    def _gathered(self, predicate: Predicate, derived: DataFrame | None) -> tuple[DataFrame, tuple[int, int]]:
+        """Return the distinct facts of a relation, and the numbers of explicit facts and of facts."""
+        explicit = self._explicit(predicate.name)
+        others = [derived] if derived is not None else []
+        if len(self.whole[predicate.name]):
+            others.append(self.spark.createDataFrame(table_of(predicate, self.whole[predicate.name])))
+        if not explicit and not others:
+            return self.spark.createDataFrame(Codec(predicate).layout.arrow(())), (0, 0)
+        frame = self.held.keep(reduce(DataFrame.unionAll, [*explicit, *others]).distinct())
+        facts = frame.count()
+        if not explicit:
+            return frame, (0, facts)
+        return frame, (reduce(DataFrame.unionAll, explicit).distinct().count() if others else facts, facts)

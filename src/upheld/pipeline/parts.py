@@ -1,0 +1,117 @@
+"""One part of a program by its pivots, derived by the memory engine in a task of Spark."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from upheld.algebra.meter import Limits
+from upheld.columns import Columns, Texts
+from upheld.engines.spark.codes import ARROW_TYPES, Codec, Layout
+from upheld.engines.spark.slots import Slots
+from upheld.errors import UpheldError
+from upheld.language.core import Core, Predicate
+from upheld.materialisation import materialise_core
+from upheld.pipeline.dictionary import TEXTS
+from upheld.pipeline.driver import numbers
+from upheld.relation import Relation, arrow_texts
+
+#: Rows that go back to Spark at a time.
+_BATCH = 1 << 16
+
+#: What a part tells of its work, in one text.
+NOTE = Layout(("note",), ("string",))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a part tells of its work: explicit facts and facts of parted relations, or what it failed with."""
+
+    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    rounds: int = 0
+    #: Facts touched.
+    facts: int = 0
+    error: UpheldError | None = None
+
+    def to_text(self) -> str:
+        return base64.b64encode(pickle.dumps(self)).decode("ascii")
+
+
+def outcome_of(text: str) -> Outcome:
+    """Return the outcome that a part of ours has told."""
+    outcome = pickle.loads(base64.b64decode(text))
+    assert isinstance(outcome, Outcome), "a note that is none"
+    return outcome
+
+
+@dataclass(frozen=True)
+class Part:
+    """What all parts have in common; `derive` is what each does with the rows that are its own."""
+
+    core: Core
+    limits: Limits
+    #: The relations whose facts come with a part.
+    given: tuple[str, ...]
+    arriving: Slots
+    #: The relations whose facts leave a part; in `leaving` a note comes after them.
+    wanted: tuple[str, ...]
+    leaving: Slots
+    #: The relations of which a part tells how many facts it has.
+    counted: tuple[str, ...]
+    whole: dict[str, pa.Table]
+
+    def derive(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what follows from the facts of a part, and a note."""
+        arriving = [batch for batch in batches if batch.num_rows]
+        if not arriving:
+            return
+        arrived = pa.Table.from_batches(arriving)
+        facts = [(name, self._columns(name, self.arriving.take(k, arrived))) for k, name in enumerate(self.given)]
+        facts += [(name, self._columns(name, table)) for name, table in self.whole.items()]
+        try:
+            m = materialise_core(
+                self.core,
+                [(name, columns) for name, columns in facts if len(columns)],
+                engine="memory",
+                algorithm="rematerialise",  # nothing will be updated, so no bookkeeping is begun
+                limits=self.limits,
+            )
+        except UpheldError as error:
+            yield from self._note(Outcome(error=error))
+            return
+        for k, name in enumerate(self.wanted):
+            yield from self.leaving.fill(k, table_of(self.core.predicates[name], m[name])).to_batches(_BATCH)
+        sizes = {name: (len(m.explicit(name)), len(m[name])) for name in self.counted}
+        yield from self._note(Outcome(sizes, m.statistics.rounds, m.statistics.facts))
+
+    def _columns(self, name: str, table: pa.Table) -> Columns:
+        types = self.core.predicates[name].types
+        columns = [_texts(c) if t in TEXTS else numbers(c, t) for c, t in zip(table.columns, types)]
+        return Columns(types, columns, table.num_rows)
+
+    def _note(self, outcome: Outcome) -> list[pa.RecordBatch]:
+        return self.leaving.fill(len(self.wanted), NOTE.arrow([(outcome.to_text(),)])).to_batches()
+
+
+def table_of(predicate: Predicate, relation: Relation) -> pa.Table:
+    """Return the facts of a relation, in some order, as they stand in DataFrames of the Spark engine."""
+    codec, columns = Codec(predicate), relation.unordered
+    if columns is None or not predicate.types:
+        return codec.layout.arrow(map(codec.encode, relation))
+    arrays = [
+        arrow_texts(values.compact())
+        if isinstance(values, Texts)
+        else pa.array(values.view(np.int64) if type == "unsigned" else values, ARROW_TYPES[stored])
+        for values, type, stored in zip(columns.columns, predicate.types, codec.layout.types)
+    ]
+    return pa.Table.from_arrays(arrays, list(codec.layout.names))
+
+
+def _texts(values: pa.ChunkedArray) -> Texts:
+    column = values.combine_chunks().dictionary_encode()
+    return Texts(column.indices.to_numpy(), column.dictionary.to_numpy(zero_copy_only=False))
