@@ -58,6 +58,7 @@ def apply(
     engine: str = "memory",
     algorithm: str = "adaptive",
     decompose: str = "auto",
+    equality: str = "off",
     limits: Limits | None = None,
     look_ahead: bool = False,
     merge_waiting: int = 1,
@@ -78,7 +79,7 @@ def apply(
     """
     if look_ahead and algorithm_named(algorithm).marking is None:
         raise UsageError(_looks_nowhere(algorithm))
-    job = Job.of(program, engine, decompose)
+    job = Job.of(program, engine, decompose, equality)
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)
     job.check_output(output)
@@ -196,6 +197,7 @@ class _Oracle:
             engine=self._job.engine,
             algorithm="rematerialise",
             decompose=self._job.decompose,
+            equality=self._job.equality,
         )
         before, self._facts = self._facts, {name: new[name].to_set() for name in m.relations}
         compared = (

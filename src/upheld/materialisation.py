@@ -24,6 +24,7 @@ from upheld.ingest import facts_of
 from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact, Predicate, Rule
+from upheld.language.equality import Equality, with_equality
 from upheld.language.hypertrees.deciding import Decision, check_mode, decompose_program
 from upheld.language.hypertrees.drawing import decision_lines
 from upheld.language.hypertrees.estimates import Table
@@ -32,6 +33,7 @@ from upheld.language.queries import compile_fact, compile_query
 from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import Stratification, stratify
 from upheld.maintain.algorithms import Algorithm, algorithm_named
+from upheld.maintain.equality import Rewriting
 from upheld.maintain.marking import Given, Outcome, make, merged
 from upheld.maintain.state import State
 from upheld.rdf.reading import read as read_rdf
@@ -44,13 +46,17 @@ from upheld.store import Draft, Manifest, Store, digest
 FactsGiven = Mapping[str, object] | str | Path | Sequence[str | Path]
 
 
+#: The algorithms by which updates are made where equal constants are rewritten.
+REWRITING = ("adaptive", "rematerialise")
+
+
 class ByRelation(Mapping[str, Relation]):
     """Facts of each relation of a program; only relations with facts are kept, the others are made when asked for."""
 
-    def __init__(self, predicates: Mapping[str, Predicate], facts: FactSet):
+    def __init__(self, predicates: Mapping[str, Predicate], rows: Mapping[str, Iterable[Row]]):
         self._predicates = predicates
-        some = [predicates[name] for name in sorted(facts.predicates()) if not predicates[name].hidden]
-        self._some = {p.name: _relation(p, facts.rows(p.name)) for p in some}
+        some = [predicates[name] for name in sorted(rows) if not predicates[name].hidden]
+        self._some = {p.name: _relation(p, rows[p.name]) for p in some}
 
     def __getitem__(self, name: str) -> Relation:
         found = self._some.get(name)
@@ -122,12 +128,16 @@ class Materialisation:
         engine: str | EngineChoice,
         algorithm: str,
         limits: Limits | None,
+        equality: str,
     ):
         #: The program as its author knows it, and as it is evaluated: with some of its rules decomposed.
         self._written = self._core = core
         self._strata = strata
         self._decisions: tuple[Decision, ...] = ()
-        self._algorithm = algorithm_named(algorithm)
+        self._equality = equality
+        #: The classes of equal constants, where one constant stands for each.
+        self._rewriting: Rewriting | None = None
+        self._algorithm = self._algorithm_named(algorithm)
         self._engine = open_engine(engine, core, limits)
         self._read = facts_reader(engine)
         #: What tells the program from others where facts are saved, once it is known.
@@ -144,15 +154,22 @@ class Materialisation:
         progress: ProgressWatcher | None,
     ) -> None:
         E: FactSet = self._engine.named("E")
+        if self._equality == "rewrite":
+            self._rewriting = Rewriting(self._core, E, self._engine.named("I"))
         for predicate, rows in facts:
             E |= self._engine.load(predicate, rows)
         for predicate, rows in without:
             E -= self._engine.load(predicate, rows)
         with self._engine.meter.run() as self.statistics:
-            self._decompose(E, decompose, granular)
+            if self._rewriting is None:
+                self._decompose(E, decompose, granular)
             if progress is not None:
                 self._engine.meter.watcher = _told_of_strata(self._strata, progress)
-            self._state = self._algorithm.materialise(E, self._strata)
+            if self._rewriting is not None:
+                self._rewriting.materialise()
+                self._state = State(E, self._rewriting.I, self._strata)
+            else:
+                self._state = self._algorithm.materialise(E, self._strata)
 
     def _decompose(self, E: FactSet, mode: str, granular: bool) -> None:
         """Take rules apart by what is known of the explicit facts. The nodes are relations of the program from now."""
@@ -180,7 +197,7 @@ class Materialisation:
 
     def __getitem__(self, name: str) -> Relation:
         """Return the facts of a relation, explicit and derived."""
-        return _relation(self._predicate(name), self._state.I.rows(name))
+        return _relation(self._predicate(name), self._rows(name))
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the relations."""
@@ -196,7 +213,38 @@ class Materialisation:
 
     def facts(self) -> set[Fact]:
         """Return all facts of the materialisation, as pairs of relation name and row."""
-        return {(p.name, row) for p in self._visible() for row in self._state.I.rows(p.name)}
+        return {(p.name, row) for p in self._visible() for row in self._rows(p.name)}
+
+    def representative(self, constant: str) -> str:
+        """Return the constant that stands for one and all that equal it: itself, unless `equality` is `rewrite`.
+
+        >>> rules = parse("[?x, owl:sameAs, ?y] :- [?x, :knownAs, ?y].", dialect="dlog")
+        >>> known = [("<http://e/b>", "<:knownAs>", "<http://e/a>")]
+        >>> m = materialise(rules, {"triple": known}, equality="rewrite")
+        >>> m.representative("<http://e/b>"), m.equals("<http://e/b>")
+        ('<http://e/a>', ['<http://e/a>', '<http://e/b>'])
+        """
+        if self._rewriting is None:
+            return constant
+        return str(self._rewriting.pi.representatives([constant])[0])
+
+    def equals(self, constant: str) -> list[str]:
+        """Return the constants that equal one, itself among them, in the order in which they come to represent others.
+
+        Where `equality` is `axioms` they are those that `owl:sameAs` says; where it is `off`, the constant alone.
+        """
+        if self._rewriting is not None:
+            return [str(c) for c in self._rewriting.pi.class_of(constant)]
+        if self._equality == "off":
+            return [constant]
+        equality = Equality()
+        rows = self._state.I.rows(equality.predicate)
+        found = {row[2] for row in rows if row[0] == constant and row[1] == equality.value}
+        return [str(c) for c in sorted({constant, *found}, key=equality.order)]
+
+    def unexpanded(self, name: str) -> Relation:
+        """Return the facts of a relation as they are kept: with a representative for each class of equal constants."""
+        return _relation(self._predicate(name), self._state.I.rows(name))
 
     def query(self, text: str) -> Relation:
         """Return the bindings of the variables of a rule body under which it holds.
@@ -206,6 +254,8 @@ class Materialisation:
         {(2,), (3,)}
         """
         query = compile_query(text, self._core)
+        if self._rewriting is not None:
+            query = replace(query, core=self._rewriting.represented(query.core))
         I, engine = self._state.I, self._engine
         made = [p for p in query.core.predicates.values() if p.name not in self._core.predicates]
         for predicate in made:
@@ -215,7 +265,9 @@ class Materialisation:
             with engine.meter.run():
                 for stratum in stratify(query.core):
                     answers |= derive(stratum.rules, I | answers, I | answers)
-            return _relation(query.answer, answers.rows(query.answer.name))
+            name = query.answer.name
+            rows = self._rewriting.pi.expanded(answers, name) if self._rewriting else answers.rows(name)
+            return _relation(query.answer, rows)
         finally:
             engine.abandon(keep=self._state.sets())
             for predicate in made:
@@ -234,6 +286,15 @@ class Materialisation:
         >>> m.explain("path(3, 1)").holds
         False
         """
+        if self._rewriting is not None:
+            raise UsageError(
+                Problem(
+                    "rewrite-explains-nothing",
+                    "facts are not explained where equal constants are rewritten",
+                    note="what is kept are facts about representatives, and not by which equalities others follow",
+                    hint="use `equality=axioms`: there equality has rules, and proofs show them",
+                )
+            )
         if row is None:
             goal = compile_fact(fact, self._core)
         else:
@@ -274,6 +335,8 @@ class Materialisation:
 
         Until all is written the folder holds the version before, whatever happens. `restore` opens the last version.
         """
+        if self._rewriting is not None:
+            raise UsageError(_NOT_SAVED)
         return draft_of(self, Store.open(folder)).commit()
 
     # -- changing ------------------------------------------------------------------------------------------------------
@@ -338,7 +401,7 @@ class Materialisation:
         (1,) [(1, 2), (3, 4)] []
         (2,) [] [(3, 4)]
         """
-        chosen = algorithm_named(algorithm).name if algorithm else None  # what is unknown is refused at once
+        chosen = self._algorithm_named(algorithm).name if algorithm else None  # what is unknown is refused at once
 
         def make(given: list[Given], numbers: tuple[int, ...], ahead: Sequence[Given]) -> Change:
             with interrupted_once():
@@ -361,7 +424,7 @@ class Materialisation:
     ) -> Change:
         """Make the updates that are given as one, or leave everything as it was."""
         engine, before = self._engine, self._algorithm
-        chosen = algorithm_named(algorithm) if algorithm else before
+        chosen = self._algorithm_named(algorithm) if algorithm else before
         try:
             with engine.meter.run() as statistics:
                 self._convert(chosen)
@@ -398,7 +461,7 @@ class Materialisation:
             try:
                 with self._engine.transaction():
                     outcome = self._update(E_minus, E_plus, ahead)
-                    inserted, deleted = self._by_relation(outcome.inserted), self._by_relation(outcome.deleted)
+                    deleted, inserted = self._changed(outcome)
                     asserted, retracted = self._by_relation(E_plus), self._by_relation(E_minus)
                     ignored_facts = self._by_relation(ignored)
                     change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates)
@@ -411,13 +474,42 @@ class Materialisation:
         return change
 
     def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Given | None) -> Outcome:
-        return make(self._state, self._algorithm.update, self._algorithm.marking, E_minus, E_plus, ahead)
+        update = self._algorithm.update
+        if self._rewriting is not None:
+            fresh = self._algorithm.name == "rematerialise"
+            update = self._rewriting.rematerialise if fresh else self._rewriting.update
+        return make(self._state, update, self._algorithm.marking, E_minus, E_plus, ahead)
+
+    def _changed(self, outcome: Outcome) -> tuple[ByRelation, ByRelation]:
+        """Return what has disappeared and appeared, in the constants that users know."""
+        if self._rewriting is None:
+            return self._by_relation(outcome.deleted), self._by_relation(outcome.inserted)
+        deleted, inserted = self._rewriting.changed(outcome.deleted, outcome.inserted)
+        return ByRelation(self._core.predicates, deleted), ByRelation(self._core.predicates, inserted)
 
     def _by_relation(self, facts: FactSet) -> ByRelation:
-        return ByRelation(self._core.predicates, facts)
+        return ByRelation(self._core.predicates, {name: facts.rows(name) for name in facts.predicates()})
+
+    def _algorithm_named(self, name: str) -> Algorithm:
+        """Return an algorithm that can be used here."""
+        found = algorithm_named(name)
+        if self._equality == "rewrite" and name not in REWRITING:
+            raise UsageError(
+                Problem(
+                    "rewrite-algorithm",
+                    f"{quote(name)} cannot maintain facts whose equal constants are rewritten",
+                    note="with `equality=rewrite` updates are made by one algorithm, which goes by `adaptive`, or from "
+                    "scratch by `rematerialise`",
+                    hint="leave the algorithm out, or use `equality=axioms`",
+                )
+            )
+        return replace(found, marking=None) if self._equality == "rewrite" else found
 
     def _convert(self, algorithm: Algorithm) -> None:
         """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""
+        if self._rewriting is not None:  # both algorithms there keep the same
+            self._algorithm = algorithm
+            return
         self._state = phase("conversion")(algorithm.convert)(self._state)
         statistics = self._engine.meter.statistics
         if instances := statistics.instances["conversion"]:
@@ -426,6 +518,11 @@ class Materialisation:
         self._algorithm = algorithm
 
     # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _rows(self, name: str) -> Iterable[Row]:
+        """Return the facts of a relation, in the constants that users know."""
+        I = self._state.I
+        return I.rows(name) if self._rewriting is None else self._rewriting.pi.expanded(I, name)
 
     def _visible(self) -> Iterator[Predicate]:
         return (p for p in self._core.predicates.values() if not p.hidden)
@@ -451,6 +548,7 @@ def materialise(
     engine: str | EngineChoice = "memory",
     algorithm: str = "adaptive",
     decompose: str = "auto",
+    equality: str = "off",
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,
@@ -464,7 +562,10 @@ def materialise(
     of `ranked counting dred fbf bf dred-c bf-c rematerialise`, or for streams `dred-marking` or `bf-marking`.
     `decompose` says which cyclic rules are taken apart: those for which that pays by what is known of the facts
     (`auto`), none (`never`), or all that can be (`always`); the facts are the same. `granular=False` asks for the
-    coarsest stratification. `engine` is `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on your own session.
+    coarsest stratification. `equality` is how `owl:sameAs` of a `.dlog` program is treated: as any property (`off`), by
+    rules that make it a congruence (`axioms`), or by keeping one representative of each class of equal constants
+    (`rewrite`), which comes to the same facts in less time and memory. `engine` is `memory`, `reference`, `spark`, or
+    an `upheld.SparkEngine` on your own session.
     `progress` is a function that is told now and then how far the work has come.
 
     >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
@@ -485,6 +586,7 @@ def materialise(
         engine=engine,
         algorithm=algorithm,
         decompose=decompose,
+        equality=equality,
         limits=limits,
         granular=granular,
         progress=progress,
@@ -520,6 +622,7 @@ def restore(
     engine: str | EngineChoice = "memory",
     algorithm: str = "adaptive",
     decompose: str = "auto",
+    equality: str = "off",
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,
@@ -538,10 +641,12 @@ def restore(
     >>> restore("q(x) :- p(x).", folder)["q"].to_set()
     {(2,)}
     """
+    if equality == "rewrite":
+        raise UsageError(_NOT_SAVED)
     store = folder if isinstance(folder, Store) else Store.open(folder)
     saved = store.last()
     core = compile_saved(program, saved)
-    if digest(core) != saved.program:
+    if digest(with_equality(core, equality)) != saved.program:
         raise UsageError(
             Problem(
                 "other-program",
@@ -567,6 +672,7 @@ def restore(
         engine=engine,
         algorithm=algorithm,
         decompose=decompose,
+        equality=equality,
         limits=limits,
         granular=granular,
         progress=progress,
@@ -596,6 +702,7 @@ def materialise_core(
     engine: str | EngineChoice,
     algorithm: str = "adaptive",
     decompose: str = "auto",
+    equality: str = "off",
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,
@@ -608,7 +715,16 @@ def materialise_core(
     for predicate, row in core.facts:
         own.setdefault(predicate, []).append(row)
     check_mode(decompose)
-    materialisation = Materialisation(core, stratify(core, granular=granular), engine, algorithm, limits)
+    core = with_equality(core, equality)
+    if equality == "rewrite" and decompose == "always":
+        raise UsageError(
+            Problem(
+                "rewrite-decomposes-nothing",
+                "rules are not taken apart where equal constants are rewritten",
+                hint="leave `decompose` out, or use `equality=axioms`",
+            )
+        )
+    materialisation = Materialisation(core, stratify(core, granular=granular), engine, algorithm, limits, equality)
     materialisation._materialise([*facts, *own.items()], without, decompose, granular, progress)
     return materialisation
 
@@ -674,6 +790,13 @@ def _fitted(core: Core, facts: Mapping[str, object], read: Reader) -> dict[str, 
 
 def _relation(predicate: Predicate, rows: Iterable[Row]) -> Relation:
     return Relation(predicate.name, predicate.columns, predicate.types, rows)
+
+
+_NOT_SAVED = Problem(
+    "rewrite-not-saved",
+    "a materialisation whose equal constants are rewritten can be neither saved nor restored",
+    hint="save the explicit facts, from `m.explicit`, and materialise them again",
+)
 
 
 def _unknown_relation(name: str, known: tuple[str, ...] | list[str]) -> Problem:

@@ -42,6 +42,7 @@ def run(
     *,
     engine: str = "memory",
     decompose: str = "auto",
+    equality: str = "off",
     limits: Limits | None = None,
     progress: ProgressWatcher | None = None,
 ) -> Run:
@@ -51,7 +52,7 @@ def run(
     and `output` an RDF file for all triples. Outputs are written only when all has been derived: an error leaves what
     was there as it was.
     """
-    job = Job.of(program, engine, decompose)
+    job = Job.of(program, engine, decompose, equality)
     job.check_output(output)
     m = job.materialise(facts, algorithm="rematerialise", limits=limits, progress=progress)  # nothing will be updated
     return job.write(m, output)
@@ -64,6 +65,7 @@ def load(
     engine: str = "memory",
     algorithm: str = "adaptive",
     decompose: str = "auto",
+    equality: str = "off",
     limits: Limits | None = None,
     progress: ProgressWatcher | None = None,
 ) -> Materialisation:
@@ -71,25 +73,27 @@ def load(
 
     For a `.dlog` program `facts` is an RDF file or a folder of them.
     """
-    return Job.of(program, engine, decompose).materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
+    job = Job.of(program, engine, decompose, equality)
+    return job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A valid program whose directives have valid options, the engine to run it on, and which rules to decompose."""
+    """A valid program whose directives have valid options, and how it is to be run."""
 
     compiled: Compiled
     formats: Mapping[Directive, Format]
     engine: str
     decompose: str
+    equality: str
 
     @classmethod
-    def of(cls, program: str | Path | Program, engine: str, decompose: str) -> Job:
+    def of(cls, program: str | Path | Program, engine: str, decompose: str, equality: str) -> Job:
         parsed = parse(program)
         # RDF files may hold triples and quads that no rule speaks of.
         known = {TRIPLE: ("term",) * 3, QUAD: ("term",) * 4} if parsed.dialect == "dlog" else None
         compiled = compile_program(parsed, known)
-        return cls(compiled, _formats(compiled.core), engine, decompose)
+        return cls(compiled, _formats(compiled.core), engine, decompose, equality)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -117,6 +121,7 @@ class Job:
             engine=self.engine,
             algorithm=algorithm,
             decompose=self.decompose,
+            equality=self.equality,
             limits=limits,
             progress=progress,
         )

@@ -18,10 +18,12 @@ from weakref import ref
 from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.matching import Binding, Step, instantiate, match, unify
 from upheld.algebra.meter import Meter
+from upheld.algebra.plainclasses import PlainClasses
 from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
 from upheld.algebra.words import Bag, FactSet, Instances, Own
 from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Fact, Predicate, Rule
+from upheld.language.equality import Equality
 from upheld.language.stratification import Stratum
 
 Row = tuple[Value, ...]
@@ -248,6 +250,9 @@ class ReferenceEngine:
     def facts(self, facts: Iterable[Fact]) -> Facts:
         return Facts(self, facts)
 
+    def counted(self, counts: Counter[Fact]) -> CountedFacts:
+        return CountedFacts(self, counts)
+
     def instance_list(self, instances: Iterable[RuleInstance]) -> InstanceList:
         return InstanceList(self, instances)
 
@@ -282,6 +287,9 @@ class ReferenceEngine:
 
     def trace(self) -> PlainTrace:
         return self._keep(PlainTrace(self))
+
+    def classes(self, equality: Equality) -> PlainClasses:
+        return self._keep(PlainClasses(self, equality))
 
     def declare(self, predicate: Predicate) -> None:
         """Nothing to do: any predicate may be in a set."""

@@ -14,9 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, Self
 
+from upheld.algebra.expanding import Rows
 from upheld.algebra.meter import Meter
 from upheld.language.ast import Value
 from upheld.language.core import Atom, Fact, Predicate, Rule
+from upheld.language.equality import Equality
 from upheld.language.stratification import Stratum
 
 
@@ -270,6 +272,115 @@ class Trace(Protocol):
         ...
 
 
+class Constants(Protocol):
+    """A set of constants, as an engine has them."""
+
+    def __bool__(self) -> bool: ...
+    def __or__(self, other: Constants, /) -> Constants: ...
+    def __sub__(self, other: Constants, /) -> Constants: ...
+
+
+class Joining(Protocol):
+    """What equalities come to: classes that become one. `constants` are those that get another representative."""
+
+    @property
+    def constants(self) -> Constants: ...
+
+    def make(self) -> None:
+        """Make the classes one."""
+        ...
+
+
+class Difference(NamedTuple):
+    """How classes differ from what they were: the representatives, then and now, of those that do."""
+
+    before: Constants
+    now: Constants
+
+
+class Classes(Protocol):
+    """Classes of equal constants, each with its smallest member as representative (`maintain.equality`).
+
+    A fact is normal if all its constants are representatives. It stands for its expansions: the facts that have members
+    of the classes in the place of their representatives.
+    """
+
+    def represent(self, facts: FactSet) -> FactSet:
+        """The facts with each constant replaced by its representative."""
+        ...
+
+    def rewritten(self, facts: FactSet) -> Bag:
+        """The representatives of those facts of a set that are not normal, each as often as it is one."""
+        ...
+
+    def apart(self, facts: FactSet) -> FactSet:
+        """The equalities of a set that are between two different constants."""
+        ...
+
+    def single(self, facts: FactSet) -> FactSet:
+        """The normal equalities of a set whose constant is alone in its class."""
+        ...
+
+    def several(self, facts: FactSet) -> FactSet:
+        """The normal equalities of a set whose constant represents others as well."""
+        ...
+
+    def constants(self, equalities: FactSet) -> Constants:
+        """The constants of normal equalities."""
+        ...
+
+    def members(self, representatives: Constants) -> Constants:
+        """All members of classes."""
+        ...
+
+    def mentioning(self, facts: FactSet, constants: Constants) -> FactSet:
+        """The facts of a set that have some of the constants in a column."""
+        ...
+
+    def joining(self, equalities: FactSet) -> Joining:
+        """What equalities between different constants come to."""
+        ...
+
+    def torn(self, representatives: Constants, equalities: FactSet) -> Constants:
+        """Those of the representatives whose classes some equalities do not hold together."""
+        ...
+
+    def split(self, representatives: Constants) -> None:
+        """Leave each member of classes alone."""
+        ...
+
+    def split_all(self) -> None:
+        """Leave each constant alone."""
+        ...
+
+    def representatives(self, values: Sequence[Value]) -> list[Value]:
+        """The representative of each of some constants."""
+        ...
+
+    def class_of(self, value: Value) -> list[Value]:
+        """The constants that equal one, itself among them."""
+        ...
+
+    def remember(self) -> None:
+        """Take the classes as they are for what `difference` compares with."""
+        ...
+
+    def difference(self) -> Difference:
+        """What has become of the classes since they were remembered."""
+        ...
+
+    def expanded(self, facts: FactSet, predicate: str) -> Rows:
+        """The expansions of the facts of one predicate. Their number is known without making them."""
+        ...
+
+    def changed(self, gone: FactSet, came: FactSet, predicate: str) -> tuple[Rows, Rows]:
+        """Which expansions disappeared and appeared since the classes were remembered.
+
+        `gone` has the facts that were there and are not, or mention a class that differs; `came` those that are.
+        """
+        ...
+
+
 class Attempt(Protocol):
     """A part of a transaction that can be taken back."""
 
@@ -317,8 +428,12 @@ class Engine(Protocol):
 
     def trace(self) -> Trace: ...
 
+    def classes(self, equality: Equality) -> Classes:
+        """New classes, of one constant each, for equalities of some form."""
+        ...
+
     def transaction(self) -> AbstractContextManager[None]:
-        """A block that, if it fails, leaves named sets made before it, numbers, ranks and traces as they were."""
+        """A block that, if it fails, leaves named sets made before it, numbers, ranks, traces and classes alone."""
         ...
 
     def attempt(self) -> AbstractContextManager[Attempt]:

@@ -7,7 +7,7 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_decompose, add_engine, add_facts, add_output, add_program
+from upheld.cli.options import add_decompose, add_engine, add_equality, add_facts, add_output, add_program
 from upheld.cli.progress import commits_line
 
 
@@ -37,6 +37,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="compute everything from nothing after each commit, and stop if it differs",
     )
     add_decompose(command)
+    add_equality(command)
     command.add_argument(
         "--look-ahead",
         action="store_true",
@@ -64,6 +65,7 @@ def execute(options: argparse.Namespace) -> int:
             engine=options.engine,
             algorithm=options.algorithm,
             decompose=options.decompose,
+            equality=options.equality,
             limits=limits_of(options),
             look_ahead=options.look_ahead,
             merge_waiting=options.merge_waiting,

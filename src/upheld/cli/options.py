@@ -40,3 +40,12 @@ def add_decompose(command: argparse.ArgumentParser) -> None:
         choices=("auto", "never", "always"),
         help="take cyclic rules apart: where that pays by what is known of the facts (default), never, or always",
     )
+
+
+def add_equality(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--equality",
+        default="off",
+        choices=("off", "axioms", "rewrite"),
+        help="what owl:sameAs means: nothing special (default), equality by rules, or equality by representatives",
+    )

@@ -7,7 +7,7 @@ import json
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_engine, add_facts, add_program
+from upheld.cli.options import add_engine, add_equality, add_facts, add_program
 from upheld.cli.progress import progress_line
 
 
@@ -19,6 +19,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     how.add_argument("--count", action="store_true", help="print the number of answers only")
     how.add_argument("--json", action="store_true", help="print each answer as a JSON object on a line")
     add_engine(command)
+    add_equality(command)
     add_limits(command)
 
 
@@ -28,6 +29,7 @@ def execute(options: argparse.Namespace) -> int:
             options.program,
             options.facts,
             engine=options.engine,
+            equality=options.equality,
             algorithm="rematerialise",  # nothing will be updated
             limits=limits_of(options),
             progress=progress,

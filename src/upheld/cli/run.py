@@ -7,7 +7,7 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_decompose, add_engine, add_facts, add_output, add_program
+from upheld.cli.options import add_decompose, add_engine, add_equality, add_facts, add_output, add_program
 from upheld.cli.progress import progress_line
 
 
@@ -17,6 +17,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add_output(command)
     add_engine(command)
     add_decompose(command)
+    add_equality(command)
     add_limits(command)
 
 
@@ -28,6 +29,7 @@ def execute(options: argparse.Namespace) -> int:
             options.output,
             engine=options.engine,
             decompose=options.decompose,
+            equality=options.equality,
             limits=limits_of(options),
             progress=progress,
         )

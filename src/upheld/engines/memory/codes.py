@@ -25,6 +25,10 @@ class Codec:
         #: The codes of texts that came as Python objects: quicker than asking the pool.
         self._codes: dict[Value, int] = {}
 
+    def texts(self) -> int:
+        """Return how many texts have a code; codes are numbers below that."""
+        return len(self._pool)
+
     # -- to codes ------------------------------------------------------------------------------------------------------
 
     def encode(self, values: Sequence[Value], type: str) -> Codes:

@@ -14,8 +14,9 @@ from upheld.algebra.words import FactSet, Own
 from upheld.columns import Columns
 from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.bits import BITS, Bits
+from upheld.engines.memory.classes import MemoryClasses
 from upheld.engines.memory.codes import Codec, Codes
-from upheld.engines.memory.collecting import Collected, made_rows, selected
+from upheld.engines.memory.collecting import Collected, MadeRows, made_rows, selected
 from upheld.engines.memory.columnnames import ColumnNames
 from upheld.engines.memory.firstmatch import find_derivable
 from upheld.engines.memory.joins import FunctionSink, Sink
@@ -42,6 +43,7 @@ from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows
 from upheld.engines.memory.trace import MemoryTrace
 from upheld.language.ast import Value
 from upheld.language.core import Atom, Core, Fact, Predicate, Rule
+from upheld.language.equality import Equality
 
 
 class MemoryEngine:
@@ -96,7 +98,7 @@ class MemoryEngine:
             table.make_room(count)  # most are distinct, so growing step by step would copy all of them a few times
         if codes.size:
             table.fit(int(codes.min()), int(codes.max()))
-        with self._new_bit("loaded") as bit:
+        with self.new_bit("loaded") as bit:
             collected = Collected(self, bit)
             collected.enter(table, np.ascontiguousarray(codes.T, table.rows.dtype), NOTHING)
             return Settled(self, collected.rows(), bit)
@@ -106,7 +108,7 @@ class MemoryEngine:
         return NOTHING if spelling is None else self.truths[spelling]
 
     @contextmanager
-    def _new_bit(self, name: str) -> Iterator[int]:
+    def new_bit(self, name: str) -> Iterator[int]:
         """Take a bit for a set while it is made; if that fails, clear the bit in all rows and give it back."""
         bit = self.bits.take(name)
         try:
@@ -239,7 +241,7 @@ class MemoryEngine:
 
     def collect(self, facts: Deferred) -> Settled:
         """Compute a deferred set."""
-        with self._new_bit("collected") as bit:
+        with self.new_bit("collected") as bit:
             collected = Collected(self, bit)
             self._collect(facts, None, collected)
             found = collected.rows()
@@ -347,6 +349,9 @@ class MemoryEngine:
     def trace(self) -> MemoryTrace:
         return MemoryTrace(self)
 
+    def classes(self, equality: Equality) -> MemoryClasses:
+        return MemoryClasses(self, equality)
+
     def derivable(
         self, rules: Sequence[Rule], heads: MemorySet, where: Where, collected: Collected, reject: Spelling | None
     ) -> None:
@@ -389,19 +394,25 @@ class MemoryEngine:
 
     def counted_heads(self, groups: Iterable[Group]) -> Counts:
         """Return the heads of instances, each with the number of its instances; those not in a table are entered."""
+        return self.counted_rows(map(self._heads, groups))
+
+    def _heads(self, group: Group) -> tuple[Table, MadeRows]:
+        terms, constants = self.matcher.planner.kept_terms(group.rule.head, group.rule.variables())
+        table = self.tables[group.rule.head.predicate]
+        return table, made_rows(table, terms, constants, group.B, len(group), wide=True)
+
+    def counted_rows(self, made: Iterable[tuple[Table, MadeRows]]) -> Counts:
+        """Return rows given by their values, each with how often it is; those not in a table are entered."""
         with self._scratch() as (collected, counting):
-            for group in groups:
-                terms, constants = self.matcher.planner.kept_terms(group.rule.head, group.rule.variables())
-                table = self.tables[group.rule.head.predicate]
-                made = made_rows(table, terms, constants, group.B, len(group), wide=True)
-                counting.add_rows(collected, table, made, NOTHING, None)
+            for table, rows in made:
+                counting.add_rows(collected, table, rows, NOTHING, None)
             return _numbers_of(collected, counting)
 
     @contextmanager
     def _scratch(self) -> Iterator[tuple[Collected, Counting]]:
         """Give what counts rows for a moment: a bit and a column of their own, which nothing undoes."""
         counting = Counting(Journal(), "scratch", 1)
-        with self._new_bit("counted") as bit:
+        with self.new_bit("counted") as bit:
             collected = Collected(self, bit)
             self._drop_scratch()  # if an interruption has left some
             try:

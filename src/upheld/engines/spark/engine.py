@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 from weakref import WeakSet
 
 from pyspark.sql import DataFrame, SparkSession
@@ -37,9 +37,10 @@ from upheld.engines.spark.sets import (
 )
 from upheld.engines.spark.table import Request, Rows, Stored, Tables
 from upheld.engines.spark.trace import SparkTrace
-from upheld.errors import Problem, ProgramError
+from upheld.errors import Problem, ProgramError, UsageError
 from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
+from upheld.language.equality import Equality
 from upheld.language.stratification import Stratum
 
 
@@ -333,6 +334,15 @@ class DataFrameEngine:
 
     def trace(self) -> SparkTrace:
         return SparkTrace(self)
+
+    def classes(self, equality: Equality) -> NoReturn:
+        raise UsageError(
+            Problem(
+                "rewrite-on-spark",
+                "equal constants cannot be rewritten on Spark",
+                hint="use `equality=axioms`, or another engine",
+            )
+        )
 
     # -- the rest ------------------------------------------------------------------------------------------------------
 

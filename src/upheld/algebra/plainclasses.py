@@ -1,0 +1,193 @@
+"""Classes of equal constants on plain Python sets: what `represent` and its kin mean."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from upheld.algebra.expanding import Expansions, Parts, between, pair_blocks
+from upheld.algebra.words import Constants, Difference, FactSet
+from upheld.language.ast import Value
+from upheld.language.core import Fact
+from upheld.language.equality import Equality
+
+if TYPE_CHECKING:
+    from upheld.algebra.reference import CountedFacts, Facts, ReferenceEngine
+
+Row = tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class SomeConstants:
+    """A set of constants."""
+
+    values: frozenset[Value]
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+    def __or__(self, other: Constants) -> SomeConstants:
+        return SomeConstants(self.values | _own(other))
+
+    def __sub__(self, other: Constants) -> SomeConstants:
+        return SomeConstants(self.values - _own(other))
+
+
+class PlainJoining:
+    """Classes that become one: for each representative, the one that takes its place."""
+
+    def __init__(self, classes: PlainClasses, by: Mapping[Value, Value]):
+        self.classes, self._by = classes, by
+
+    @property
+    def constants(self) -> SomeConstants:
+        return self.classes.members(SomeConstants(frozenset(self._by)))
+
+    def make(self) -> None:
+        now = self.classes.now
+        now.update({c: self._by[now.get(c, c)] for c in self.constants.values})
+
+
+class PlainClasses:
+    """For each constant that does not represent itself, the one that does."""
+
+    def __init__(self, engine: ReferenceEngine, equality: Equality):
+        self.engine, self.equality = engine, equality
+        self.now: dict[Value, Value] = {}
+        self._before: dict[Value, Value] = {}
+
+    # -- facts ---------------------------------------------------------------------------------------------------------
+
+    def represent(self, facts: FactSet) -> Facts:
+        return self.engine.facts(map(self._represented, self.engine.own_set(facts)))
+
+    def _represented(self, fact: Fact) -> Fact:
+        return fact[0], tuple(self.now.get(value, value) for value in fact[1])
+
+    def rewritten(self, facts: FactSet) -> CountedFacts:
+        pairs = ((fact, self._represented(fact)) for fact in self.engine.own_set(facts))
+        return self.engine.counted(Counter(normal for fact, normal in pairs if fact != normal))
+
+    def apart(self, facts: FactSet) -> Facts:
+        return self._equalities(facts, lambda left, right: left != right)
+
+    def single(self, facts: FactSet) -> Facts:
+        large = set(self.now.values())
+        return self._equalities(facts, lambda left, right: left == right and left not in large)
+
+    def several(self, facts: FactSet) -> Facts:
+        large = set(self.now.values())
+        return self._equalities(facts, lambda left, right: left == right and left in large)
+
+    def _equalities(self, facts: FactSet, chosen: Callable[[Value, Value], bool]) -> Facts:
+        return self.engine.facts(fact for fact in self.engine.own_set(facts) if (s := self._sides(fact)) and chosen(*s))
+
+    def _sides(self, fact: Fact) -> tuple[Value, Value] | None:
+        """Return the constants that a fact says are equal, if it does."""
+        predicate, row = fact
+        equality = self.equality
+        if predicate != equality.predicate or row[equality.column] != equality.value:
+            return None
+        left, right = equality.sides
+        return row[left], row[right]
+
+    def _pairs(self, equalities: FactSet) -> list[tuple[Value, Value]]:
+        return [sides for fact in self.engine.own_set(equalities) if (sides := self._sides(fact))]
+
+    def mentioning(self, facts: FactSet, constants: Constants) -> Facts:
+        wanted = _own(constants)
+        return self.engine.facts(f for f in self.engine.own_set(facts) if not wanted.isdisjoint(f[1]))
+
+    # -- classes -------------------------------------------------------------------------------------------------------
+
+    def constants(self, equalities: FactSet) -> SomeConstants:
+        return SomeConstants(frozenset(left for left, _ in self._pairs(equalities)))
+
+    def members(self, representatives: Constants) -> SomeConstants:
+        return SomeConstants(self._members(_own(representatives)))
+
+    def _members(self, representatives: frozenset[Value]) -> frozenset[Value]:
+        return representatives | {c for c, r in self.now.items() if r in representatives}
+
+    def joining(self, equalities: FactSet) -> PlainJoining:
+        pairs = [(self.now.get(a, a), self.now.get(b, b)) for a, b in self._pairs(equalities)]
+        by = {}
+        for group in connected(pairs):
+            least = min(group, key=self.equality.order)
+            by.update({c: least for c in group if c != least})
+        return PlainJoining(self, by)
+
+    def torn(self, representatives: Constants, equalities: FactSet) -> SomeConstants:
+        groups = [set(group) for group in connected(self._pairs(equalities))]
+        alone = (r for r in _own(representatives) if not any(self._members(frozenset([r])) <= g for g in groups))
+        return SomeConstants(frozenset(alone))
+
+    def split(self, representatives: Constants) -> None:
+        for constant in self._members(_own(representatives)):
+            self.now.pop(constant, None)
+
+    def split_all(self) -> None:
+        self.now.clear()
+
+    def representatives(self, values: Sequence[Value]) -> list[Value]:
+        return [self.now.get(value, value) for value in values]
+
+    def class_of(self, value: Value) -> list[Value]:
+        return sorted(self._members(frozenset([self.now.get(value, value)])), key=self.equality.order)
+
+    # -- what is shown -------------------------------------------------------------------------------------------------
+
+    def remember(self) -> None:
+        self._before = dict(self.now)
+
+    def difference(self) -> Difference:
+        before, now = self._before, self.now
+        moved = {c for c in before.keys() | now.keys() if before.get(c, c) != now.get(c, c)}
+        left, joined = {before.get(c, c) for c in moved}, {now.get(c, c) for c in moved}
+        touched = {c for c in self._everyone() if before.get(c, c) in left or now.get(c, c) in joined}
+        then, there = (frozenset(r.get(c, c) for c in touched) for r in (before, now))
+        return Difference(SomeConstants(then), SomeConstants(there))
+
+    def expanded(self, facts: FactSet, predicate: str) -> Expansions:
+        blocks: dict[Value, list[Value]] = defaultdict(list)
+        for constant, representative in self.now.items():
+            blocks[representative].append(constant)
+        parts = Parts((), list(facts.rows(predicate)), {r: {r: (r, *rest)} for r, rest in blocks.items()})
+        return Expansions(lambda: parts)
+
+    def changed(self, gone: FactSet, came: FactSet, predicate: str) -> tuple[Expansions, Expansions]:
+        before, now = pair_blocks((c, self._before.get(c, c), self.now.get(c, c)) for c in self._everyone())
+        then, there = list(gone.rows(predicate)), list(came.rows(predicate))
+        return between(lambda: Parts((), then, before), lambda: Parts((), there, now))
+
+    def _everyone(self) -> set[Value]:
+        """Return the constants that are not alone, or have not been."""
+        before, now = self._before, self.now
+        return {*before, *before.values(), *now, *now.values()}
+
+
+def connected(pairs: Iterable[tuple[Value, Value]]) -> list[list[Value]]:
+    """Return the groups of values that pairs connect."""
+    parent: dict[Value, Value] = {}
+
+    def find(value: Value) -> Value:
+        root = value
+        while parent.setdefault(root, root) != root:
+            root = parent[root]
+        while parent[value] != root:
+            parent[value], value = root, parent[value]
+        return root
+
+    for left, right in pairs:
+        parent[find(left)] = find(right)
+    groups: dict[Value, list[Value]] = defaultdict(list)
+    for value in list(parent):
+        groups[find(value)].append(value)
+    return list(groups.values())
+
+
+def _own(constants: Constants) -> frozenset[Value]:
+    assert isinstance(constants, SomeConstants), "constants of another engine"
+    return constants.values

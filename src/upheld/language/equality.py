@@ -1,0 +1,148 @@
+"""Equality: which facts say that two constants are one and the same, and the rules that this comes to.
+
+The rules (paper 3, (1) to (4)) make equality a congruence: each constant that some fact mentions equals itself, and in
+every fact a constant may be replaced by one that equals it. Symmetry and transitivity are cases of replacement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
+from upheld.language.ast import Constant, Value, Variable
+from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
+from upheld.language.rdfox import COLUMNS, TRIPLE
+
+#: What `equality` may be: nothing special, rules, or one representative for each class of equal constants.
+MODES = ("off", "axioms", "rewrite")
+
+SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"
+
+#: The types of columns whose values are constants that may equal others. Numbers equal themselves alone.
+CONSTANTS = frozenset(("term", "symbol"))
+
+
+@dataclass(frozen=True)
+class Equality:
+    """The facts that are equalities: those of a predicate with one value in a column, between two other columns."""
+
+    predicate: str = TRIPLE
+    column: int = 1
+    value: Value = SAME_AS
+    sides: tuple[int, int] = (0, 2)
+
+    def atom(self, left: CoreTerm, right: CoreTerm) -> Atom:
+        """Return the atom that says that two terms are equal."""
+        return Atom(self.predicate, (left, Constant(self.value, "term"), right))
+
+    def order(self, constant: Value) -> tuple[bool, int, str]:
+        """Return what constants are ordered by. The least of a class represents it.
+
+        The constant of equality itself is the least of all, so that a normal equality is one that can be seen. After it
+        come IRIs, then blank nodes, then literals.
+        """
+        text = str(constant)
+        return constant != self.value, "<_".find(text[:1]) % 3, text
+
+    def may_be(self, atom: Atom) -> bool:
+        """Return whether some instance of an atom is an equality."""
+        if atom.predicate != self.predicate:
+            return False
+        term = atom.terms[self.column]
+        return isinstance(term, Variable) or term.value == self.value
+
+
+def check_equality(mode: str) -> None:
+    """Refuse what is not a way to treat equality."""
+    if mode not in MODES:
+        raise UsageError(
+            Problem(
+                "unknown-equality",
+                f"unknown way to treat equality: {quote(mode)}",
+                note=f"the ways are {', '.join(map(quote, MODES))}",
+                hint=nearest(str(mode), MODES),
+            )
+        )
+
+
+def with_equality(core: Core, mode: str) -> Core:
+    """Return a program as it is evaluated where `owl:sameAs` is treated in some way."""
+    check_equality(mode)
+    if mode == "off":
+        return core
+    if core.dialect != "dlog":
+        raise UsageError(
+            Problem(
+                "no-equality",
+                f"`equality={mode}` asks for a program over RDF triples",
+                note="equality is `owl:sameAs` of a `.dlog` program; a `.dl` program has no such property",
+                hint="leave `equality` out; `eqrel` declares a relation of a `.dl` program as an equivalence",
+            )
+        )
+    if TRIPLE not in core.predicates:
+        triple = Predicate(TRIPLE, COLUMNS[TRIPLE], ("term",) * 3)
+        core = replace(core, predicates={**core.predicates, TRIPLE: triple})
+    if mode == "axioms":
+        equality = Equality()
+        return replace(core, rules=(*core.rules, *reflexivity(core, equality), *replacement(core, equality)))
+    refuse_negation(core)
+    refuse_builtins(core)
+    return core
+
+
+def constant_columns(types: Sequence[str]) -> tuple[int, ...]:
+    """Return the columns whose values are constants."""
+    return tuple(i for i, type in enumerate(types) if type in CONSTANTS)
+
+
+def reflexivity(core: Core, equality: Equality) -> Iterator[Rule]:
+    """Yield the rules by which a constant that a fact mentions equals itself."""
+    for atom, columns in _general_atoms(core):
+        for column in columns:
+            yield Rule(equality.atom(atom.terms[column], atom.terms[column]), (atom,))
+
+
+def replacement(core: Core, equality: Equality) -> Iterator[Rule]:
+    """Yield the rules by which a constant of a fact may be replaced by one that equals it."""
+    other = Variable("same")
+    for atom, columns in _general_atoms(core):
+        for column in columns:
+            terms = (*atom.terms[:column], other, *atom.terms[column + 1 :])
+            yield Rule(Atom(atom.predicate, terms), (atom, equality.atom(atom.terms[column], other)))
+
+
+def _general_atoms(core: Core) -> Iterator[tuple[Atom, tuple[int, ...]]]:
+    """Yield an atom for each relation that all its facts are instances of, with its columns of constants.
+
+    Hidden relations are left out: theirs are the constants of the relations that they are made from.
+    """
+    for predicate in core.predicates.values():
+        columns = constant_columns(predicate.types)
+        if columns and not predicate.hidden:
+            yield Atom(predicate.name, tuple(map(Variable, predicate.columns))), columns
+
+
+def refuse_negation(core: Core) -> None:
+    """Refuse rules that negate: what is negated may grow with each equality."""
+    _refuse([rule for rule in core.rules if rule.negative], "negates")
+
+
+def refuse_builtins(core: Core) -> None:
+    """Refuse rules that look into constants: representatives would be compared where users mean each constant."""
+    _refuse([rule for rule in core.rules if rule.builtins], "compares or computes with")
+
+
+def _refuse(rules: Sequence[Rule], does: str) -> None:
+    problems = [
+        Problem(
+            "rewrite-positive-only",
+            f"a rule that {does} constants cannot be rewritten: {quote(rule.whole)}",
+            rule.span,
+            note="one constant stands for all that equal it, so `FILTER`, `BIND` and `NOT` would see that one alone",
+            hint="use `equality=axioms`, which keeps all of them",
+        )
+        for rule in rules
+    ]
+    if problems:
+        raise ProgramError(problems)

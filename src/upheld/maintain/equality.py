@@ -1,0 +1,282 @@
+"""Equality by rewriting: one constant for each class of equal ones, after Motik et al. 2015 (paper 3).
+
+E, I              explicit facts, as they were given; the normal facts that stand for all that follows
+E_minus, E_plus   explicit facts to delete and to insert
+pi                the classes of equal constants, each with its representative
+Gamma             the rules with each constant replaced by its representative, and rules (4): reflexivity
+D, A              normal facts that are over-deleted; those that are added, so that (I - D) | A is what there is now
+P                 equalities that are known to hold after the deletion, and are not over-deleted
+S                 representatives of classes that are torn apart: explicit facts alone do not hold them together
+N, M, delta       candidates of a round; those by reflexivity alone; those not seen before
+
+Insertion is algorithms 5 and 6, a round at a time: an equality between two representatives makes one class of two, the
+facts that mention the one that lost are taken out and come back rewritten, and rules with new constants are applied to
+all facts once.
+
+Departures from the paper, all in deletion:
+
+- It over-deletes and rederives (`dred`) where algorithm 1 checks first. What is checked first is what would be dear.
+- A normal equality c = c says that something mentions c, and that its class is one. The first is all that rule (4)
+  gives it, and then it is not in doubt as long as an explicit fact mentions c (lines 37 to 39), or c represents others
+  as well. The second is in doubt once an equality that was explicit, or that a rule has derived, is over-deleted. The
+  class is torn apart, that is, all facts that mention it are over-deleted (lines 9 to 11), unless explicit facts, and
+  rules applied to these as they were written, connect all its members: that proof needs no class, so it cannot be
+  circular.
+- Line 40 asks for the explicit facts that a normal fact stands for. Their number is kept with it (`stand_ins`), and
+  what a torn class leaves behind is found by its members, in the indexes: no product of classes is ever formed.
+
+Positive programs only: `language.equality` refuses others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from upheld.algebra.expanding import Rows
+from upheld.algebra.meter import phase
+from upheld.algebra.words import Classes, Constants, FactSet, derive, settle
+from upheld.language.ast import Constant, Value
+from upheld.language.core import Atom, Core, Rule
+from upheld.language.equality import CONSTANTS, Equality, reflexivity, refuse_builtins
+from upheld.maintain.state import State
+
+
+class Rewriting:
+    """The classes of equal constants of a materialisation, and how updates change them."""
+
+    def __init__(self, core: Core, E: FactSet, I: FactSet):
+        self.E, self.I = E, I
+        equality = Equality()
+        self.pi: Classes = E.engine.classes(equality)
+        self.reflexivity = tuple(reflexivity(core, equality))
+        self.Gamma = RewrittenRules(core.rules, self.reflexivity)
+        #: Rules as they were written that can derive an equality.
+        self.equalities = tuple(r for r in core.rules if equality.may_be(r.head))
+        #: For each normal fact, how many explicit facts it stands for beside itself.
+        self.stand_ins = E.engine.numbers("stand-ins")
+
+    def materialise(self) -> None:
+        """Derive all that follows from E."""
+        nothing = self.E.engine.nothing
+        update = _Update(self, nothing, nothing)
+        update.insert(self.E)
+        self.I |= update.A
+
+    def update(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """Return what is over-deleted and what is added by an update. The classes are changed."""
+        self.begin()
+        update = _Update(self, E_minus, E_plus)
+        N = settle(update.delete()) if E_minus else self.E.engine.nothing
+        self.stand_ins.gain(self.pi.rewritten(E_plus))
+        update.insert(N | E_plus)
+        return update.D, update.A
+
+    def rematerialise(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """As `update`, by deriving everything anew."""
+        self.begin()
+        update = _Update(self, E_minus, E_plus)
+        self.stand_ins.lose(self.pi.rewritten(self.E))
+        update.D |= self.I
+        self.pi.split_all()
+        self.Gamma.follow(self.pi)
+        update.insert((self.E - E_minus) | E_plus)
+        return update.D, update.A
+
+    def changed(self, deleted: FactSet, inserted: FactSet) -> tuple[dict[str, Rows], dict[str, Rows]]:
+        """Return by predicate what an update has made disappear and appear, given the normal facts that have.
+
+        I is what it is after the update. Nothing is expanded here.
+        """
+        I, pi = self.I, self.pi
+        differ = pi.difference()
+        gone, came = deleted, inserted
+        if differ.before or differ.now:
+            gone = settle(deleted | pi.mentioning((I - inserted) | deleted, differ.before))
+            came = settle(inserted | pi.mentioning(I, differ.now))
+        rows = {name: pi.changed(gone, came, name) for name in gone.predicates() | came.predicates()}
+        return {name: before for name, (before, _) in rows.items()}, {name: now for name, (_, now) in rows.items()}
+
+    def represented(self, core: Core) -> Core:
+        """Return a program, such as a query, whose rules speak of representatives."""
+        refuse_builtins(core)
+        constants = {c for rule in core.rules for c in _constants(rule)}
+        by = dict(zip(constants, self.pi.representatives(list(constants)), strict=True))
+        return replace(core, rules=tuple(_rewritten(rule, by) for rule in core.rules))
+
+    def begin(self) -> None:
+        """Begin an update: what has changed is told against what is there now."""
+        self.pi.remember()
+        self.Gamma.follow(self.pi)  # an update that failed may have left other rules than its classes ask for
+
+
+class RewrittenRules:
+    """Rules with each constant replaced by its representative, as it was when `follow` was called last.
+
+    `all` has those of reflexivity as well, which have no constant but that of equality.
+    """
+
+    def __init__(self, rules: Sequence[Rule], reflexivity: Sequence[Rule]):
+        self.now, self._reflexivity = tuple(rules), tuple(reflexivity)
+        self.all = self.now + self._reflexivity
+        self._written = self.now
+        self._constants = [_constants(rule) for rule in rules]
+        self._vocabulary = list({c: None for constants in self._constants for c in constants})
+        self._last: dict[Value, Value] = {c: c for c in self._vocabulary}
+        # What was made once is kept: engines know it, with plans and indexes.
+        self._made: dict[tuple[int, tuple[Value, ...]], Rule] = {}
+        self._all: dict[tuple[Value, ...], tuple[Rule, ...]] = {tuple(self._vocabulary): self.all}
+
+    def follow(self, pi: Classes) -> tuple[Rule, ...]:
+        """Bring the rules up to date with the classes, and return those that have changed."""
+        by = dict(zip(self._vocabulary, pi.representatives(self._vocabulary), strict=True))
+        changed = {c for c, r in by.items() if r != self._last[c]}
+        self._last = by
+        if not changed:
+            return ()
+        rules, fresh = list(self.now), []
+        for i, constants in enumerate(self._constants):
+            if not changed.isdisjoint(constants):
+                rules[i] = self._rewritten(i, by)
+                fresh.append(rules[i])
+        self.all = self._all.setdefault(tuple(by.values()), (*rules, *self._reflexivity))
+        self.now = self.all[: len(rules)]
+        return tuple(fresh)
+
+    def _rewritten(self, i: int, by: dict[Value, Value]) -> Rule:
+        rule, key = self._written[i], (i, tuple(by[c] for c in self._constants[i]))
+        if key[1] == self._constants[i]:
+            return rule
+        if key not in self._made:
+            self._made[key] = _rewritten(rule, by)
+        return self._made[key]
+
+
+class _Update:
+    """One update in the making."""
+
+    def __init__(self, rewriting: Rewriting, E_minus: FactSet, E_plus: FactSet):
+        self.E, self.I, self.pi, self.Gamma = rewriting.E, rewriting.I, rewriting.pi, rewriting.Gamma
+        self.reflexivity, self.equalities = rewriting.reflexivity, rewriting.equalities
+        self.stand_ins, self.E_minus, self.E_plus = rewriting.stand_ins, E_minus, E_plus
+        self.D, self.A = self.E.engine.named("D"), self.E.engine.named("A")
+
+    def now(self) -> FactSet:
+        return (self.I - self.D) | self.A
+
+    def explicit(self) -> FactSet:
+        """Return the explicit facts as they are after the update."""
+        return (self.E - self.E_minus) | self.E_plus
+
+    # -- insertion -----------------------------------------------------------------------------------------------------
+
+    @phase("insertion")
+    def insert(self, N: FactSet) -> None:
+        """Add to A the representatives of facts, and all that follows."""
+        pi, A = self.pi, self.A
+        while fresh := settle(N - self.now()):  # 41, 42
+            delta = settle(pi.represent(fresh) - self.now())  # 43, 44
+            if apart := settle(pi.apart(delta)):
+                N = settle(self.join(apart) | delta)  # 45
+                continue
+            A |= delta
+            N = derive(self.Gamma.all, self.now(), self.now(), via=delta)  # 47 to 50
+
+    def join(self, apart: FactSet) -> FactSet:
+        """Make classes one that are equal (algorithm 6), and return facts that come from that."""
+        I, pi, D, A = self.I, self.pi, self.D, self.A
+        joining = pi.joining(apart)
+        explicit = settle(pi.mentioning(self.explicit(), joining.constants))
+        self.stand_ins.lose(pi.rewritten(explicit))
+        moved = settle(pi.mentioning(self.now(), joining.constants))  # 53
+        joining.make()  # 52
+        self.stand_ins.gain(pi.rewritten(explicit))
+        D |= moved & I
+        A -= moved
+        fresh = self.Gamma.follow(pi)  # 55, 56
+        return moved | derive(fresh, self.now(), self.now())  # 54, 57, 58
+
+    # -- deletion ------------------------------------------------------------------------------------------------------
+
+    def delete(self) -> FactSet:
+        """Over-delete, and return what of it holds nevertheless, as far as one step from what is left shows."""
+        E, pi = self.E, self.pi
+        self.stand_ins.lose(pi.rewritten(self.E_minus))
+        S = self.overdelete()
+        left = E.engine.nothing
+        if S:
+            explicit = settle(pi.mentioning(E - self.E_minus, pi.members(S)))
+            self.stand_ins.lose(pi.rewritten(explicit))
+            pi.split(S)
+            self.stand_ins.gain(pi.rewritten(explicit))
+            left = settle(pi.represent(explicit))
+        return left | self.rederive(self.Gamma.follow(pi))
+
+    @phase("overdeletion")
+    def overdelete(self) -> Constants | None:
+        """Add to D all facts that have lost a derivation, and return the representatives of classes that are torn."""
+        I, pi, D = self.I, self.pi, self.D
+        P = I.engine.named("P")
+        S: Constants | None = None
+        N, M = settle(pi.represent(self.E_minus)), I.engine.nothing  # 3, 4
+        while True:
+            M = settle(M - (D | P))  # 12
+            doubted = settle((N | (M - settle(pi.several(M)))) - (D | P))
+            P |= derive(
+                self.reflexivity, self.explicit(), self.explicit(), heads=settle(pi.single(doubted))
+            )  # 37 to 39
+            large = settle(pi.several(doubted))
+            torn = self.torn(large, S)
+            P |= large
+            struck = I.engine.nothing
+            while torn:  # 9 to 11
+                S = torn if S is None else S | torn
+                more = settle(pi.mentioning(I - D, torn) - struck)
+                struck = settle(struck | more)
+                P -= more
+                torn = self.torn(settle(pi.several(more)), S)  # some are found so if equality itself equals something
+            delta = settle((doubted - P) | struck)
+            if not delta:
+                return S
+            N = settle(derive(self.Gamma.now, I - D, I, via=delta))  # 13 to 15
+            M = settle(derive(self.reflexivity, I - D, I, via=delta))
+            D |= delta
+
+    @phase("check")
+    def torn(self, large: FactSet, S: Constants | None) -> Constants | None:
+        """Return those of the classes that equalities speak of, beside S, that explicit facts do not hold together."""
+        pi = self.pi
+        representatives = pi.constants(large) if S is None else pi.constants(large) - S
+        if not representatives:
+            return None
+        explicit = settle(pi.mentioning(self.explicit(), pi.members(representatives)))
+        follows = settle(derive(self.equalities, self.explicit(), self.explicit(), via=explicit))
+        return pi.torn(representatives, settle(pi.apart(explicit | follows))) or None
+
+    @phase("one-step rederivation")
+    def rederive(self, fresh: Sequence[Rule]) -> FactSet:
+        """Return those of the over-deleted facts that are explicit or follow from the rest, and what new rules say."""
+        D, I = self.D, self.I
+        explicit = settle((D & (self.E - self.E_minus)) | self.stand_ins.above_zero(D))
+        derived = settle(derive(self.Gamma.all, I - D, I, heads=D - explicit))
+        return settle(explicit | derived | derive(fresh, I - D, I))
+
+
+def _constants(rule: Rule) -> tuple[Value, ...]:
+    """Return the constants of a rule that may equal others, each once."""
+    atoms = (rule.head, *rule.atoms)
+    terms = (t for atom in atoms for t in atom.terms if isinstance(t, Constant) and t.type in CONSTANTS)
+    return tuple(dict.fromkeys(t.value for t in terms))
+
+
+def _rewritten(rule: Rule, by: dict[Value, Value]) -> Rule:
+    head, *body = (_replaced(atom, by) for atom in (rule.head, *rule.positive))
+    negative = tuple(_replaced(atom, by) for atom in rule.negative)
+    return replace(rule, head=head, positive=tuple(body), negative=negative)
+
+
+def _replaced(atom: Atom, by: dict[Value, Value]) -> Atom:
+    terms = tuple(
+        replace(t, value=by[t.value]) if isinstance(t, Constant) and t.type in CONSTANTS else t for t in atom.terms
+    )
+    return Atom(atom.predicate, terms)
