@@ -155,7 +155,7 @@ class Materialisation:
     ) -> None:
         E: FactSet = self._engine.named("E")
         if self._equality == "rewrite":
-            self._rewriting = Rewriting(self._core, E, self._engine.named("I"))
+            self._rewriting = Rewriting(self._core, self._strata, E, self._engine.named("I"))
         for predicate, rows in facts:
             E |= self._engine.load(predicate, rows)
         for predicate, rows in without:

@@ -81,6 +81,10 @@ class PlainClasses:
         large = set(self.now.values())
         return self._equalities(facts, lambda left, right: left == right and left in large)
 
+    def plain(self, facts: FactSet) -> Facts:
+        large = set(self.now.values())
+        return self.engine.facts(f for f in self.engine.own_set(facts) if large.isdisjoint(f[1]))
+
     def _equalities(self, facts: FactSet, chosen: Callable[[Value, Value], bool]) -> Facts:
         return self.engine.facts(fact for fact in self.engine.own_set(facts) if (s := self._sides(fact)) and chosen(*s))
 

@@ -325,6 +325,10 @@ class Classes(Protocol):
         """The normal equalities of a set whose constant represents others as well."""
         ...
 
+    def plain(self, facts: FactSet) -> FactSet:
+        """The normal facts of a set that stand for themselves alone."""
+        ...
+
     def constants(self, equalities: FactSet) -> Constants:
         """The constants of normal equalities."""
         ...

@@ -74,6 +74,13 @@ class Stratum:
         return facts.in_stratum(self)
 
 
+class Whole(Stratum):
+    """Rules as one stratum that all facts belong to."""
+
+    def own(self, rule: Rule) -> tuple[int, ...]:
+        return tuple(range(len(rule.positive)))
+
+
 @dataclass(frozen=True, eq=False)
 class Stratification:
     """The strata of a program, lowest first; `stratum_of` places facts, `level` places atoms."""

@@ -35,18 +35,24 @@ from dataclasses import replace
 
 from upheld.algebra.expanding import Rows
 from upheld.algebra.meter import phase
-from upheld.algebra.words import Classes, Constants, FactSet, derive, settle
+from upheld.algebra.words import Classes, Constants, FactSet, Instances, derive, settle
 from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.equality import CONSTANTS, Equality, reflexivity, refuse_builtins
+from upheld.language.stratification import Stratification, Whole
+from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.state import State
+
+#: Once so many facts are over-deleted, and so many times those that are to be deleted, proofs of others are looked for
+#: before these are, for so many rounds.
+FEW, MANY_TIMES, DEPTH = 1000, 20, 8
 
 
 class Rewriting:
     """The classes of equal constants of a materialisation, and how updates change them."""
 
-    def __init__(self, core: Core, E: FactSet, I: FactSet):
-        self.E, self.I = E, I
+    def __init__(self, core: Core, strata: Stratification, E: FactSet, I: FactSet):
+        self.E, self.I, self.strata = E, I, strata
         equality = Equality()
         self.pi: Classes = E.engine.classes(equality)
         self.reflexivity = tuple(reflexivity(core, equality))
@@ -113,13 +119,12 @@ class Rewriting:
 class RewrittenRules:
     """Rules with each constant replaced by its representative, as it was when `follow` was called last.
 
-    `all` has those of reflexivity as well, which have no constant but that of equality.
+    `all` has those of reflexivity as well, which have no constant but that of equality; `written` has all as they were.
     """
 
     def __init__(self, rules: Sequence[Rule], reflexivity: Sequence[Rule]):
         self.now, self._reflexivity = tuple(rules), tuple(reflexivity)
-        self.all = self.now + self._reflexivity
-        self._written = self.now
+        self.all = self.written = self.now + self._reflexivity
         self._constants = [_constants(rule) for rule in rules]
         self._vocabulary = list({c: None for constants in self._constants for c in constants})
         self._last: dict[Value, Value] = {c: c for c in self._vocabulary}
@@ -144,7 +149,7 @@ class RewrittenRules:
         return tuple(fresh)
 
     def _rewritten(self, i: int, by: dict[Value, Value]) -> Rule:
-        rule, key = self._written[i], (i, tuple(by[c] for c in self._constants[i]))
+        rule, key = self.written[i], (i, tuple(by[c] for c in self._constants[i]))
         if key[1] == self._constants[i]:
             return rule
         if key not in self._made:
@@ -159,6 +164,7 @@ class _Update:
         self.E, self.I, self.pi, self.Gamma = rewriting.E, rewriting.I, rewriting.pi, rewriting.Gamma
         self.reflexivity, self.equalities = rewriting.reflexivity, rewriting.equalities
         self.stand_ins, self.E_minus, self.E_plus = rewriting.stand_ins, E_minus, E_plus
+        self.strata = rewriting.strata
         self.D, self.A = self.E.engine.named("D"), self.E.engine.named("A")
 
     def now(self) -> FactSet:
@@ -216,15 +222,15 @@ class _Update:
     def overdelete(self) -> Constants | None:
         """Add to D all facts that have lost a derivation, and return the representatives of classes that are torn."""
         I, pi, D = self.I, self.pi, self.D
-        P = I.engine.named("P")
+        P, proofs = I.engine.named("P"), Proofs(self)
         S: Constants | None = None
         N, M = settle(pi.represent(self.E_minus)), I.engine.nothing  # 3, 4
+        deleted, enough = 0, FEW + MANY_TIMES * N.count()
         while True:
-            M = settle(M - (D | P))  # 12
-            doubted = settle((N | (M - settle(pi.several(M)))) - (D | P))
-            P |= derive(
-                self.reflexivity, self.explicit(), self.explicit(), heads=settle(pi.single(doubted))
-            )  # 37 to 39
+            known = D | P | proofs.P
+            M = settle(M - known)  # 12
+            doubted = settle((N | (M - settle(pi.several(M)))) - known)
+            P |= self.obvious(settle(pi.plain(doubted)))  # 37 to 39
             large = settle(pi.several(doubted))
             torn = self.torn(large, S)
             P |= large
@@ -234,13 +240,22 @@ class _Update:
                 more = settle(pi.mentioning(I - D, torn) - struck)
                 struck = settle(struck | more)
                 P -= more
+                proofs.P -= more
                 torn = self.torn(settle(pi.several(more)), S)  # some are found so if equality itself equals something
-            delta = settle((doubted - P) | struck)
+            if deleted > enough:
+                proofs.check(settle(pi.plain(settle(doubted - (P | struck)))))
+            delta = settle((doubted - (P | proofs.P)) | struck)
             if not delta:
                 return S
+            deleted += delta.count()
             N = settle(derive(self.Gamma.now, I - D, I, via=delta))  # 13 to 15
             M = settle(derive(self.reflexivity, I - D, I, via=delta))
             D |= delta
+
+    def obvious(self, plain: FactSet) -> FactSet:
+        """Return those of some facts that stand for themselves alone that are explicit, or follow from such in a step."""
+        explicit = settle(plain & self.explicit())
+        return explicit | derive(self.Gamma.written, self.explicit(), self.explicit(), heads=plain - explicit)
 
     @phase("check")
     def torn(self, large: FactSet, S: Constants | None) -> Constants | None:
@@ -260,6 +275,19 @@ class _Update:
         explicit = settle((D & (self.E - self.E_minus)) | self.stand_ins.above_zero(D))
         derived = settle(derive(self.Gamma.all, I - D, I, heads=D - explicit))
         return settle(explicit | derived | derive(fresh, I - D, I))
+
+
+class Proofs(Proving):
+    """Proofs of facts that stand for themselves alone, from such facts alone: they need no class of constants."""
+
+    def __init__(self, update: _Update):
+        self.pi = update.pi
+        rules = Whole(1, update.Gamma.all, (), update.strata)
+        explicit = update.explicit()
+        super().__init__(rules, update.I, update.D, update.A, lambda H: H & explicit, Abort(depth=DEPTH))
+
+    def bodies(self, found: Instances) -> FactSet:
+        return self.pi.plain(super().bodies(found))
 
 
 def _constants(rule: Rule) -> tuple[Value, ...]:

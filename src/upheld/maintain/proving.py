@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from upheld.algebra.meter import phase
-from upheld.algebra.words import FactSet, Own, derive, settle
+from upheld.algebra.words import FactSet, Instances, Own, derive, settle
 from upheld.language.stratification import Stratum
 
 
@@ -75,10 +75,14 @@ class Proving:
                 B |= asked - P  # 79, 84
                 return
             found = self.search.more(H, I - (D - (A | B)), I | A)  # 81
-            H = settle(found.bodies(self.s))  # 82
+            H = settle(self.bodies(found))  # 82
             asked |= H
             H = settle(H - C)  # 78
             self.abort.spend(I.engine.meter.statistics.instances.total() - considered)
+
+    def bodies(self, found: Instances) -> FactSet:
+        """Return the facts that instances need, as far as they can be proved."""
+        return found.bodies(self.s)
 
     @phase("forward")
     def saturate(self, H: FactSet) -> None:

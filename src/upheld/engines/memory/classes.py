@@ -176,6 +176,13 @@ class MemoryClasses:
     def several(self, facts: FactSet) -> Settled:
         return self._equalities(facts, lambda left, right: (left == right) & self._has_several[left])
 
+    def plain(self, facts: FactSet) -> Settled:
+        settled = self.engine.settle_for_change(own_set(facts))
+        if not self._classes:
+            return settled
+        chosen = ((table, rows[~self._special(table, rows, _NOBODY)]) for table, rows in settled.listed())
+        return self.engine.settled({table: rows for table, rows in chosen if len(rows)})
+
     def _equalities(self, facts: FactSet, chosen: Callable[[Codes, Codes], Flags]) -> Settled:
         """Return the equalities of a set whose two sides pass a test."""
         table = self.engine.tables[self.equality.predicate]
