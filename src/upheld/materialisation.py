@@ -218,8 +218,8 @@ class Materialisation:
     def representative(self, constant: str) -> str:
         """Return the constant that stands for one and all that equal it: itself, unless `equality` is `rewrite`.
 
-        >>> rules = parse("[?x, owl:sameAs, ?y] :- [?x, :knownAs, ?y].", dialect="dlog")
-        >>> known = [("<http://e/b>", "<:knownAs>", "<http://e/a>")]
+        >>> rules = parse("PREFIX : <http://e/> [?x, owl:sameAs, ?y] :- [?x, :knownAs, ?y].", dialect="dlog")
+        >>> known = [("<http://e/b>", "<http://e/knownAs>", "<http://e/a>")]
         >>> m = materialise(rules, {"triple": known}, equality="rewrite")
         >>> m.representative("<http://e/b>"), m.equals("<http://e/b>")
         ('<http://e/a>', ['<http://e/a>', '<http://e/b>'])

@@ -1,0 +1,339 @@
+"""Equality by rewriting: what users see is what recomputation under the axioms says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import upheld
+from tests.maintain.equality_streams import (
+    EqualityCase,
+    Triple,
+    check_state,
+    check_stream,
+    iri,
+    opened,
+    random_equality_case,
+    recomputed,
+)
+from upheld.algebra import meter
+from upheld.algebra.reference import ReferenceEngine, RuleInstance
+from upheld.engines import ENGINES
+from upheld.errors import LimitReached, Problem, ProgramError, UsageError
+from upheld.language.equality import SAME_AS
+from upheld.maintain import equality
+from upheld.materialisation import Materialisation
+
+#: Streams come in blocks, so that test processes can share them.
+BLOCKS, STREAMS = 4, 12
+
+#: As it is, and such that proofs are looked for from the first fact on.
+SEARCHING: tuple[dict[str, int], ...] = ({"FEW": equality.FEW}, {"FEW": -1, "MANY_TIMES": 0})
+
+
+def triple(text: str) -> Triple:
+    """Return a fact, from names apart by blanks."""
+    subject, predicate, value = text.split()
+    return iri(subject), iri(predicate), iri(value)
+
+
+def triples(*texts: str) -> set[Triple]:
+    return set(map(triple, texts))
+
+
+def case(rules: str, *facts: str) -> EqualityCase:
+    """Return a program with facts; in its rules names with a colon are IRIs."""
+    return EqualityCase(f"PREFIX : <http://e/> {rules}", triples(*facts), [])
+
+
+def fact_names(m: Materialisation) -> set[str]:
+    return {_names(row) for row in m["triple"]}
+
+
+def kept_names(m: Materialisation) -> set[str]:
+    return {_names(row) for row in m.unexpanded("triple")}
+
+
+def _names(row: tuple[object, ...]) -> str:
+    return " ".join("=" if term == SAME_AS else str(term)[len("<http://e/") : -1] for term in row)
+
+
+# -- recomputation ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_equals_recomputation(engine, block):
+    """Facts, changes, counts and representatives agree after every update, with and without a search for proofs."""
+    for seed in range(STREAMS * block, STREAMS * (block + 1)):
+        with patch.multiple(equality, **SEARCHING[seed % 2]):
+            for _ in check_stream(random_equality_case(seed), engine):
+                pass
+
+
+@given(st.integers(1000, 100_000))
+@settings(max_examples=15)
+def test_equals_recomputation_of_any_stream(seed):
+    with patch.multiple(equality, **SEARCHING[seed % 2]):
+        for _ in check_stream(random_equality_case(seed, updates=6), "memory"):
+            pass
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rematerialise(engine):
+    """What is derived anew after each update is the same, and so is what is told of the change."""
+    for seed in range(10):
+        for _ in check_stream(random_equality_case(seed), engine, "rematerialise"):
+            pass
+
+
+def test_algorithms_take_turns():
+    case = random_equality_case(14, updates=8)
+    m, explicit = opened(case, "rewrite", "memory"), set(case.facts)
+    for number, (deleted, inserted) in enumerate(case.updates):
+        m.update(
+            delete={"triple": deleted},
+            insert={"triple": inserted},
+            algorithm=("rematerialise", "adaptive")[number % 2],
+        )
+        explicit = (explicit - deleted) | inserted
+        assert m["triple"].to_set() == recomputed(case, explicit)
+        check_state(m)
+
+
+def test_instances_are_considered_once():
+    """Theorem 1: what is inserted, or comes back, considers no rule instance twice."""
+    considered: Counter[tuple[object, ...]] = Counter()
+    consider = ReferenceEngine.consider
+
+    def count(self: ReferenceEngine, instance: RuleInstance) -> None:
+        if meter._phase.get() == "insertion":
+            considered[instance.rule, instance.values] += 1
+        consider(self, instance)
+
+    with patch.object(ReferenceEngine, "consider", count):
+        for seed in range(20):
+            case = random_equality_case(seed)
+            m = opened(case, "rewrite", "reference")
+            assert set(considered.values()) <= {1}
+            for deleted, inserted in case.updates:
+                considered.clear()
+                m.update(delete={"triple": deleted}, insert={"triple": inserted})
+                assert set(considered.values()) <= {1}
+            considered.clear()
+
+
+# -- the paper by hand ------------------------------------------------------------------------------------------------
+
+BIJECTIVE = """
+[?y1, owl:sameAs, ?y2] :- [?y1, :R, ?x], [?y2, :R, ?x].
+[?y1, owl:sameAs, ?y2] :- [?x, :R, ?y1], [?x, :R, ?y2].
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_main_difficulty(engine):
+    """Section 3.1: deleting a fact adds to what is kept, as classes that leaned on each other come apart."""
+    m = opened(case(BIJECTIVE, "a R b", "c R d", "a R d"), "rewrite", engine)
+    reflexive = {"a = a", "R = R", "b = b", "= = ="}
+    assert len(m["triple"]) == 14
+    assert kept_names(m) == {"a R b"} | reflexive
+    assert m.equals(iri("c")) == [iri("a"), iri("c")]
+    change = m.update(delete={"triple": triples("a R d")})
+    assert kept_names(m) == fact_names(m) == {"a R b", "c R d", "c = c", "d = d"} | reflexive
+    assert change.deleted["triple"].to_set() == triples("a R d", "c R b", "a = c", "c = a", "b = d", "d = b")
+    assert not change.inserted["triple"].to_set()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_reflexivity(engine):
+    """Section 3.2: what an explicit fact mentions equals itself, and nothing that leans on itself alone does."""
+    m = opened(case("[?x, :thing, ?x] :- [?x, owl:sameAs, ?x].", "a R b", "a T c"), "rewrite", engine)
+    m.update(delete={"triple": triples("a R b")})
+    names = ("a", "T", "c", "=", "thing")
+    assert fact_names(m) == {"a T c"} | {f"{x} = {x}" for x in names} | {f"{x} thing {x}" for x in names}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_class_that_explicit_facts_hold_together_stays(engine):
+    """Section 3.2: no fact about it is over-deleted, and none comes back."""
+    rules = "[?y, owl:sameAs, ?z] :- [?x, :R, ?y], [?x, :R, ?z]. [?y, :used, :yes] :- [?x, :R, ?y]."
+    m = opened(case(rules, "x R a", "x R b", "y R a", "y R b", "a T c", "b T d"), "rewrite", engine)
+    change = m.update(delete={"triple": triples("y R a", "y R b")})
+    assert m.equals(iri("b")) == [iri("a"), iri("b")]
+    assert change.deleted["triple"].to_set() == triples("y R a", "y R b", "y = y")
+    assert change.statistics.instances["insertion"] < 15
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_constants_of_rules(engine):
+    """Rules follow the classes of their constants, in heads and in bodies, there and back."""
+    rules = "[?x, :found, :yes] :- [?x, :R, :b]. [:b, :seen, ?x] :- [?x, :T, ?y]."
+    m = opened(case(rules, "x R a", "x T y"), "rewrite", engine)
+    assert "x found yes" not in fact_names(m)
+    m.update(insert={"triple": triples("a = b")})
+    assert {"x found yes", "a seen x", "b seen x"} <= fact_names(m)
+    change = m.update(delete={"triple": triples("a = b")})
+    assert triple("x found yes") in change.deleted["triple"]
+    assert "b seen x" in fact_names(m)
+    assert "a seen x" not in fact_names(m)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_properties_and_equality_itself_may_equal_others(engine):
+    m = opened(case("[?x, :same, ?y] :- [?y, :alias, ?x].", "same = =", "a alias b", "b R c"), "rewrite", engine)
+    assert m.representative(iri("same")) == SAME_AS
+    assert "a R c" in fact_names(m)
+    m.update(delete={"triple": triples("same = =")})
+    assert m.equals(iri("a")) == [iri("a")]
+    assert {"b same a", "b R c"} <= fact_names(m)
+    assert "a R c" not in fact_names(m)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_relations_beside_triples_and_literals(engine):
+    """Terms of every relation are replaced; literals are terms like others, told apart by their text."""
+    rules = case("pair(?x, ?y) :- [?x, :R, ?y]. [?x, :in, ?y] :- pair(?y, ?x).").program
+    facts = {"triple": {(iri("a"), iri("R"), '"1"'), (iri("a"), SAME_AS, iri("b")), ('"1"', SAME_AS, iri("one"))}}
+    rewritten = upheld.materialise(rules, facts, engine=engine, equality="rewrite")
+    axioms = upheld.materialise(rules, facts, engine="reference", equality="axioms")
+    assert rewritten.facts() == axioms.facts()
+    assert rewritten.representative('"1"') == iri("one")
+    assert len(rewritten["pair"]) == 4
+
+
+# -- what users see ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_queries_speak_of_the_constants_of_users(engine):
+    m = opened(case("", "a = b", "b R c", "x R a"), "rewrite", engine)
+    assert m.query("[?x, <http://e/R>, <http://e/b>]").to_set() == {(iri("x"),)}
+    assert m.query("[?x, <http://e/R>, ?y]").to_set() == {
+        (iri("a"), iri("c")),
+        (iri("b"), iri("c")),
+        (iri("x"), iri("a")),
+        (iri("x"), iri("b")),
+    }
+    assert len(m.query("[?x, owl:sameAs, ?y], [?x, <http://e/R>, <http://e/c>]")) == 4
+    assert m.query("[?x, <http://e/R>, ?y], NOT [?x, <http://e/R>, <http://e/a>]").to_set() == {
+        (iri("a"), iri("c")),
+        (iri("b"), iri("c")),
+    }
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_large_class_is_counted_without_being_enumerated(engine):
+    count = 300 if engine == "reference" else 20_000
+    names = [f"<http://e/n{i:06}>" for i in range(count)]
+    facts = {(a, SAME_AS, b) for a, b in pairwise(names)}
+    m = upheld.materialise(upheld.parse("", dialect="dlog"), {"triple": facts}, engine=engine, equality="rewrite")
+    assert len(m["triple"]) == count**2 + 1
+    assert (names[5], SAME_AS, names[-1]) in m["triple"]
+    middle = count // 3
+    change = m.update(delete={"triple": {(names[middle - 1], SAME_AS, names[middle])}})
+    assert len(change.deleted["triple"]) == 2 * middle * (count - middle)
+    assert (names[0], SAME_AS, names[-1]) in change.deleted["triple"]
+    assert (names[0], SAME_AS, names[1]) not in change.deleted["triple"]
+    assert len(m["triple"]) == middle**2 + (count - middle) ** 2 + 1
+    change = m.update(insert={"triple": {(names[-1], SAME_AS, names[0])}})
+    assert len(change.inserted["triple"]) == 2 * middle * (count - middle)
+
+
+def test_relations_and_changes_are_those_of_their_time():
+    m = opened(case("", "a = b", "b R c"), "rewrite", "memory")
+    before = m["triple"]
+    change = m.update(delete={"triple": triples("a = b")})
+    m.update(insert={"triple": triples("c = b", "d R e")})
+    assert triple("a R c") in before
+    assert len(before) == 2 + 4 + 3
+    assert change.deleted["triple"].to_set() == triples("a R c", "a = a", "a = b", "b = a")
+
+
+def test_off_and_axioms():
+    """Off, `owl:sameAs` is any property; by axioms it is a congruence, and its rules show in proofs."""
+    example = case("", "a = b", "b R c")
+    off, axioms = opened(example, "off", "memory"), opened(example, "axioms", "memory")
+    assert off["triple"].to_set() == example.facts
+    assert off.equals(iri("a")) == [iri("a")]
+    assert axioms.equals(iri("b")) == [iri("a"), iri("b")]
+    assert axioms.representative(iri("b")) == iri("b")
+    assert axioms["triple"] == opened(example, "rewrite", "memory")["triple"]
+    assert "same" in str(axioms.explain("triple", triple("a R c")))
+
+
+# -- failing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_failed_update_changes_nothing(engine):
+    """Wherever it fails: at each set that is settled."""
+    rules = BIJECTIVE + "[:b, :seen, ?x] :- [?x, :T, ?y]."
+    m = opened(case(rules, "a R b", "c R d", "a R d", "d T e", "x R x"), "rewrite", engine)
+    update = {"delete": {"triple": triples("a R d")}, "insert": {"triple": triples("x R e", "f R b")}}
+    before = m.facts(), kept_names(m), m.explicit("triple").to_set()
+    settle, failed = m._engine.settle, 0
+    for at in range(1000):
+        left = at
+
+        def fail(facts):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise LimitReached(Problem("limit-reached", "enough"))
+            return settle(facts)
+
+        with patch.object(m._engine, "settle", fail):
+            try:
+                change = m.update(**update)
+            except LimitReached:
+                failed += 1
+            else:
+                break
+        assert (m.facts(), kept_names(m), m.explicit("triple").to_set()) == before
+        check_state(m)
+    assert failed > 20
+    explicit = m.explicit("triple").to_set()
+    after = recomputed(case(rules), explicit)
+    assert m["triple"].to_set() == after
+    old = {row for name, row in before[0] if name == "triple"}
+    assert change.inserted["triple"].to_set() == after - old
+    assert change.deleted["triple"].to_set() == old - after
+
+
+NEGATING, COMPARING = (f"[?x, a, :C] :- [?x, :R, ?y], {t}." for t in ("NOT [?x, :T, ?y]", "FILTER(?x != ?y)"))
+
+
+def opened_empty(rules: str = "", equality: str = "rewrite", algorithm: str = "adaptive") -> Materialisation:
+    return opened(case(rules), equality, "memory", algorithm)
+
+
+@pytest.mark.parametrize(
+    "slug, refused",
+    [
+        ("unknown-equality", lambda: opened_empty(equality="rewriting")),
+        ("no-equality", lambda: upheld.materialise("p(x) :- q(x).", {"q": [1]}, equality="axioms")),
+        ("rewrite-positive-only", lambda: opened_empty(NEGATING)),
+        ("rewrite-positive-only", lambda: opened_empty(COMPARING)),
+        ("rewrite-positive-only", lambda: opened_empty().query("[?x, ?p, ?y], FILTER(?x != ?y)")),
+        ("rewrite-algorithm", lambda: opened_empty(algorithm="counting")),
+        ("rewrite-algorithm", lambda: opened_empty().update(algorithm="bf")),
+        ("rewrite-explains-nothing", lambda: opened_empty().explain("triple", triple("a R b"))),
+        ("rewrite-not-saved", lambda: opened_empty().save("nowhere")),
+        ("rewrite-not-saved", lambda: upheld.restore(case("").program, "nowhere", equality="rewrite")),
+        (
+            "rewrite-decomposes-nothing",
+            lambda: upheld.materialise(case("").program, equality="rewrite", decompose="always"),
+        ),
+        ("negation-in-recursion", lambda: opened_empty(NEGATING, "axioms")),
+    ],
+)
+def test_refused(slug, refused):
+    with pytest.raises((UsageError, ProgramError)) as refusal:
+        refused()
+    assert refusal.value.slugs == (slug,)
