@@ -253,7 +253,7 @@ class _Update:
             D |= delta
 
     def obvious(self, plain: FactSet) -> FactSet:
-        """Return those of facts that stand for themselves alone that are explicit, or follow from explicit ones in a step."""
+        """Return those of facts that stand for themselves alone that are explicit, or follow from such in a step."""
         explicit = settle(plain & self.explicit())
         return explicit | derive(self.Gamma.written, self.explicit(), self.explicit(), heads=plain - explicit)
 
