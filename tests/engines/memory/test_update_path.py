@@ -45,7 +45,7 @@ VISITED = {
     "rehash_columns": lambda a, _: len(a[2]),
     "rehash_blocks": lambda a, _: a[1],
     "repack_blocks": lambda a, _: a[0][: a[1], 1].sum(),
-    "block_lengths": lambda a, _: len(a[0]),
+    "find_blocks": lambda a, _: len(a[0]),
     "cross": lambda a, _: len(a[3]),
     "gather": lambda a, _: a[6],
     "select": lambda a, _: len(a[0]),

@@ -12,6 +12,7 @@ from upheld.algebra.matching import is_ready, undefined
 from upheld.engines.memory import kernels
 from upheld.engines.memory.batchfunctors import Batch, evaluate, generate, generates, holds
 from upheld.engines.memory.codes import Codes
+from upheld.engines.memory.meeting import FEWEST_TO_MEET, Meeting, have_runs
 from upheld.engines.memory.plans import HEIGHT, AtomStep, BuiltinStep, ChoiceStep, Literal, Plan, Planner
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows, Table
@@ -124,7 +125,10 @@ class Join:
         return made
 
     def _choose(self, at: int, step: ChoiceStep, B: Codes, width: int) -> None:
-        """Join each binding with the atom that has fewer rows for it, and look the other atom up."""
+        """Join each binding with the atom that has fewer rows for it, and look the other atom up; or let many meet."""
+        if width >= FEWEST_TO_MEET:
+            B = self._meet(at, step, B, width)
+            width = B.shape[1]
         fewer = fewer_rows(step, B, width)
         for (join, check), mine in zip(step.ways, (fewer, ~fewer), strict=True):
             if mine.any():
@@ -132,6 +136,26 @@ class Join:
                 for parents, matches, found in self._matches(join, part, part.shape[1]):
                     made = self._extended(part, join, parents, matches, found)
                     self._keep(at, made, self._holds(check, made, found))
+
+    def _meet(self, at: int, step: ChoiceStep, B: Codes, width: int) -> Codes:
+        """Send on what comes of the bindings for which it pays to meet; return the others."""
+        (first, second), (other, _) = step.ways
+        wanted = _wanted(first, B, width), _wanted(other, B, width)
+        if not have_runs(*wanted):
+            return B
+        meeting = Meeting(step, wanted)
+        meets = meeting.which()
+        which, others = np.flatnonzero(meets), np.flatnonzero(~meets)
+        part = B if not len(others) else B.take(which, 1)
+        for parents, matches, found in meeting.matches(which, self.truths, pair_room(len(which))):
+            self.tick(self.plan.rule)
+            if second.ranked and found:
+                made = self._extended(part, first, parents, matches[0], found)
+                self._raise(second, made, matches[1])
+                self._step(at + 1, made, found)
+            else:
+                self._extend(at, first, part, parents, matches[0], found)
+        return B.take(others, 1)
 
     def _keep(self, at: int, B: Codes, kept: np.ndarray) -> None:
         count = int(np.count_nonzero(kept))
@@ -147,8 +171,7 @@ class Join:
         index = table.index(step.known)
         room = pair_room(width)
         parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
-        wanted = np.empty((width, len(step.known)), np.int64)
-        kernels.make_rows(B, width, step.terms, step.constants, wanted)
+        wanted = _wanted(step, B, width)
         i, on = 0, None
         while i < width:
             # The table may have grown, and its arrays moved, since the last time round.
@@ -255,6 +278,11 @@ def fewer_rows(step: ChoiceStep, B: Codes, width: int) -> npt.NDArray[np.bool_]:
 
 
 def _lengths(step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.int64]:
+    return step.table.blocks(step.known).lengths(step.table, _wanted(step, B, width))
+
+
+def _wanted(step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.int64]:
+    """Return the key that an atom is looked up with for each binding."""
     wanted = np.empty((width, len(step.known)), np.int64)
     kernels.make_rows(B, width, step.terms, step.constants, wanted)
-    return step.table.blocks(step.known).lengths(step.table, wanted)
+    return wanted

@@ -481,10 +481,16 @@ def repack_blocks(entries, distinct, pool, out):
 
 
 @kernel
-def block_lengths(wanted, rows, columns, slots, entries, pool, out):
-    """Write for each wanted key the number of rows in its block."""
+def find_blocks(wanted, rows, columns, slots, entries, pool, out):
+    """Write for each wanted key its number, or -1. Many keys are the same as the one before."""
     mask, shift = len(slots) - 1, shift_of(len(slots))
     for i in range(len(wanted)):
+        repeated = i > 0
+        for k in range(len(columns)):
+            repeated = repeated and wanted[i, k] == wanted[i - 1, k]
+        if repeated:
+            out[i] = out[i - 1]
+            continue
         h = hash_key(wanted, i)
         at = place(h, shift)
         key = slots[at]
@@ -497,7 +503,7 @@ def block_lengths(wanted, rows, columns, slots, entries, pool, out):
                     break
             at = (at + 1) & mask
             key = slots[at]
-        out[i] = entries[key, 1] if key >= 0 else 0
+        out[i] = key
 
 
 @kernel

@@ -14,6 +14,7 @@ from upheld.engines.memory.collecting import HeadSink, selected
 from upheld.engines.memory.deltaindex import DeltaIndex
 from upheld.engines.memory.hotrules import FEWEST_BINDINGS, Run, quickest
 from upheld.engines.memory.joins import CHUNK, FunctionSink, Join, Sink
+from upheld.engines.memory.meeting import FEWEST_TO_MEET
 from upheld.engines.memory.plans import (
     HEIGHT,
     IN_OWN,
@@ -273,6 +274,9 @@ class _Forwards:
 
     def _run(self, plan: Plan, table: Table, rows: Rows, atom: Atom, rank: str | None) -> None:
         """Send the bindings that an atom has to rows of its table through a plan."""
+        if plan.runs_of is not None and len(rows) >= FEWEST_TO_MEET:
+            column = next(c for c, t in enumerate(atom.terms) if isinstance(t, Variable) and t.name == plan.runs_of)
+            rows = rows[np.argsort(table.rows[rows, column], kind="stable")]
         sink = self.sink(plan, table, len(rows))
         join = self.matcher.join(plan, self.where, sink, self.rank)
         run: Run = join.run

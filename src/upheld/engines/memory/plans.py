@@ -87,11 +87,18 @@ class BuiltinStep:
 class ChoiceStep:
     """Two atoms with one new variable between them: one is joined and the other filters, or the other way round.
 
-    Which atom is joined is chosen binding by binding: the one with fewer rows. Both ways lead to the same batch.
+    Which atom is joined is chosen binding by binding: the one with fewer rows. Bindings that agree on one of the atoms
+    may also meet. All ways lead to the same batch.
     """
 
     ways: tuple[tuple[AtomStep, AtomStep], tuple[AtomStep, AtomStep]]
     variables: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """The columns of the new variable."""
+        (first, _), (second, _) = self.ways
+        return int(first.added[0]), int(second.added[0])
 
 
 Step = AtomStep | BuiltinStep | ChoiceStep
@@ -121,6 +128,8 @@ class Plan:
     def joined_terms(self) -> Places:
         """How the head is made from the batch before the last step and the rows that this step matches."""
         step = self.steps[-1]
+        if isinstance(step, ChoiceStep):
+            step, _ = step.ways[0]
         assert isinstance(step, AtomStep) and not step.filters, "a plan that does not end with a join"
         kept = len(step.kept)
         made = [
@@ -135,6 +144,17 @@ class Plan:
         if self.start or not isinstance(first, AtomStep) or first.known or first.filters:
             return None
         return replace(self, start=first.variables, steps=self.steps[1:], sizes=self.sizes[1:])
+
+    @cached_property
+    def runs_of(self) -> str | None:
+        """A variable of the start whose bindings should follow each other, so that a choice after a join has runs."""
+        for step in self.steps[1:]:
+            if isinstance(step, ChoiceStep):
+                for join, _ in step.ways:
+                    known = {v for v in join.atom.variables() if v not in join.variables[len(join.kept) :]}
+                    if len(known) == 1 and known.issubset(self.start):
+                        return known.pop()
+        return None
 
     def has_wide_values(self, start: Table | None) -> bool:
         """Return whether a head value may be wider than 32 bits, from bindings that begin with rows of a table."""

@@ -282,11 +282,16 @@ class BlockIndex:
             table.flags, truth, equal, parents, matches,
         )  # fmt: skip
 
+    def find(self, table: Table, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the number of each wanted key, or -1. Numbers stay the same while the index grows."""
+        out = np.empty(len(wanted), np.int64)
+        kernels.find_blocks(wanted, table.rows, self.columns, self.slots, self.entries, self.pool, out)
+        return out
+
     def lengths(self, table: Table, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return for each wanted key how many rows have it, whatever sets they are in."""
-        out = np.empty(len(wanted), np.int64)
-        kernels.block_lengths(wanted, table.rows, self.columns, self.slots, self.entries, self.pool, out)
-        return out
+        found = self.find(table, wanted)
+        return np.where(found < 0, 0, self.entries[found, 1])
 
     def nbytes(self) -> int:
         return self.slots.nbytes + self.entries.nbytes + self.pool.nbytes
