@@ -160,6 +160,17 @@ def test_reflexivity(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_class_may_lean_on_a_constant_that_equals_itself(engine):
+    """That `f` equals `c` follows from `f` equalling itself, which is no reason for that to hold."""
+    rules = "[?z, :T, ?z] :- [?z, owl:sameAs, ?z]. [?z, owl:sameAs, :c] :- [?z, :T, :f]."
+    m = opened(case(rules, "a R f", "c R c"), "rewrite", engine)
+    assert m.equals(iri("f")) == [iri("c"), iri("f")]
+    m.update(delete={"triple": triples("a R f")})
+    assert m.equals(iri("f")) == [iri("f")]
+    assert m["triple"].to_set() == recomputed(case(rules), triples("c R c"))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_class_that_explicit_facts_hold_together_stays(engine):
     """Section 3.2: no fact about it is over-deleted, and none comes back."""
     rules = "[?y, owl:sameAs, ?z] :- [?x, :R, ?y], [?x, :R, ?z]. [?y, :used, :yes] :- [?x, :R, ?y]."

@@ -73,10 +73,6 @@ class PlainClasses:
     def apart(self, facts: FactSet) -> Facts:
         return self._equalities(facts, lambda left, right: left != right)
 
-    def single(self, facts: FactSet) -> Facts:
-        large = set(self.now.values())
-        return self._equalities(facts, lambda left, right: left == right and left not in large)
-
     def several(self, facts: FactSet) -> Facts:
         large = set(self.now.values())
         return self._equalities(facts, lambda left, right: left == right and left in large)
@@ -114,6 +110,9 @@ class PlainClasses:
 
     def _members(self, representatives: frozenset[Value]) -> frozenset[Value]:
         return representatives | {c for c, r in self.now.items() if r in representatives}
+
+    def loops(self, constants: Constants) -> Facts:
+        return self.engine.facts(self.equality.fact(c, c) for c in _own(constants))
 
     def joining(self, equalities: FactSet) -> PlainJoining:
         pairs = [(self.now.get(a, a), self.now.get(b, b)) for a, b in self._pairs(equalities)]

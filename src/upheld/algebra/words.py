@@ -317,10 +317,6 @@ class Classes(Protocol):
         """The equalities of a set that are between two different constants."""
         ...
 
-    def single(self, facts: FactSet) -> FactSet:
-        """The normal equalities of a set whose constant is alone in its class."""
-        ...
-
     def several(self, facts: FactSet) -> FactSet:
         """The normal equalities of a set whose constant represents others as well."""
         ...
@@ -335,6 +331,10 @@ class Classes(Protocol):
 
     def members(self, representatives: Constants) -> Constants:
         """All members of classes."""
+        ...
+
+    def loops(self, constants: Constants) -> FactSet:
+        """The equalities of constants with themselves."""
         ...
 
     def mentioning(self, facts: FactSet, constants: Constants) -> FactSet:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.language.ast import Constant, Value, Variable
-from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
+from upheld.language.core import Atom, Core, CoreTerm, Fact, Predicate, Rule
 from upheld.language.rdfox import COLUMNS, TRIPLE
 
 #: What `equality` may be: nothing special, rules, or one representative for each class of equal constants.
@@ -35,6 +35,10 @@ class Equality:
     def atom(self, left: CoreTerm, right: CoreTerm) -> Atom:
         """Return the atom that says that two terms are equal."""
         return Atom(self.predicate, (left, Constant(self.value, "term"), right))
+
+    def fact(self, left: Value, right: Value) -> Fact:
+        """Return the fact that says that two constants are equal."""
+        return self.predicate, (left, self.value, right)
 
     def order(self, constant: Value) -> tuple[bool, int, str]:
         """Return what constants are ordered by. The least of a class represents it.

@@ -16,12 +16,11 @@ all facts once.
 Departures from the paper, all in deletion:
 
 - It over-deletes and rederives (`dred`) where algorithm 1 checks first. What is checked first is what would be dear.
-- A normal equality c = c says that something mentions c, and that its class is one. The first is all that rule (4)
-  gives it, and then it is not in doubt as long as an explicit fact mentions c (lines 37 to 39), or c represents others
-  as well. The second is in doubt once an equality that was explicit, or that a rule has derived, is over-deleted. The
-  class is torn apart, that is, all facts that mention it are over-deleted (lines 9 to 11), unless explicit facts, and
-  rules applied to these as they were written, connect all its members: that proof needs no class, so it cannot be
-  circular.
+- A normal equality c = c says that something mentions each member of its class, and that they are equal. The first is
+  all that rule (4) gives it, and it is not in doubt as long as explicit facts mention them (lines 37 to 39). The second
+  is in doubt once an equality that was explicit, or that a rule has derived, is over-deleted. The class is torn apart,
+  that is, all facts that mention it are over-deleted (lines 9 to 11), unless explicit facts, and rules applied to these
+  as they were written, connect all its members: that proof needs no class, so it cannot be circular.
 - Line 40 asks for the explicit facts that a normal fact stands for. Their number is kept with it (`stand_ins`), and
   what a torn class leaves behind is found by its members, in the indexes: no product of classes is ever formed.
 
@@ -228,8 +227,7 @@ class _Update:
         deleted, enough = 0, FEW + MANY_TIMES * N.count()
         while True:
             known = D | P | proofs.P
-            M = settle(M - known)  # 12
-            doubted = settle((N | (M - settle(pi.several(M)))) - known)
+            doubted = settle((N | self.unmentioned(settle(M - known))) - known)  # 12
             P |= self.obvious(settle(pi.plain(doubted)))  # 37 to 39
             large = settle(pi.several(doubted))
             torn = self.torn(large, S)
@@ -251,6 +249,19 @@ class _Update:
             N = settle(derive(self.Gamma.now, I - D, I, via=delta))  # 13 to 15
             M = settle(derive(self.reflexivity, I - D, I, via=delta))
             D |= delta
+
+    def unmentioned(self, M: FactSet) -> FactSet:
+        """Return the normal equalities of some that stand for one of a constant with itself that is in doubt.
+
+        Of those of a class, it is in doubt if no explicit fact mentions the constant. That others equal it is no
+        reason for it to hold: they may do so only because it equals itself.
+        """
+        pi, explicit = self.pi, self.explicit()
+        if not (large := settle(pi.several(M))):
+            return M
+        loops = settle(pi.loops(pi.members(pi.constants(large))))
+        mentioned = settle(derive(self.reflexivity, explicit, explicit, heads=loops))
+        return (M - large) | pi.represent(loops - mentioned)
 
     def obvious(self, plain: FactSet) -> FactSet:
         """Return those of facts that stand for themselves alone that are explicit, or follow from such in a step."""

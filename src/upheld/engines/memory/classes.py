@@ -170,9 +170,6 @@ class MemoryClasses:
     def apart(self, facts: FactSet) -> Settled:
         return self._equalities(facts, lambda left, right: left != right)
 
-    def single(self, facts: FactSet) -> Settled:
-        return self._equalities(facts, lambda left, right: (left == right) & ~self._has_several[left])
-
     def several(self, facts: FactSet) -> Settled:
         return self._equalities(facts, lambda left, right: (left == right) & self._has_several[left])
 
@@ -248,6 +245,12 @@ class MemoryClasses:
     def members(self, representatives: Constants) -> CodeSet:
         chosen = _own(representatives)
         return CodeSet(np.sort(np.concatenate([_NOBODY, *(self.of(c) for c in chosen.tolist())])))
+
+    def loops(self, constants: Constants) -> Settled:
+        table, codes = self.engine.tables[self.equality.predicate], _own(constants)
+        rows = np.empty((table.arity, len(codes)), np.int64)
+        rows[list(self.equality.sides)], rows[self.equality.column] = codes, self._code
+        return self.engine.load_codes(table, rows, len(codes))
 
     def joining(self, equalities: FactSet) -> MemoryJoining:
         left, right = self._pairs(equalities)
