@@ -111,6 +111,10 @@ class PlainClasses:
     def _members(self, representatives: frozenset[Value]) -> frozenset[Value]:
         return representatives | {c for c, r in self.now.items() if r in representatives}
 
+    def mentioned(self, loops: FactSet, facts: FactSet) -> Facts:
+        voc = {value for _, row in self.engine.own_set(facts) for value in row}
+        return self._equalities(loops, lambda left, right: left == right and left in voc)
+
     def loops(self, constants: Constants) -> Facts:
         return self.engine.facts(self.equality.fact(c, c) for c in _own(constants))
 

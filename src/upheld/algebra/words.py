@@ -337,6 +337,10 @@ class Classes(Protocol):
         """The equalities of constants with themselves."""
         ...
 
+    def mentioned(self, loops: FactSet, facts: FactSet) -> FactSet:
+        """The equalities of a set that are of a constant with itself that some of the facts mentions."""
+        ...
+
     def mentioning(self, facts: FactSet, constants: Constants) -> FactSet:
         """The facts of a set that have some of the constants in a column."""
         ...

@@ -118,12 +118,12 @@ class Rewriting:
 class RewrittenRules:
     """Rules with each constant replaced by its representative, as it was when `follow` was called last.
 
-    `all` has those of reflexivity as well, which have no constant but that of equality; `written` has all as they were.
+    `all` has those of reflexivity as well, which have no constant but that of equality. `written` has none replaced.
     """
 
     def __init__(self, rules: Sequence[Rule], reflexivity: Sequence[Rule]):
         self.now, self._reflexivity = tuple(rules), tuple(reflexivity)
-        self.all = self.written = self.now + self._reflexivity
+        self.written, self.all = self.now, self.now + self._reflexivity
         self._constants = [_constants(rule) for rule in rules]
         self._vocabulary = list({c: None for constants in self._constants for c in constants})
         self._last: dict[Value, Value] = {c: c for c in self._vocabulary}
@@ -256,17 +256,16 @@ class _Update:
         Of those of a class, it is in doubt if no explicit fact mentions the constant. That others equal it is no
         reason for it to hold: they may do so only because it equals itself.
         """
-        pi, explicit = self.pi, self.explicit()
+        pi = self.pi
         if not (large := settle(pi.several(M))):
             return M
         loops = settle(pi.loops(pi.members(pi.constants(large))))
-        mentioned = settle(derive(self.reflexivity, explicit, explicit, heads=loops))
-        return (M - large) | pi.represent(loops - mentioned)
+        return (M - large) | pi.represent(loops - settle(pi.mentioned(loops, self.explicit())))
 
     def obvious(self, plain: FactSet) -> FactSet:
         """Return those of facts that stand for themselves alone that are explicit, or follow from such in a step."""
-        explicit = settle(plain & self.explicit())
-        return explicit | derive(self.Gamma.written, self.explicit(), self.explicit(), heads=plain - explicit)
+        known = settle((plain & self.explicit()) | self.pi.mentioned(plain, self.explicit()))
+        return known | derive(self.Gamma.written, self.explicit(), self.explicit(), heads=plain - known)
 
     @phase("check")
     def torn(self, large: FactSet, S: Constants | None) -> Constants | None:
@@ -283,9 +282,9 @@ class _Update:
     def rederive(self, fresh: Sequence[Rule]) -> FactSet:
         """Return those of the over-deleted facts that are explicit or follow from the rest, and what new rules say."""
         D, I = self.D, self.I
-        explicit = settle((D & (self.E - self.E_minus)) | self.stand_ins.above_zero(D))
-        derived = settle(derive(self.Gamma.all, I - D, I, heads=D - explicit))
-        return settle(explicit | derived | derive(fresh, I - D, I))
+        known = settle((D & (self.E - self.E_minus)) | self.stand_ins.above_zero(D) | self.pi.mentioned(D, I - D))
+        derived = settle(derive(self.Gamma.now, I - D, I, heads=D - known))
+        return settle(known | derived | derive(fresh, I - D, I))
 
 
 class Proofs(Proving):

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from upheld.algebra.expanding import Blocks, Expansions, Parts, Rows, between, pair_blocks
 from upheld.algebra.words import Constants, Difference, FactSet
 from upheld.engines.memory import kernels
-from upheld.engines.memory.bags import MemoryBag
+from upheld.engines.memory.bags import Counts, MemoryBag
+from upheld.engines.memory.candidates import BEGINNING
 from upheld.engines.memory.codes import Codes
 from upheld.engines.memory.collecting import Collected, MadeRows
 from upheld.engines.memory.joins import pair_room
@@ -163,9 +164,14 @@ class MemoryClasses:
     def rewritten(self, facts: FactSet) -> MemoryBag:
         if not self._classes:
             return MemoryBag(self.engine, counts={})
-        settled = self.engine.settle_for_change(own_set(facts))
-        made = ((table, self._represented(table, rows)[1]) for table, rows in settled.listed())
-        return MemoryBag(self.engine, counts=self.engine.counted_rows((t, m) for t, m in made if len(m)))
+        counts: Counts = {}
+        for table, rows in self.engine.settle_for_change(own_set(facts)).listed():
+            made, numbers = np.unique(self._represented(table, rows)[1], axis=0, return_counts=True)
+            if len(made):
+                codes = np.ascontiguousarray(made.T, np.int64)
+                self.engine.load_codes(table, codes, len(made))
+                counts[table] = table.find(codes, len(made), np.arange(table.arity), _NOBODY), numbers
+        return MemoryBag(self.engine, counts=counts)
 
     def apart(self, facts: FactSet) -> Settled:
         return self._equalities(facts, lambda left, right: left != right)
@@ -245,6 +251,26 @@ class MemoryClasses:
     def members(self, representatives: Constants) -> CodeSet:
         chosen = _own(representatives)
         return CodeSet(np.sort(np.concatenate([_NOBODY, *(self.of(c) for c in chosen.tolist())])))
+
+    def mentioned(self, loops: FactSet, facts: FactSet) -> Settled:
+        equalities = self._equalities(loops, lambda left, right: left == right)
+        home, truth = self.engine.tables[self.equality.predicate], self.engine.truths[own_set(facts).spelling()]
+        rows = equalities.of(home)
+        wanted = np.ascontiguousarray(home.rows[rows, self.equality.sides[0]].astype(np.int64).reshape(-1, 1))
+        missing = np.arange(len(rows))
+        for table in self.engine.tables.values():
+            for column in constant_columns(table.types):
+                if not len(missing):
+                    break
+                # One row of each is enough, however many there are.
+                parents, matches = np.empty(len(missing), np.int32), np.empty(len(missing), np.int32)
+                cursors, limits = np.full(len(rows), BEGINNING, np.int64), np.ones(len(missing), np.int64)
+                found = table.index((column,)).probe_some(
+                    table, wanted, missing, limits, cursors, truth, _NO_REPEATS, parents, matches
+                )
+                missing = np.setdiff1d(missing, parents[:found], assume_unique=True)
+        rows = np.delete(rows, missing)
+        return self.engine.settled({home: rows} if len(rows) else {})
 
     def loops(self, constants: Constants) -> Settled:
         table, codes = self.engine.tables[self.equality.predicate], _own(constants)

@@ -16,7 +16,7 @@ from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.bits import BITS, Bits
 from upheld.engines.memory.classes import MemoryClasses
 from upheld.engines.memory.codes import Codec, Codes
-from upheld.engines.memory.collecting import Collected, MadeRows, made_rows, selected
+from upheld.engines.memory.collecting import Collected, made_rows, selected
 from upheld.engines.memory.columnnames import ColumnNames
 from upheld.engines.memory.firstmatch import find_derivable
 from upheld.engines.memory.joins import FunctionSink, Sink
@@ -394,18 +394,12 @@ class MemoryEngine:
 
     def counted_heads(self, groups: Iterable[Group]) -> Counts:
         """Return the heads of instances, each with the number of its instances; those not in a table are entered."""
-        return self.counted_rows(map(self._heads, groups))
-
-    def _heads(self, group: Group) -> tuple[Table, MadeRows]:
-        terms, constants = self.matcher.planner.kept_terms(group.rule.head, group.rule.variables())
-        table = self.tables[group.rule.head.predicate]
-        return table, made_rows(table, terms, constants, group.B, len(group), wide=True)
-
-    def counted_rows(self, made: Iterable[tuple[Table, MadeRows]]) -> Counts:
-        """Return rows given by their values, each with how often it is; those not in a table are entered."""
         with self._scratch() as (collected, counting):
-            for table, rows in made:
-                counting.add_rows(collected, table, rows, NOTHING, None)
+            for group in groups:
+                terms, constants = self.matcher.planner.kept_terms(group.rule.head, group.rule.variables())
+                table = self.tables[group.rule.head.predicate]
+                made = made_rows(table, terms, constants, group.B, len(group), wide=True)
+                counting.add_rows(collected, table, made, NOTHING, None)
             return _numbers_of(collected, counting)
 
     @contextmanager
