@@ -29,10 +29,11 @@ from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.ranked import add, insert
 from upheld.maintain.state import State, reached
 
-#: A search is for so few facts at most, and may consider so many instances.
-SEARCH_FOR, SEARCH_BUDGET = 4, 64
-#: Deletion that goes on for so many rounds, or takes so many derivations, is worth a search.
-MANY_ROUNDS, MANY_LOST = 5, 512
+#: A search is for so few facts at most, and may consider so many instances: one that pays finds its proof soon.
+SEARCH_FOR, SEARCH_BUDGET = 4, 16
+#: Deletion that goes on for so many rounds, or takes so many derivations, is worth a search. By then it has taken about
+#: as long as a search in vain does.
+MANY_ROUNDS, MANY_LOST = 9, 16_384
 #: The part of a stratum's derivations that deletion may handle before the stratum is materialised anew instead.
 START_AGAIN = 0.4
 #: The part of the derivations of a stratum without recursion that may be expected to go before it is materialised anew.
