@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from goal import ANSWER, Goal
+from report_equality import tables_of_equality
 from report_hypertrees import goals_of_hypertrees, tables_of_hypertrees
 from report_marking import tables_of_marking
 from report_rdf import tables_of_rdf
@@ -63,6 +64,7 @@ def write_report(results: Path, report: Path) -> None:
         lines += _size(size, found)
         lines += tables_of_marking(results, size)
         lines += tables_of_rdf(results, size)
+        lines += tables_of_equality(results, size)
     report.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 

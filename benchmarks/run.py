@@ -120,6 +120,8 @@ ENGINES = ("upheld", "souffle", "duckdb", "egglog")
 
 #: What can be measured apart: materialisation beside other engines, maintenance, streams with look-ahead, and cycles.
 PARTS = ("engines", "updates", "marking", "hypertrees")
+#: What is measured only when it is asked for, each by a script of its own.
+MORE = ("rdf", "equality")
 
 TEN_FACTS = """
 .decl edge(x:number, y:number)
@@ -135,7 +137,7 @@ def main() -> None:
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("--only", nargs="+", metavar="WORKLOAD", help="print these, and write no tables")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, help="others keep their last rows")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="the others keep their last tables")
+    parser.add_argument("--parts", nargs="+", choices=PARTS + MORE, default=PARTS, help="the others keep their last tables")
     parser.add_argument("--repeat", type=int, help="runs of each measurement, of which the quickest counts")
     parser.add_argument("--others", type=Path, default=OTHERS, help="a Python that has duckdb and egglog")
     options = parser.parse_args()
@@ -180,6 +182,9 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     write_results(RESULTS, options.size, results)
     write_report(RESULTS, HERE / "RESULTS.md")
+    for part in MORE:
+        if part in options.parts:
+            subprocess.run([sys.executable, str(HERE / f"run_{part}.py"), options.size], check=True, env=environment())
     print(f"wrote benchmarks/RESULTS.md in {results['minutes']:.1f} minutes")
 
 
