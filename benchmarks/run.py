@@ -137,7 +137,8 @@ def main() -> None:
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("--only", nargs="+", metavar="WORKLOAD", help="print these, and write no tables")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, help="others keep their last rows")
-    parser.add_argument("--parts", nargs="+", choices=PARTS + MORE, default=PARTS, help="the others keep their last tables")
+    parts = PARTS + MORE
+    parser.add_argument("--parts", nargs="+", choices=parts, default=PARTS, help="the others keep their last tables")
     parser.add_argument("--repeat", type=int, help="runs of each measurement, of which the quickest counts")
     parser.add_argument("--others", type=Path, default=OTHERS, help="a Python that has duckdb and egglog")
     options = parser.parse_args()

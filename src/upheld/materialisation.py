@@ -24,7 +24,7 @@ from upheld.ingest import facts_of
 from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact, Predicate, Rule
-from upheld.language.equality import Equality, with_equality
+from upheld.language.equality import Equality, Tested, tests_apart, with_equality
 from upheld.language.hypertrees.deciding import Decision, check_mode, decompose_program
 from upheld.language.hypertrees.drawing import decision_lines
 from upheld.language.hypertrees.estimates import Table
@@ -254,9 +254,11 @@ class Materialisation:
         {(2,), (3,)}
         """
         query = compile_query(text, self._core)
+        tested: list[Tested] = []
         if self._rewriting is not None:
-            query = replace(query, core=self._rewriting.represented(query.core))
-        I, engine = self._state.I, self._engine
+            core, tested = tests_apart(query.core)
+            query = replace(query, core=self._rewriting.represented(core))
+        I, engine, name = self._state.I, self._engine, query.answer.name
         made = [p for p in query.core.predicates.values() if p.name not in self._core.predicates]
         for predicate in made:
             engine.declare(predicate)
@@ -265,13 +267,24 @@ class Materialisation:
             with engine.meter.run():
                 for stratum in stratify(query.core):
                     answers |= derive(stratum.rules, I | answers, I | answers)
-            name = query.answer.name
-            rows = self._rewriting.pi.expanded(answers, name) if self._rewriting else answers.rows(name)
+                if self._rewriting is None:
+                    return _relation(query.answer, answers.rows(name))
+                rows = self._rewriting.pi.expanded(answers, name)
+                if tested:
+                    rows = {*rows, *self._tested(tested, answers, name)}
             return _relation(query.answer, rows)
         finally:
             engine.abandon(keep=self._state.sets())
             for predicate in made:
                 engine.forget(predicate)
+
+    def _tested(self, tested: Sequence[Tested], bindings: FactSet, answer: str) -> Iterator[Row]:
+        """Yield the answers of rules that compare or compute, by the constants that normal bindings stand for."""
+        assert self._rewriting is not None, "tests apart from what is tested"
+        for rule in tested:
+            name = rule.bindings.name
+            seen = self._engine.load(name, self._rewriting.pi.expanded(bindings, name))
+            yield from settle(derive((rule.test,), seen, seen)).rows(answer)
 
     def explain(self, fact: str, row: object = None) -> Explanation:
         """Return why a fact holds, as its shortest proof, or why it does not. It is a text, or a relation and a row.

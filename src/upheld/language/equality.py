@@ -127,6 +127,42 @@ def _general_atoms(core: Core) -> Iterator[tuple[Atom, tuple[int, ...]]]:
             yield Atom(predicate.name, tuple(map(Variable, predicate.columns))), columns
 
 
+@dataclass(frozen=True)
+class Tested:
+    """A rule in two: what binds its variables, as facts of a relation of their own, and the tests of these."""
+
+    bindings: Predicate
+    binding: Rule
+    test: Rule
+
+
+def tests_apart(core: Core) -> tuple[Core, list[Tested]]:
+    """Return a program without its rules with built-ins, and these in two, to be tested on what users see.
+
+    So are rules with a constant in the head: users mean that one. A rule that cannot be taken apart is refused: one
+    for a hidden relation, or one that negates what a built-in binds.
+    """
+    plain: list[Rule] = []
+    tested: list[Tested] = []
+    for rule in core.rules:
+        names = tuple(dict.fromkeys(name for atom in rule.positive for name in atom.variables()))
+        fit = not core.predicates[rule.head.predicate].hidden and all(
+            name in names for atom in rule.negative for name in atom.variables()
+        )
+        named = any(isinstance(term, Constant) for term in rule.head.terms)
+        if not fit or not (rule.builtins or named):
+            plain.append(rule)
+            continue
+        head = Atom(f"$bindings {len(tested)}", tuple(map(Variable, names)))
+        bindings = Predicate(head.predicate, names, ("term",) * len(names), hidden=True)
+        binding = replace(rule, head=head, builtins=())
+        tested.append(Tested(bindings, binding, replace(rule, positive=(head,), negative=())))
+    predicates = {**core.predicates, **{t.bindings.name: t.bindings for t in tested}}
+    without = replace(core, predicates=predicates, rules=(*plain, *(t.binding for t in tested)))
+    refuse_builtins(without)
+    return without, tested
+
+
 def refuse_negation(core: Core) -> None:
     """Refuse rules that negate: what is negated may grow with each equality."""
     _refuse([rule for rule in core.rules if rule.negative], "negates")

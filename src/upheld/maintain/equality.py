@@ -37,7 +37,7 @@ from upheld.algebra.meter import phase
 from upheld.algebra.words import Classes, Constants, FactSet, Instances, derive, settle
 from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Core, Rule
-from upheld.language.equality import CONSTANTS, Equality, reflexivity, refuse_builtins
+from upheld.language.equality import CONSTANTS, Equality, reflexivity
 from upheld.language.stratification import Stratification, Whole
 from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.state import State
@@ -104,7 +104,6 @@ class Rewriting:
 
     def represented(self, core: Core) -> Core:
         """Return a program, such as a query, whose rules speak of representatives."""
-        refuse_builtins(core)
         constants = {c for rule in core.rules for c in _constants(rule)}
         by = dict(zip(constants, self.pi.representatives(list(constants)), strict=True))
         return replace(core, rules=tuple(_rewritten(rule, by) for rule in core.rules))

@@ -72,7 +72,7 @@ class MemoryJoining:
         winners, starts = np.unique(self._winners[order], return_index=True)
         losers = np.split(self._losers[order], starts[1:])
         for winner, mine in zip(winners.tolist(), losers, strict=True):
-            joined[winner] = np.concatenate([classes.of(c) for c in (winner, *mine.tolist())])
+            joined[winner] = classes.together(np.append(mine, winner))
         classes.set(joined)
 
 
@@ -249,8 +249,14 @@ class MemoryClasses:
         return CodeSet(np.unique(self._pairs(equalities)[0]))
 
     def members(self, representatives: Constants) -> CodeSet:
-        chosen = _own(representatives)
-        return CodeSet(np.sort(np.concatenate([_NOBODY, *(self.of(c) for c in chosen.tolist())])))
+        return CodeSet(np.sort(self.together(_own(representatives))))
+
+    def together(self, representatives: Codes) -> Codes:
+        """Return the members of classes, in some order."""
+        self._catch_up()
+        several = self._has_several[representatives]
+        classes = (self._classes[c] for c in representatives[several].tolist())
+        return np.concatenate([representatives[~several], *classes])
 
     def mentioned(self, loops: FactSet, facts: FactSet) -> Settled:
         equalities = self._equalities(loops, lambda left, right: left == right)
