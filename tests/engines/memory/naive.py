@@ -257,3 +257,16 @@ def unseen_pairs(pairs: Sequence[Row], seen: set[Row], width: int, height: int) 
             out.append(pair)
             seen |= within([pair], width, height)
     return out
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+def connect(pairs: Sequence[Pair], size: int) -> list[int]:
+    """The number of the group of each place; groups are numbered in the order of their first places."""
+    groups = list(range(size))
+    for a, b in pairs:
+        one, other = groups[a], groups[b]
+        groups = [one if group == other else group for group in groups]
+    numbered = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    return [numbered[group] for group in groups]

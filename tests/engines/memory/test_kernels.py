@@ -587,6 +587,19 @@ def test_pairs_as_bits(rows, data, width, height):
     assert tuples(out[:found]) == naive.unseen_pairs(asked, inside, width, height)
 
 
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 12).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.tuples(*[st.integers(0, n - 1)] * 2)))))
+def test_groups(sized):
+    """Places that pairs connect, however far around, are in one group."""
+    size, pairs = sized
+    left, right = (numbers([pair[side] for pair in pairs]) for side in (0, 1))
+    out = np.full(size, NONSENSE, np.int64)
+    kernels.connect(left, right, out)
+    assert out.tolist() == naive.connect(pairs, size)
+
+
 # -- all of them ------------------------------------------------------------------------------------------------------
 
 
