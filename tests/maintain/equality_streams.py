@@ -116,7 +116,7 @@ def recomputed(case: EqualityCase, explicit: set[Triple]) -> set[Triple]:
 
 
 def check_state(m: Materialisation) -> None:
-    """What is kept is normal, has the smallest representatives, and counts the explicit facts that were rewritten."""
+    """What is kept is normal, has the smallest representatives, and counts the explicit facts that are not."""
     rewriting = m._rewriting
     assert rewriting is not None
     pi = rewriting.pi
@@ -127,6 +127,10 @@ def check_state(m: Materialisation) -> None:
         if representative != row:
             counts[representative] = counts.get(representative, 0) + 1
     assert {row: n for (_, row), n in rewriting.stand_ins.items()} == counts
+    mentioned = {constant for row in m.explicit("triple") for constant in row}
+    loops = [(constant, SAME_AS, constant) for constant in {c for row in m["triple"] for c in row}]
+    counted = pi.counted(m._engine.load("triple", loops)).rows("triple")
+    assert {constant for constant, _, _ in counted} == mentioned
     for row in normal:
         assert tuple(pi.representatives(row)) == row
     assert {(m.representative(s), p, m.representative(o)) for s, p, o in m["triple"] if p == SAME_AS} <= normal

@@ -56,6 +56,7 @@ class PlainClasses:
     def __init__(self, engine: ReferenceEngine, equality: Equality):
         self.engine, self.equality = engine, equality
         self.now: dict[Value, Value] = {}
+        self._mentions: Counter[Value] = Counter()
         self._before: dict[Value, Value] = {}
 
     # -- facts ---------------------------------------------------------------------------------------------------------
@@ -114,6 +115,13 @@ class PlainClasses:
     def mentioned(self, loops: FactSet, facts: FactSet) -> Facts:
         voc = {value for _, row in self.engine.own_set(facts) for value in row}
         return self._equalities(loops, lambda left, right: left == right and left in voc)
+
+    def count(self, gone: FactSet, came: FactSet) -> None:
+        self._mentions.subtract(value for _, row in self.engine.own_set(gone) for value in row)
+        self._mentions.update(value for _, row in self.engine.own_set(came) for value in row)
+
+    def counted(self, loops: FactSet) -> Facts:
+        return self._equalities(loops, lambda left, right: left == right and self._mentions[left] > 0)
 
     def loops(self, constants: Constants) -> Facts:
         return self.engine.facts(self.equality.fact(c, c) for c in _own(constants))

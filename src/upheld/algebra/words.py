@@ -341,6 +341,14 @@ class Classes(Protocol):
         """The equalities of a set that are of a constant with itself that some of the facts mentions."""
         ...
 
+    def count(self, gone: FactSet, came: FactSet) -> None:
+        """Count the mentions of constants in facts that come, and discount those in facts that go."""
+        ...
+
+    def counted(self, loops: FactSet) -> FactSet:
+        """The equalities of a set that are of a constant with itself whose mentions, as they were counted, are some."""
+        ...
+
     def mentioning(self, facts: FactSet, constants: Constants) -> FactSet:
         """The facts of a set that have some of the constants in a column."""
         ...

@@ -65,12 +65,13 @@ class Rewriting:
         """Derive all that follows from E."""
         nothing = self.E.engine.nothing
         update = _Update(self, nothing, nothing)
+        self.pi.count(nothing, self.E)
         update.insert(self.E)
         self.I |= update.A
 
     def update(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
         """Return what is over-deleted and what is added by an update. The classes are changed."""
-        self.begin()
+        self.begin(E_minus, E_plus)
         update = _Update(self, E_minus, E_plus)
         N = settle(update.delete()) if E_minus else self.E.engine.nothing
         self.stand_ins.gain(self.pi.rewritten(E_plus))
@@ -79,7 +80,7 @@ class Rewriting:
 
     def rematerialise(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
         """As `update`, by deriving everything anew."""
-        self.begin()
+        self.begin(E_minus, E_plus)
         update = _Update(self, E_minus, E_plus)
         self.stand_ins.lose(self.pi.rewritten(self.E))
         update.D |= self.I
@@ -108,9 +109,10 @@ class Rewriting:
         by = dict(zip(constants, self.pi.representatives(list(constants)), strict=True))
         return replace(core, rules=tuple(_rewritten(rule, by) for rule in core.rules))
 
-    def begin(self) -> None:
+    def begin(self, E_minus: FactSet, E_plus: FactSet) -> None:
         """Begin an update: what has changed is told against what is there now."""
         self.pi.remember()
+        self.pi.count(E_minus, E_plus)
         self.Gamma.follow(self.pi)  # an update that failed may have left other rules than its classes ask for
 
 
@@ -259,11 +261,11 @@ class _Update:
         if not (large := settle(pi.several(M))):
             return M
         loops = settle(pi.loops(pi.members(pi.constants(large))))
-        return (M - large) | pi.represent(loops - settle(pi.mentioned(loops, self.explicit())))
+        return (M - large) | pi.represent(loops - settle(pi.counted(loops)))
 
     def obvious(self, plain: FactSet) -> FactSet:
         """Return those of facts that stand for themselves alone that are explicit, or follow from such in a step."""
-        known = settle((plain & self.explicit()) | self.pi.mentioned(plain, self.explicit()))
+        known = settle((plain & self.explicit()) | self.pi.counted(plain))
         return known | derive(self.Gamma.written, self.explicit(), self.explicit(), heads=plain - known)
 
     @phase("check")

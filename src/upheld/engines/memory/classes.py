@@ -85,6 +85,8 @@ class MemoryClasses:
         self._now: Codes = _NOBODY
         self._has_several: Flags = np.empty(0, np.bool_)
         self._classes: dict[int, Codes] = {}
+        #: How often explicit facts mention each constant.
+        self._mentions: Codes = _NOBODY
         #: Constants that got another representative since the classes were remembered, with the one they had.
         self._moved: list[tuple[Codes, Codes]] = []
 
@@ -93,11 +95,10 @@ class MemoryClasses:
         count, known = self.engine.codec.texts(), len(self._now)
         if count > known:
             more = np.arange(known, max(count, 2 * known))  # those that are still to come are alone as well
-            several = np.zeros(len(more), np.bool_)
-            self._now, self._has_several = (
-                np.concatenate([self._now, more]),
-                np.concatenate([self._has_several, several]),
-            )
+            several, mentions = np.zeros(len(more), np.bool_), np.zeros(len(more), np.int64)
+            self._now = np.concatenate([self._now, more])
+            self._has_several = np.concatenate([self._has_several, several])
+            self._mentions = np.concatenate([self._mentions, mentions])
 
     def of(self, representative: int) -> Codes:
         """Return the class that a constant represents."""
@@ -278,6 +279,26 @@ class MemoryClasses:
         rows = np.delete(rows, missing)
         return self.engine.settled({home: rows} if len(rows) else {})
 
+    def count(self, gone: FactSet, came: FactSet) -> None:
+        for facts, sign in ((gone, -1), (came, 1)):
+            for table, rows in self.engine.settle_for_change(own_set(facts)).listed():
+                for column in constant_columns(table.types):
+                    self._count(table.rows[rows, column], sign)
+
+    def _count(self, codes: Codes, sign: int) -> None:
+        self._catch_up()
+        distinct, numbers = np.unique(codes, return_counts=True)
+        before = self._mentions[distinct]
+
+        def undo() -> None:
+            self._mentions[distinct] = before
+
+        self.engine.journal.note(undo)
+        self._mentions[distinct] = before + sign * numbers
+
+    def counted(self, loops: FactSet) -> Settled:
+        return self._equalities(loops, lambda left, right: (left == right) & (self._mentions[left] > 0))
+
     def loops(self, constants: Constants) -> Settled:
         table, codes = self.engine.tables[self.equality.predicate], _own(constants)
         rows = np.empty((table.arity, len(codes)), np.int64)
@@ -411,13 +432,12 @@ class MemoryClasses:
     def _special(self, table: Table, rows: RowNumbers, touched: Codes) -> Flags:
         """Return which rows have a constant that represents several, or is one of those given."""
         self._catch_up()
-        is_special = self._has_several
-        if len(touched):
-            is_special = is_special.copy()
-            is_special[touched] = True
         special = np.zeros(len(rows), np.bool_)
         for column in constant_columns(table.types):
-            special |= is_special[table.rows[rows, column]]
+            codes = table.rows[rows, column]
+            special |= self._has_several[codes]
+            if len(touched):
+                special |= np.isin(codes, touched)
         return special
 
     def _classes_in(self, values: MadeRows, columns: Sequence[int]) -> dict[int, Codes]:
