@@ -12,6 +12,7 @@ from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
 from upheld.algebra.words import FactSet, Own
 from upheld.columns import Columns
+from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.bits import BITS, Bits
 from upheld.engines.memory.classes import MemoryClasses
@@ -116,6 +117,15 @@ class MemoryEngine:
         except BaseException:
             self._clear(bit)
             raise
+
+    @contextmanager
+    def marked(self, rows: dict[Table, Rows]) -> Iterator[Truth]:
+        """Give rows a bit while they are looked at, and its truth table."""
+        with self._new_bit("marked") as bit:
+            for table, some in rows.items():
+                kernels.set_bits(table.flags, some, FLAGS(1 << bit))
+            yield self.truths[bit]
+            Settled(self, rows, bit).release()
 
     def _clear(self, bit: int) -> None:
         """Clear a bit in all rows there are, and give it back."""

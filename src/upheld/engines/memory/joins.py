@@ -58,7 +58,8 @@ Lister = Callable[[Table, str], Rows]
 class Join:
     """One run of a plan: where its atoms are matched, and what takes the bindings that come out.
 
-    `rank` names the column of ranks, for plans that look at them.
+    `rank` names the column of ranks, for plans that look at them. `made` are the bindings that came to each step so
+    far, and at last those that came out.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Join:
     ):
         self.plan, self.truths, self.planner, self.types, self.sink = plan, truths, planner, types, sink
         self.tick, self.listing, self.rank = tick, listing, rank
+        self.made = [0] * (len(plan.steps) + 1)
 
     def run(self, B: Codes, width: int) -> None:
         """Send a batch of bindings of the plan's first variables through all steps."""
@@ -82,6 +84,7 @@ class Join:
     def _step(self, at: int, B: Codes, width: int) -> None:
         if width == 0:
             return
+        self.made[at] += width
         if at == len(self.plan.steps):
             self.sink.take(B, width)
             return
@@ -133,7 +136,7 @@ class Join:
         for (join, check), mine in zip(step.ways, (fewer, ~fewer), strict=True):
             if mine.any():
                 part = B if mine.all() else np.ascontiguousarray(B[:, mine])
-                for parents, matches, found in self._matches(join, part, part.shape[1]):
+                for parents, matches, found in self.matches(join, part, part.shape[1]):
                     made = self._extended(part, join, parents, matches, found)
                     self._keep(at, made, self._holds(check, made, found))
 
@@ -162,10 +165,10 @@ class Join:
         self._step(at + 1, B if count == len(kept) else np.ascontiguousarray(B[:, kept]), count)
 
     def _probe(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
-        for parents, matches, found in self._matches(step, B, width):
+        for parents, matches, found in self.matches(step, B, width):
             self._extend(at, step, B, parents, matches, found)
 
-    def _matches(self, step: AtomStep, B: Codes, width: int) -> Iterator[tuple[Rows, Rows, int]]:
+    def matches(self, step: AtomStep, B: Codes, width: int) -> Iterator[tuple[Rows, Rows, int]]:
         """Yield the pairs of a binding and a row that an atom matches, as many at a time as there is room for."""
         table, truth = step.table, self.truths[step.where]
         index = table.index(step.known)
@@ -194,6 +197,7 @@ class Join:
 
     def _extend(self, at: int, step: AtomStep, B: Codes, parents: Rows, matches: Rows, found: int) -> None:
         if found and at + 1 == len(self.plan.steps) and not step.ranked:
+            self.made[at + 1] += found
             self.sink.take_joined(B, step, parents, matches, found)
         elif found:
             self._step(at + 1, self._extended(B, step, parents, matches, found), found)

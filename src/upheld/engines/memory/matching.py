@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +29,7 @@ from upheld.engines.memory.plans import (
     Planner,
 )
 from upheld.engines.memory.plantext import plan_lines
+from upheld.engines.memory.reducing import Reduced, Reduction, Tree, may_pay, pays, split, tree_of
 from upheld.engines.memory.sets import MemorySet, Spelling, Truth, own_set
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.ast import Variable
@@ -103,12 +104,14 @@ class Matcher:
         self._plans: dict[Rule, dict[tuple[object, ...], Plan]] = {}
         self._delta_indexes: dict[tuple[int, str], tuple[Sequence[Rule], DeltaIndex]] = {}
         self._variable_types: dict[Rule, dict[str, str]] = {}
+        self._trees: dict[Rule, Tree | None] = {}
 
     def forget(self, predicate: Predicate) -> None:
         """Give up what was kept for the rules that derive a predicate."""
         for rule in [rule for rule in self._plans if rule.head.predicate == predicate.name]:
             del self._plans[rule]
             self._variable_types.pop(rule, None)
+            self._trees.pop(rule, None)
         self._delta_indexes.clear()
 
     def forwards(
@@ -196,9 +199,19 @@ class Matcher:
             plan = plans[kind] = self.planner.plan(rule, start, literals(), needed)
         return plan
 
-    def join(self, plan: Plan, where: Where, sink: Sink, rank: str | None = None) -> Join:
+    def join(
+        self, plan: Plan, where: Where, sink: Sink, rank: str | None = None, truths: Mapping[str, Truth] | None = None
+    ) -> Join:
+        """Return a run of a plan; `truths` are those of `where` unless others are given."""
         types = self.variable_types(plan.rule)
-        return Join(plan, where, self.planner, types, sink, self.engine.meter.look, where.rows, rank)
+        look, listing = self.engine.meter.look, where.rows
+        return Join(plan, where if truths is None else truths, self.planner, types, sink, look, listing, rank)
+
+    def tree(self, rule: Rule) -> Tree | None:
+        """Return a join tree of a rule, if it has one."""
+        if rule not in self._trees:
+            self._trees[rule] = tree_of(rule)
+        return self._trees[rule]
 
     def look_at(self, rules: Sequence[Rule], kind: str, facts: MemorySet) -> bool:
         """Return whether some rule may look at facts of a set, as far as is known without work."""
@@ -248,7 +261,7 @@ class _Forwards:
             first = plan.steps[0]
             assert isinstance(first, AtomStep), "a plan that begins with the rows of an atom"
             rows = self.where.rows(first.table, first.where)
-            self._run(plan.after_first, first.table, rows, first.atom, None)
+            self._run(plan.after_first, "all", rule.positive.index(first.atom), first.atom, first.table, rows, None)
         else:
             join = self.matcher.join(plan, self.where, self.sink(plan, None, 0), self.rank)
             join.run(np.full((len(start), 1), LOWEST, np.int64), 1)
@@ -270,19 +283,43 @@ class _Forwards:
             return
         variables = tuple(dict.fromkeys(atom.variables()))
         start = (*variables, HEIGHT) if self.rank else variables
-        self._run(self._plan(rule, kind, i, start), table, rows, atom, rank)
+        self._run(self._plan(rule, kind, i, start), kind, i, atom, table, rows, rank)
 
-    def _run(self, plan: Plan, table: Table, rows: Rows, atom: Atom, rank: str | None) -> None:
-        """Send the bindings that an atom has to rows of its table through a plan."""
-        if plan.runs_of is not None and len(rows) >= FEWEST_TO_MEET:
-            column = next(c for c, t in enumerate(atom.terms) if isinstance(t, Variable) and t.name == plan.runs_of)
-            rows = rows[np.argsort(table.rows[rows, column], kind="stable")]
+    def _run(self, plan: Plan, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
+        """Send the bindings that an atom, the one at i, has to rows of its table through a plan."""
         sink = self.sink(plan, table, len(rows))
         join = self.matcher.join(plan, self.where, sink, self.rank)
+        tree = self.matcher.tree(plan.rule) if kind != "via not" and may_pay(plan, len(rows)) else None
+        if tree is not None:
+            some, rows = split(rows)
+            for B, width in batches(table, some, atom, plan.start, rank):
+                join.run(B, width)
+            if self.matcher.engine.bits.free and pays(join, len(rows)):
+                self._send_reduced(join, tree, kind, i, atom, table, rows, rank)
+                return
+        self._send(join, table, rows, atom, rank)
+
+    def _send_reduced(
+        self, join: Join, tree: Tree, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None
+    ) -> None:
+        """As `_send`, without the facts that would be met in vain."""
+        others = [k for k in range(len(join.plan.rule.positive)) if k != i]
+        places = {k: IN_P_NOT_X if kind == "via" and k < i else IN_P for k in others}
+        literals = {k: self._positive(join.plan.rule, k, where) for k, where in places.items()}
+        rows, kept = Reduction(join, tree, atom, i, literals).reduce(rows)
+        with self.matcher.engine.marked(kept) as truth:
+            reduced = self.matcher.join(join.plan, self.where, join.sink, self.rank, Reduced(self.where, truth))
+            self._send(reduced, table, rows, atom, rank)
+
+    def _send(self, join: Join, table: Table, rows: Rows, atom: Atom, rank: str | None) -> None:
+        runs_of = join.plan.runs_of
+        if runs_of is not None and len(rows) >= FEWEST_TO_MEET:
+            column = next(c for c, t in enumerate(atom.terms) if isinstance(t, Variable) and t.name == runs_of)
+            rows = rows[np.argsort(table.rows[rows, column], kind="stable")]
         run: Run = join.run
-        if len(rows) >= FEWEST_BINDINGS and isinstance(sink, HeadSink):
-            run = quickest(join, sink)
-        for B, width in batches(table, rows, atom, plan.start, rank):
+        if len(rows) >= FEWEST_BINDINGS and isinstance(join.sink, HeadSink):
+            run = quickest(join, join.sink)
+        for B, width in batches(table, rows, atom, join.plan.start, rank):
             run(B, width)
 
     def _plan(self, rule: Rule, kind: str, i: int, start: tuple[str, ...]) -> Plan:

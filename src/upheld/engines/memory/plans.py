@@ -169,6 +169,18 @@ class Plan:
         atoms += [a for s in self.steps if isinstance(s, ChoiceStep) for a in s.ways[0]]
         return tuple(a.table for a in atoms)
 
+    @cached_property
+    def most_bindings(self) -> float:
+        """The bindings expected of one that begins with a plan, where they are most, before the last step."""
+        most = made = 1.0
+        for step in self.steps[:-1]:
+            if isinstance(step, ChoiceStep):
+                made *= min(join.fan_out for join, _ in step.ways)
+            elif isinstance(step, AtomStep) and not step.filters:
+                made *= step.fan_out
+            most = max(most, made)
+        return most
+
     def is_stale(self) -> bool:
         """Return whether a table has grown or shrunk so much that another order may be better."""
         sizes = zip((t.n for t in self.tables), self.sizes, strict=True)
@@ -212,7 +224,7 @@ class Planner:
         while position < len(order):
             later = set(last).union(*map(_variables, order[position + 1 :]))
             choice = self._choice(order[position : position + 2], held, later)
-            step = choice or self._step(order[position], held, later)
+            step = choice or self.step(order[position], held, later)
             steps.append(step)
             held = step.variables
             position += 2 if choice else 1
@@ -275,13 +287,14 @@ class Planner:
         carried = later | _variables(first) | _variables(second)
         ways = []
         for joined, other in ((first, second), (second, first)):
-            join = self._step(joined, held, carried)
-            check = self._step(other, join.variables, carried)
+            join = self.step(joined, held, carried)
+            check = self.step(other, join.variables, carried)
             assert isinstance(join, AtomStep) and isinstance(check, AtomStep) and check.filters, "a join and its check"
             ways.append((join, check))
         return ChoiceStep((ways[0], ways[1]), ways[0][0].variables)
 
-    def _step(self, item: Literal | Builtin, held: tuple[str, ...], later: set[str]) -> Step:
+    def step(self, item: Literal | Builtin, held: tuple[str, ...], later: set[str]) -> Step:
+        """Return the step that matches an atom or evaluates a built-in for bindings of the variables held."""
         if isinstance(item, Builtin):
             binds = next((v for v in item.variables() if v not in held), None)
             return BuiltinStep(item, held, binds, held if binds is None else (*held, binds))
