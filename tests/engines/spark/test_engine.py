@@ -48,3 +48,21 @@ def test_updates_equal_recomputation(spark, spark_engine):
     del m, change, path
     gc.collect()
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
+
+
+def test_decomposed_rules(spark_engine):
+    """A cyclic recursive rule, taken apart: the same facts and changes as it stands, and as on the memory engine."""
+    rules = "pc(x, y) :- cw(x, u), ca(x, v), pc(u, y), pc(v, y)."
+    facts = {"cw": [(1, 2), (5, 1), (6, 1)], "ca": [(1, 3), (5, 4), (6, 3)], "pc": [(2, 9), (3, 9), (4, 9), (4, 8)]}
+    ms = [
+        upheld.materialise(rules, facts, engine=spark_engine(small=3), decompose="always", algorithm="dred"),
+        upheld.materialise(rules, facts, decompose="always"),
+        upheld.materialise(rules, facts, decompose="never"),
+    ]
+    assert [sum(p.hidden for p in m._core.predicates.values()) for m in ms] == [2, 2, 0]
+    first, *others = [m["pc"].to_set() for m in ms]
+    assert first == set(facts["pc"]) | {(1, 9), (5, 9), (6, 9)} and others == [first, first]
+    updates = [m.update(insert={"ca": [(1, 2), (5, 2)], "cw": [(7, 4)]}, delete={"ca": [(6, 3)]}) for m in ms]
+    assert updates[0].deleted["pc"].to_set() == {(6, 9)}
+    assert len({repr(change) for change in updates}) == 1
+    assert ms[0].facts() == ms[1].facts() == ms[2].facts()
