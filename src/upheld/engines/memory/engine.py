@@ -121,7 +121,7 @@ class MemoryEngine:
     @contextmanager
     def marked(self, rows: dict[Table, Rows]) -> Iterator[Truth]:
         """Give rows a bit while they are looked at, and its truth table."""
-        with self._new_bit("marked") as bit:
+        with self.new_bit("marked") as bit:
             for table, some in rows.items():
                 kernels.set_bits(table.flags, some, FLAGS(1 << bit))
             yield self.truths[bit]
