@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tests.engines.memory.kernel_rows import MODULE_OF, PARTS
 from tests.engines.memory.test_tables import assert_whole
 from upheld.algebra.interruptions import interrupted_once, uninterrupted
 from upheld.algebra.meter import Limits
@@ -250,13 +251,7 @@ class Fuse:
         return call
 
 
-#: Called by other kernels only.
-PARTS = {"shift_of", "mix", "place", "hash_key", "same_key", "copy_key", "hash_columns", "columns_equal"}
-KERNELS = [
-    name
-    for name, value in vars(kernels).items()
-    if callable(value) and getattr(value, "__module__", "") == kernels.__name__ and name not in PARTS
-]
+KERNELS = [(module, name) for name, module in MODULE_OF.items() if name not in PARTS]
 #: What changes something on the reference engine.
 PLAIN = [
     (Facts, "__ior__"),
@@ -278,7 +273,7 @@ PLAIN = [
 @contextmanager
 def fused(engine: str, fuse: Fuse) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for place, name in [(kernels, name) for name in KERNELS] if engine == "memory" else PLAIN:
+        for place, name in KERNELS if engine == "memory" else PLAIN:
             patch.setattr(place, name, fuse.wrap(getattr(place, name)))
         yield
 

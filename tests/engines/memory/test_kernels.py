@@ -6,103 +6,28 @@ row is there: none to four columns and sixteen, 32 and 64 bits wide, compared as
 
 from __future__ import annotations
 
-import inspect
-import re
-import sys
-from dataclasses import dataclass
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engines.memory import naive
+from tests.engines.memory.kernel_rows import (
+    NARROW,
+    NONSENSE,
+    SETS,
+    lengthened,
+    numbers,
+    slots_for,
+    some_rows,
+    subsets,
+    tables,
+    truths,
+    tuples,
+    values_of,
+)
 from tests.engines.memory.naive import Row
-from upheld.engines.memory import kernels
+from upheld.engines.memory import indexkernels, kernels
 from upheld.engines.memory.table import FLAGS, key_view
-
-ARITIES = (0, 1, 2, 3, 4, 16)
-#: Few values, so that rows meet; the widest that fit, and small ones of either sign.
-NARROW = (0, 1, 2, -1, 2**31 - 1, -(2**31))
-WIDE = (*NARROW, 2**32, 2**32 + 1, 2**63 - 1, -(2**63))
-#: Sets that a row can be in here; kernels take truth tables of any size.
-SETS = 4
-NONSENSE = -77
-
-
-@dataclass
-class Rows:
-    """Distinct rows of one arity and width, with flags."""
-
-    arity: int
-    dtype: type
-    rows: list[Row]
-    flags: list[int]
-
-    @property
-    def bits(self) -> int:
-        return np.dtype(self.dtype).itemsize * 8
-
-    def array(self, capacity: int | None = None, rows: list[Row] | None = None) -> np.ndarray:
-        """The rows as an array, with room for more."""
-        mine = self.rows if rows is None else rows
-        out = np.full((len(mine) if capacity is None else capacity, self.arity), NONSENSE, self.dtype)
-        if mine:
-            out[: len(mine)] = np.array(mine, self.dtype).reshape(len(mine), self.arity)
-        return out
-
-    def flag_array(self, capacity: int | None = None) -> np.ndarray:
-        out = np.full(len(self.flags) if capacity is None else capacity, 0xFFFF, FLAGS)
-        out[: len(self.flags)] = self.flags
-        return out
-
-    def slots(self) -> np.ndarray:
-        """A tuple index of the rows, as full as can be."""
-        out = np.full(slots_for(len(self.rows)), -1, np.int32)
-        kernels.rehash(key_view(self.array()), len(self.rows), out)
-        return out
-
-
-def slots_for(count: int) -> int:
-    size = 4
-    while size * kernels.FILL_NUMERATOR // kernels.FILL_DENOMINATOR < count:
-        size *= 2
-    return size
-
-
-def values_of(dtype: type) -> st.SearchStrategy[int]:
-    return st.sampled_from(NARROW if dtype is np.int32 else WIDE)
-
-
-def some_rows(arity: int, dtype: type, most: int = 24, *, unique: bool = False) -> st.SearchStrategy[list[Row]]:
-    most = most // 3 if arity > 4 else most
-    return st.lists(st.tuples(*[values_of(dtype)] * arity), max_size=most, unique=unique)
-
-
-@st.composite
-def tables(draw: st.DrawFn, least_arity: int = 0) -> Rows:
-    arity = draw(st.sampled_from([a for a in ARITIES if a >= least_arity]))
-    dtype = draw(st.sampled_from([np.int32, np.int64]))
-    rows = draw(some_rows(arity, dtype, unique=True))
-    flags = draw(st.lists(st.integers(0, 2**SETS - 1), min_size=len(rows), max_size=len(rows)))
-    return Rows(arity, dtype, rows, flags)
-
-
-def truths() -> st.SearchStrategy[list[bool]]:
-    return st.lists(st.booleans(), min_size=2**SETS, max_size=2**SETS)
-
-
-def numbers(values: list[int] | tuple[int, ...], dtype: type = np.int64) -> np.ndarray:
-    return np.array(values, dtype)
-
-
-def pairs(values: list[tuple[int, int]]) -> np.ndarray:
-    return np.array(values, np.int64).reshape(-1, 2)
-
-
-def tuples(rows: np.ndarray) -> list[Row]:
-    return [tuple(row) for row in rows.tolist()]
-
 
 # -- hashes -----------------------------------------------------------------------------------------------------------
 
@@ -121,7 +46,7 @@ def test_places(power, values):
     if all(value in NARROW for value in values):
         narrow = numbers(values, np.int32).reshape(1, -1)
         columns = np.arange(len(values))
-        assert int(kernels.hash_columns(narrow, 0, columns)) == h
+        assert int(indexkernels.hash_columns(narrow, 0, columns)) == h
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -188,10 +113,6 @@ def test_find_or_add(table, data, reject, set_number, more):
     assert flag_array[:n].tolist() == flags
     assert out[:found].tolist() == written
     assert sorted(slots[slots >= 0].tolist()) == list(range(n))
-
-
-def lengthened(array: np.ndarray, count: int) -> np.ndarray:
-    return np.concatenate([array, np.full((count, *array.shape[1:]), 0xFF, array.dtype)])
 
 
 @given(
@@ -276,186 +197,6 @@ def test_numbers_of_rows(data, count, amount, logs):
     assert log[: logged[0]].tolist() == (expected_log if logs else [])
 
 
-# -- column indexes ---------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Index:
-    slots: np.ndarray
-    following: np.ndarray
-    distinct: int
-
-
-def column_index(table: Rows, columns: list[int], step: int) -> Index:
-    """Enter rows some at a time into a table that is too small at first."""
-    array, key_columns = table.array(), numbers(columns)
-    slots, following = np.full(4, -1, np.int32), np.full(len(table.rows), NONSENSE, np.int32)
-    row = distinct = 0
-    while row < len(table.rows):
-        upto = min(row + step, len(table.rows))
-        row, distinct = kernels.index_rows(array, row, upto, key_columns, slots, distinct, following)
-        if row < upto:
-            larger = np.full(2 * len(slots), -1, np.int32)
-            kernels.rehash_columns(array, key_columns, slots, larger)
-            slots = larger
-    return Index(slots, following, distinct)
-
-
-@st.composite
-def indexed(draw: st.DrawFn) -> tuple[Rows, list[int], Index]:
-    table = draw(tables(least_arity=1))
-    columns = draw(st.lists(st.integers(0, table.arity - 1), min_size=1, max_size=3, unique=True).map(sorted))
-    return table, columns, column_index(table, columns, draw(st.integers(1, 50)))
-
-
-@given(indexed())
-def test_index_rows(case):
-    """Each key leads to its newest row, and from there to the older ones."""
-    table, columns, index = case
-    expected = naive.chains(table.rows, columns)
-    assert index.distinct == len(expected)
-    found = {}
-    for newest in index.slots[index.slots >= 0].tolist():
-        chain = [newest]
-        while (older := int(index.following[chain[-1]])) >= 0:
-            chain.append(older)
-        found[naive.key(table.rows[newest], columns)] = chain
-    assert found == expected
-
-
-@st.composite
-def equalities(draw: st.DrawFn, arity: int) -> list[tuple[int, int]]:
-    """Pairs of columns that a repeated variable makes equal; mostly none."""
-    column = st.integers(0, arity - 1)
-    return draw(st.one_of(st.just([]), st.lists(st.tuples(column, column), max_size=2))) if arity else []
-
-
-@st.composite
-def wanted_keys(draw: st.DrawFn, table: Rows, columns: list[int]) -> list[Row]:
-    """Keys of rows of a table, and a few strange ones."""
-    here = [naive.key(row, columns) for row in table.rows]
-    some = draw(st.lists(st.sampled_from(here), max_size=30)) if here else []
-    return some + draw(some_rows(len(columns), np.int64, 8))
-
-
-@given(indexed(), st.data(), truths(), st.integers(1, 7))
-def test_probe(case, data, truth, room):
-    """All pairs of a key and a row that has it, is in the set and repeats what must be repeated; each once."""
-    table, columns, index = case
-    equal = data.draw(equalities(table.arity))
-    wanted = data.draw(wanted_keys(table, columns))
-    parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
-    found = []
-    i, row = 0, -1
-    while i < len(wanted):
-        i, row, count = kernels.probe(
-            numbers(wanted).reshape(-1, len(columns)), i, row, len(wanted), table.array(), numbers(columns),
-            index.slots, index.following, table.flag_array(), np.array(truth), pairs(equal), parents, matches,
-        )  # fmt: skip
-        assert count <= room
-        found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
-    assert sorted(found) == naive.probe(wanted, table.rows, columns, table.flags, truth, equal)
-
-
-@dataclass
-class Blocks:
-    slots: np.ndarray
-    entries: np.ndarray
-    pool: np.ndarray
-
-
-def block_index(table: Rows, columns: list[int], step: int) -> Blocks:
-    """Enter rows some at a time with too little room at first, then move everything."""
-    array, of = table.array(), numbers(columns)
-    slots, entries, pool = np.full(32, -1, np.int32), np.empty((1, 4), np.int64), np.empty(4, np.int32)
-    upto = distinct = used = 0
-    for n in [*range(0, len(table.rows), step), len(table.rows)]:
-        while upto < n:
-            upto, distinct, used = kernels.block_rows(array, upto, n, of, slots, entries, distinct, pool, used)
-            if upto < n:
-                entries, pool = lengthened(entries, 1), lengthened(pool, 8)
-    assert distinct == len(naive.chains(table.rows, columns))
-    for size in (64, 128):
-        slots = np.full(size, -1, np.int32)
-        kernels.rehash_blocks(entries, distinct, slots)
-    packed = np.full(2 * len(table.rows) + distinct, NONSENSE, np.int32)
-    assert kernels.repack_blocks(entries, distinct, pool, packed) <= len(packed)
-    return Blocks(slots, entries, packed)
-
-
-@given(indexed(), st.data(), truths(), st.integers(1, 7), st.integers(1, 5))
-def test_blocks(case, data, truth, room, step):
-    """An index of blocks, entered bit by bit with little room at first, finds the same pairs as an index of chains."""
-    table, columns, _ = case
-    array, of = table.array(), numbers(columns)
-    blocks = block_index(table, columns, step)
-    equal = data.draw(equalities(table.arity))
-    wanted = data.draw(wanted_keys(table, columns))
-    keys = np.full(len(wanted), NONSENSE, np.int64)
-    asked = numbers(wanted).reshape(-1, len(columns))
-    kernels.find_blocks(asked, array, of, blocks.slots, blocks.entries, blocks.pool, keys)
-    here = [naive.key(row, columns) for row in table.rows]
-    lengths = [int(blocks.entries[key, 1]) if key >= 0 else 0 for key in keys]
-    assert lengths == [here.count(values) for values in wanted]
-    parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
-    found = []
-    i = done = 0
-    while i < len(wanted):
-        i, done, count = kernels.probe_blocks(
-            asked, i, done, len(wanted), array, of, blocks.slots, blocks.entries, blocks.pool,
-            table.flag_array(), np.array(truth), pairs(equal), parents, matches,
-        )  # fmt: skip
-        assert count <= room
-        found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
-    assert sorted(found) == naive.probe(wanted, table.rows, columns, table.flags, truth, equal)
-
-
-@pytest.mark.parametrize("kind", ["chains", "blocks"])
-@given(case=indexed(), data=st.data(), turns=st.integers(1, 4))
-def test_probe_some(kind, case, data, turns):
-    """The next rows of some keys, up to a limit of each; the cursor of a key is at its end when all were looked at."""
-    table, columns, index = case
-    equal = data.draw(equalities(table.arity))
-    wanted = data.draw(wanted_keys(table, columns))
-    newest_first = naive.chains(table.rows, columns)
-    if kind == "chains":
-        arrays, rows_of_key = (index.slots, index.following), newest_first
-    else:
-        blocks = block_index(table, columns, data.draw(st.integers(1, 5)))
-        arrays = (blocks.slots, blocks.entries, blocks.pool)
-        rows_of_key = {key: chain[::-1] for key, chain in newest_first.items()}
-    kernel = kernels.probe_some if kind == "chains" else kernels.probe_some_of_blocks
-    asked = numbers(wanted).reshape(-1, len(columns))
-    cursors, seen = np.full(len(wanted), -2, np.int64), {}
-    for _ in range(turns):
-        # Where flags change between two turns, the rows that are left are looked at with the new ones.
-        truth = data.draw(truths())
-        keys = data.draw(subsets(len(wanted)))
-        turn = [(i, data.draw(st.integers(1, 3))) for i in keys if cursors[i] != -1]
-        room = sum(limit for _, limit in turn)
-        parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
-        found = kernel(
-            asked, numbers([i for i, _ in turn]), numbers([limit for _, limit in turn]), cursors, table.array(),
-            numbers(columns), *arrays, table.flag_array(), np.array(truth), pairs(equal), parents, matches,
-        )  # fmt: skip
-        expected = naive.probe_some(wanted, turn, rows_of_key, table.rows, table.flags, truth, equal, seen)
-        assert list(zip(parents[:found].tolist(), matches[:found].tolist())) == expected
-        for i, _ in turn:
-            assert (cursors[i] == -1) == (seen.get(i, 0) == len(rows_of_key.get(wanted[i], ())))
-
-
-@given(st.integers(0, 9), st.lists(st.integers(0, 99), max_size=12), st.integers(1, 7))
-def test_cross(width, candidates, room):
-    """All pairs of a binding and a candidate; each once."""
-    parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
-    found = []
-    i = j = 0
-    while i < width:
-        i, j, count = kernels.cross(i, j, width, numbers(candidates, np.int32), parents, matches)
-        found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
-    assert found == naive.cross(width, candidates)
-
-
 # -- numbers by round -------------------------------------------------------------------------------------------------
 
 
@@ -495,8 +236,16 @@ def test_numbers_by_round(data, count, changes, room):
 # -- batches and sets -------------------------------------------------------------------------------------------------
 
 
-def subsets(count: int) -> st.SearchStrategy[list[int]]:
-    return st.lists(st.integers(0, count - 1), unique=True).map(sorted) if count else st.just([])
+@given(st.integers(0, 9), st.lists(st.integers(0, 99), max_size=12), st.integers(1, 7))
+def test_cross(width, candidates, room):
+    """All pairs of a binding and a candidate; each once."""
+    parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
+    found = []
+    i = j = 0
+    while i < width:
+        i, j, count = kernels.cross(i, j, width, numbers(candidates, np.int32), parents, matches)
+        found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
+    assert found == naive.cross(width, candidates)
 
 
 @given(tables(least_arity=1), st.data(), st.integers(0, 3), st.integers(1, 9))
@@ -598,19 +347,3 @@ def test_groups(sized):
     out = np.full(size, NONSENSE, np.int64)
     kernels.connect(left, right, out)
     assert out.tolist() == naive.connect(pairs, size)
-
-
-# -- all of them ------------------------------------------------------------------------------------------------------
-
-
-def test_every_kernel_has_a_test():
-    """Each kernel is named in this file, or called by a kernel that is."""
-    text = inspect.getsource(sys.modules[__name__])
-    helpers = {"mix", "same_key", "copy_key", "columns_equal"}
-    defined = {
-        name
-        for name, value in vars(kernels).items()
-        if getattr(value, "__module__", "") == kernels.__name__ and callable(value)
-    }
-    assert helpers <= defined
-    assert {name for name in defined - helpers if not re.search(rf"kernels\.{name}\b", text)} == set()

@@ -11,7 +11,10 @@ import pytest
 from tests.cases import ROOT
 
 HERE = ROOT / "tests" / "engines" / "memory"
-KERNELS = [str(HERE / f"test_{name}.py") for name in ("kernels", "codes", "filereader", "filewriter", "meeting")]
+KERNELS = [
+    str(HERE / f"test_{name}.py")
+    for name in ("kernels", "indexkernels", "codes", "filereader", "filewriter", "meeting")
+]
 
 #: What is of use in one mode only.
 MORE = {"NUMBA_DISABLE_JIT": [str(HERE / "rulesource_in_plain_python.py")]}

@@ -93,7 +93,7 @@ def meeting_always(monkeypatch):
     return met
 
 
-def test_updates(meeting_always):
+def test_many_updates(meeting_always):
     """Every algorithm keeps random rules with cycles up to date with bindings that meet, ranks and totals included."""
     for seed in range(6):
         stream = Stream(random_cyclic_case(Random(seed), 6, longest=5), granular=True, constants={})
@@ -109,7 +109,7 @@ cycle(x, y, z, w) :- edge(x, y), edge(y, z), edge(z, w), edge(w, x).
 """
 
 
-def test_four_cycles(monkeypatch):
+def test_many_four_cycles(monkeypatch):
     """On a graph with a few nodes of many edges, bindings meet by themselves, and little is looked up."""
     r = Random(5)
     edges = {(int(r.paretovariate(0.7)) % 97, int(r.paretovariate(0.7)) % 97) for _ in range(2000)}

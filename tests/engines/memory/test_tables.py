@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engines.memory import naive
-from upheld.engines.memory import kernels
+from tests.engines.memory.kernel_rows import MODULE_OF
+from upheld.engines.memory import indexkernels, kernels
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.table import BlockIndex, ChainIndex, Table, key_view
 from upheld.language.compiling import compile_program
@@ -93,7 +94,7 @@ def test_index_catches_up_in_parts():
     engine = engine_for(".decl r(a:number, b:number)")
     table = engine.tables["r"]
     entered = []
-    whole = kernels.index_rows
+    whole = indexkernels.index_rows
 
     def counting(rows, start, n, *rest):
         entered.append(n - start)
@@ -101,7 +102,7 @@ def test_index_catches_up_in_parts():
 
     sets = [engine.load("r", [(i, i % 3) for i in range(10)])]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "index_rows", counting)
+        patch.setattr(indexkernels, "index_rows", counting)
         table.index((1,))
         table.index((1,))
         sets.append(engine.load("r", [(10, 1), (11, 2), (0, 0)]))
@@ -225,7 +226,8 @@ def test_interrupted_as_a_kernel_comes_back(kernel, monkeypatch):
     A |= engine.load("r", [(i, i + 1) for i in range(30)])
     engine.tables["r"].index((0,))
     free = engine.bits.free.bit_count()
-    whole = getattr(kernels, kernel)
+    module = MODULE_OF[kernel]
+    whole = getattr(module, kernel)
 
     def interrupted(*arguments):
         whole(*arguments)
@@ -235,7 +237,7 @@ def test_interrupted_as_a_kernel_comes_back(kernel, monkeypatch):
     for attempt in range(3):
         more = [(r.randrange(99), r.randrange(99)) for _ in range(50 << attempt)]
         with monkeypatch.context() as patch:
-            patch.setattr(kernels, kernel, interrupted)
+            patch.setattr(module, kernel, interrupted)
             try:
                 B = engine.load("r", more)
                 A |= B

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.codes import Codes
+from upheld.engines.memory.indexkernels import hash_columns
 from upheld.engines.memory.jit import kernel
-from upheld.engines.memory.kernels import PATIENCE, hash_columns, hash_key, mix, place, same_key, shift_of
+from upheld.engines.memory.kernels import PATIENCE, hash_key, mix, place, same_key, shift_of
 from upheld.engines.memory.plans import ChoiceStep
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows

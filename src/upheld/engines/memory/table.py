@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory import kernels
+from upheld.engines.memory import indexkernels, kernels
 
 Rows = npt.NDArray[np.int32]
 #: A number for each row of a table.
@@ -155,14 +155,14 @@ class ChainIndex:
         if len(self.following) < table.n:
             self.following = _grown(self.following, (len(table.rows),))
         while True:
-            self.upto, self.distinct = kernels.index_rows(
+            self.upto, self.distinct = indexkernels.index_rows(
                 table.rows, self.upto, table.n, self.columns, self.slots, self.distinct, self.following
             )
             if self.upto == table.n:
                 return
             old = self.slots
             self.slots = np.full(2 * len(old), -1, np.int32)
-            kernels.rehash_columns(table.rows, self.columns, old, self.slots)
+            indexkernels.rehash_columns(table.rows, self.columns, old, self.slots)
 
     def has_long_chains(self) -> bool:
         return self.upto >= _MANY_ROWS and self.upto >= _LONG_CHAIN * self.distinct
@@ -179,7 +179,7 @@ class ChainIndex:
         matches: Rows,
     ) -> tuple[int, int, int]:
         """Write pairs of a wanted key and a row of a set, from key i on; return where to go on, and their number."""
-        return kernels.probe(  # type: ignore[no-any-return]
+        return indexkernels.probe(  # type: ignore[no-any-return]
             wanted, i, -1 if at is None else at, len(wanted), table.rows, self.columns, self.slots, self.following,
             table.flags, truth, equal, parents, matches,
         )  # fmt: skip
@@ -197,7 +197,7 @@ class ChainIndex:
         matches: Rows,
     ) -> int:
         """Write pairs of a chosen key and a row of a set, from its cursor on, at most so many for each."""
-        return kernels.probe_some(  # type: ignore[no-any-return]
+        return indexkernels.probe_some(  # type: ignore[no-any-return]
             wanted, chosen, limits, cursors, table.rows, self.columns, self.slots, self.following,
             table.flags, truth, equal, parents, matches,
         )  # fmt: skip
@@ -221,7 +221,7 @@ class BlockIndex:
 
     def catch_up(self, table: Table) -> None:
         while self.upto < table.n:
-            self.upto, self.distinct, self._used = kernels.block_rows(
+            self.upto, self.distinct, self._used = indexkernels.block_rows(
                 table.rows, self.upto, table.n, self.columns, self.slots, self.entries, self.distinct, self.pool,
                 self._used,
             )  # fmt: skip
@@ -231,7 +231,7 @@ class BlockIndex:
                 self.entries = _grown(self.entries, (len(self.entries) + len(self.entries) // 2 + _SMALLEST, 4))
             elif _slots_for(self.distinct + 1) > len(self.slots):
                 self.slots = np.full(2 * len(self.slots), -1, np.int32)
-                kernels.rehash_blocks(self.entries, self.distinct, self.slots)
+                indexkernels.rehash_blocks(self.entries, self.distinct, self.slots)
             else:
                 self._repack()
         # What was left behind by blocks that moved, or taken for more rows than came, is given back each time that the
@@ -244,7 +244,7 @@ class BlockIndex:
         lengths = self.entries[: self.distinct, 1]
         room = int((lengths + lengths // 8 + 1).sum())
         pool = np.empty(room + room // 8 + 2 * int(lengths.max(initial=4)), np.int32)
-        self._used = kernels.repack_blocks(self.entries, self.distinct, self.pool, pool)
+        self._used = indexkernels.repack_blocks(self.entries, self.distinct, self.pool, pool)
         self.pool, self._packed = pool, self.upto
 
     def probe(
@@ -259,7 +259,7 @@ class BlockIndex:
         matches: Rows,
     ) -> tuple[int, int, int]:
         """Write pairs of a wanted key and a row of a set, from key i on; return where to go on, and their number."""
-        return kernels.probe_blocks(  # type: ignore[no-any-return]
+        return indexkernels.probe_blocks(  # type: ignore[no-any-return]
             wanted, i, at or 0, len(wanted), table.rows, self.columns, self.slots, self.entries, self.pool,
             table.flags, truth, equal, parents, matches,
         )  # fmt: skip
@@ -277,7 +277,7 @@ class BlockIndex:
         matches: Rows,
     ) -> int:
         """Write pairs of a chosen key and a row of a set, from its cursor on, at most so many for each."""
-        return kernels.probe_some_of_blocks(  # type: ignore[no-any-return]
+        return indexkernels.probe_some_of_blocks(  # type: ignore[no-any-return]
             wanted, chosen, limits, cursors, table.rows, self.columns, self.slots, self.entries, self.pool,
             table.flags, truth, equal, parents, matches,
         )  # fmt: skip
@@ -285,7 +285,7 @@ class BlockIndex:
     def find(self, table: Table, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the number of each wanted key, or -1. Numbers stay the same while the index grows."""
         out = np.empty(len(wanted), np.int64)
-        kernels.find_blocks(wanted, table.rows, self.columns, self.slots, self.entries, self.pool, out)
+        indexkernels.find_blocks(wanted, table.rows, self.columns, self.slots, self.entries, self.pool, out)
         return out
 
     def lengths(self, table: Table, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -1,0 +1,190 @@
+"""Each kernel of indexes computes what its plain twin does, however often it stops for want of room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.engines.memory import naive
+from tests.engines.memory.kernel_rows import (
+    NONSENSE,
+    Rows,
+    lengthened,
+    numbers,
+    pairs,
+    some_rows,
+    subsets,
+    tables,
+    truths,
+)
+from tests.engines.memory.naive import Row
+from upheld.engines.memory import indexkernels
+
+
+@dataclass
+class Index:
+    slots: np.ndarray
+    following: np.ndarray
+    distinct: int
+
+
+def column_index(table: Rows, columns: list[int], step: int) -> Index:
+    """Enter rows some at a time into a table that is too small at first."""
+    array, key_columns = table.array(), numbers(columns)
+    slots, following = np.full(4, -1, np.int32), np.full(len(table.rows), NONSENSE, np.int32)
+    row = distinct = 0
+    while row < len(table.rows):
+        upto = min(row + step, len(table.rows))
+        row, distinct = indexkernels.index_rows(array, row, upto, key_columns, slots, distinct, following)
+        if row < upto:
+            larger = np.full(2 * len(slots), -1, np.int32)
+            indexkernels.rehash_columns(array, key_columns, slots, larger)
+            slots = larger
+    return Index(slots, following, distinct)
+
+
+@st.composite
+def indexed(draw: st.DrawFn) -> tuple[Rows, list[int], Index]:
+    table = draw(tables(least_arity=1))
+    columns = draw(st.lists(st.integers(0, table.arity - 1), min_size=1, max_size=3, unique=True).map(sorted))
+    return table, columns, column_index(table, columns, draw(st.integers(1, 50)))
+
+
+@given(indexed())
+def test_index_rows(case):
+    """Each key leads to its newest row, and from there to the older ones."""
+    table, columns, index = case
+    expected = naive.chains(table.rows, columns)
+    assert index.distinct == len(expected)
+    found = {}
+    for newest in index.slots[index.slots >= 0].tolist():
+        chain = [newest]
+        while (older := int(index.following[chain[-1]])) >= 0:
+            chain.append(older)
+        found[naive.key(table.rows[newest], columns)] = chain
+    assert found == expected
+
+
+@st.composite
+def equalities(draw: st.DrawFn, arity: int) -> list[tuple[int, int]]:
+    """Pairs of columns that a repeated variable makes equal; mostly none."""
+    column = st.integers(0, arity - 1)
+    return draw(st.one_of(st.just([]), st.lists(st.tuples(column, column), max_size=2))) if arity else []
+
+
+@st.composite
+def wanted_keys(draw: st.DrawFn, table: Rows, columns: list[int]) -> list[Row]:
+    """Keys of rows of a table, and a few strange ones."""
+    here = [naive.key(row, columns) for row in table.rows]
+    some = draw(st.lists(st.sampled_from(here), max_size=30)) if here else []
+    return some + draw(some_rows(len(columns), np.int64, 8))
+
+
+@given(indexed(), st.data(), truths(), st.integers(1, 7))
+def test_probe(case, data, truth, room):
+    """All pairs of a key and a row that has it, is in the set and repeats what must be repeated; each once."""
+    table, columns, index = case
+    equal = data.draw(equalities(table.arity))
+    wanted = data.draw(wanted_keys(table, columns))
+    parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
+    found = []
+    i, row = 0, -1
+    while i < len(wanted):
+        i, row, count = indexkernels.probe(
+            numbers(wanted).reshape(-1, len(columns)), i, row, len(wanted), table.array(), numbers(columns),
+            index.slots, index.following, table.flag_array(), np.array(truth), pairs(equal), parents, matches,
+        )  # fmt: skip
+        assert count <= room
+        found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
+    assert sorted(found) == naive.probe(wanted, table.rows, columns, table.flags, truth, equal)
+
+
+@dataclass
+class Blocks:
+    slots: np.ndarray
+    entries: np.ndarray
+    pool: np.ndarray
+
+
+def block_index(table: Rows, columns: list[int], step: int) -> Blocks:
+    """Enter rows some at a time with too little room at first, then move everything."""
+    array, of = table.array(), numbers(columns)
+    slots, entries, pool = np.full(32, -1, np.int32), np.empty((1, 4), np.int64), np.empty(4, np.int32)
+    upto = distinct = used = 0
+    for n in [*range(0, len(table.rows), step), len(table.rows)]:
+        while upto < n:
+            upto, distinct, used = indexkernels.block_rows(array, upto, n, of, slots, entries, distinct, pool, used)
+            if upto < n:
+                entries, pool = lengthened(entries, 1), lengthened(pool, 8)
+    assert distinct == len(naive.chains(table.rows, columns))
+    for size in (64, 128):
+        slots = np.full(size, -1, np.int32)
+        indexkernels.rehash_blocks(entries, distinct, slots)
+    packed = np.full(2 * len(table.rows) + distinct, NONSENSE, np.int32)
+    assert indexkernels.repack_blocks(entries, distinct, pool, packed) <= len(packed)
+    return Blocks(slots, entries, packed)
+
+
+@given(indexed(), st.data(), truths(), st.integers(1, 7), st.integers(1, 5))
+def test_blocks(case, data, truth, room, step):
+    """An index of blocks, entered bit by bit with little room at first, finds the same pairs as an index of chains."""
+    table, columns, _ = case
+    array, of = table.array(), numbers(columns)
+    blocks = block_index(table, columns, step)
+    equal = data.draw(equalities(table.arity))
+    wanted = data.draw(wanted_keys(table, columns))
+    keys = np.full(len(wanted), NONSENSE, np.int64)
+    asked = numbers(wanted).reshape(-1, len(columns))
+    indexkernels.find_blocks(asked, array, of, blocks.slots, blocks.entries, blocks.pool, keys)
+    here = [naive.key(row, columns) for row in table.rows]
+    lengths = [int(blocks.entries[key, 1]) if key >= 0 else 0 for key in keys]
+    assert lengths == [here.count(values) for values in wanted]
+    parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
+    found = []
+    i = done = 0
+    while i < len(wanted):
+        i, done, count = indexkernels.probe_blocks(
+            asked, i, done, len(wanted), array, of, blocks.slots, blocks.entries, blocks.pool,
+            table.flag_array(), np.array(truth), pairs(equal), parents, matches,
+        )  # fmt: skip
+        assert count <= room
+        found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
+    assert sorted(found) == naive.probe(wanted, table.rows, columns, table.flags, truth, equal)
+
+
+@pytest.mark.parametrize("kind", ["chains", "blocks"])
+@given(case=indexed(), data=st.data(), turns=st.integers(1, 4))
+def test_probe_some(kind, case, data, turns):
+    """The next rows of some keys, up to a limit of each; the cursor of a key is at its end when all were looked at."""
+    table, columns, index = case
+    equal = data.draw(equalities(table.arity))
+    wanted = data.draw(wanted_keys(table, columns))
+    newest_first = naive.chains(table.rows, columns)
+    if kind == "chains":
+        arrays, rows_of_key = (index.slots, index.following), newest_first
+    else:
+        blocks = block_index(table, columns, data.draw(st.integers(1, 5)))
+        arrays = (blocks.slots, blocks.entries, blocks.pool)
+        rows_of_key = {key: chain[::-1] for key, chain in newest_first.items()}
+    kernel = indexkernels.probe_some if kind == "chains" else indexkernels.probe_some_of_blocks
+    asked = numbers(wanted).reshape(-1, len(columns))
+    cursors, seen = np.full(len(wanted), -2, np.int64), {}
+    for _ in range(turns):
+        # Where flags change between two turns, the rows that are left are looked at with the new ones.
+        truth = data.draw(truths())
+        keys = data.draw(subsets(len(wanted)))
+        turn = [(i, data.draw(st.integers(1, 3))) for i in keys if cursors[i] != -1]
+        room = sum(limit for _, limit in turn)
+        parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
+        found = kernel(
+            asked, numbers([i for i, _ in turn]), numbers([limit for _, limit in turn]), cursors, table.array(),
+            numbers(columns), *arrays, table.flag_array(), np.array(truth), pairs(equal), parents, matches,
+        )  # fmt: skip
+        expected = naive.probe_some(wanted, turn, rows_of_key, table.rows, table.flags, truth, equal, seen)
+        assert list(zip(parents[:found].tolist(), matches[:found].tolist())) == expected
+        for i, _ in turn:
+            assert (cursors[i] == -1) == (seen.get(i, 0) == len(rows_of_key.get(wanted[i], ())))
