@@ -25,8 +25,8 @@ class SomeConstants:
 
     values: frozenset[Value]
 
-    def __bool__(self) -> bool:
-        return bool(self.values)
+    def __len__(self) -> int:
+        return len(self.values)
 
     def __or__(self, other: Constants) -> SomeConstants:
         return SomeConstants(self.values | _own(other))

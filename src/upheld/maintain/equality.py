@@ -6,7 +6,8 @@ pi                the classes of equal constants, each with its representative
 Gamma             the rules with each constant replaced by its representative, and rules (4): reflexivity
 D, A              normal facts that are over-deleted; those that are added, so that (I - D) | A is what there is now
 P                 equalities that are known to hold after the deletion, and are not over-deleted
-S                 representatives of classes that are torn apart: explicit facts alone do not hold them together
+L                 facts about members of classes that follow from explicit facts without any class
+S                 representatives of classes that are torn apart: such facts do not hold them together
 N, M, delta       candidates of a round; those by reflexivity alone; those not seen before
 
 Insertion is algorithms 5 and 6, a round at a time: an equality between two representatives makes one class of two, the
@@ -19,8 +20,9 @@ Departures from the paper, all in deletion:
 - A normal equality c = c says that something mentions each member of its class, and that they are equal. The first is
   all that rule (4) gives it, and it is not in doubt as long as explicit facts mention them (lines 37 to 39). The second
   is in doubt once an equality that was explicit, or that a rule has derived, is over-deleted. The class is torn apart,
-  that is, all facts that mention it are over-deleted (lines 9 to 11), unless explicit facts, and rules applied to these
-  as they were written, connect all its members: that proof needs no class, so it cannot be circular.
+  that is, all facts that mention it are over-deleted (lines 9 to 11), unless explicit facts, and rules as they were
+  written applied to these in a few steps, connect all its members: such a proof needs no class, so it cannot be
+  circular.
 - Line 40 asks for the explicit facts that a normal fact stands for. Their number is kept with it (`stand_ins`), and
   what a torn class leaves behind is found by its members, in the indexes: no product of classes is ever formed.
 
@@ -42,6 +44,9 @@ from upheld.language.stratification import Stratification, Whole
 from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.state import State
 
+#: Further steps by which explicit facts may prove that classes hold together, if more facts than so many mention each:
+#: with fewer, to tear them apart costs less.
+STEPS, SMALL = 3, 1000
 #: Once so many facts are over-deleted, and so many times those that are to be deleted, proofs of others are looked for
 #: before these are, for so many rounds.
 FEW, MANY_TIMES, DEPTH = 1000, 20, 8
@@ -275,9 +280,20 @@ class _Update:
         representatives = pi.constants(large) if S is None else pi.constants(large) - S
         if not representatives:
             return None
-        explicit = settle(pi.mentioning(self.explicit(), pi.members(representatives)))
-        follows = settle(derive(self.equalities, self.explicit(), self.explicit(), via=explicit))
-        return pi.torn(representatives, settle(pi.apart(explicit | follows))) or None
+        members, explicit, L = pi.members(representatives), self.explicit(), self.E.engine.named("L")
+        delta = settle(pi.mentioning(explicit, members))
+        follows = settle(derive(self.equalities, explicit, explicit, via=delta))  # few rules, and enough as a rule
+        torn = pi.torn(representatives, settle(pi.apart(delta | follows)))
+        L |= delta
+        for _ in range(STEPS if delta.count() > SMALL * len(torn) else 0):
+            if not torn or not delta:
+                break
+            known = self.explicit() | L
+            found = settle(derive(self.Gamma.written, known, known, via=delta))
+            delta = settle(pi.mentioning(found, members) - known)
+            L |= delta
+            torn = pi.torn(torn, settle(pi.apart(L)))
+        return torn or None
 
     @phase("one-step rederivation")
     def rederive(self, fresh: Sequence[Rule]) -> FactSet:

@@ -45,8 +45,8 @@ class CodeSet:
 
     codes: Codes
 
-    def __bool__(self) -> bool:
-        return len(self.codes) > 0
+    def __len__(self) -> int:
+        return len(self.codes)
 
     def __or__(self, other: Constants) -> CodeSet:
         return CodeSet(np.union1d(self.codes, _own(other)))
@@ -207,6 +207,9 @@ class MemoryClasses:
         wanted = _own(constants)
         if not len(wanted):
             return self.engine.nothing
+        if isinstance(facts, Settled):
+            listed = ((table, rows[self._mention(table, rows, wanted)]) for table, rows in facts.listed())
+            return self.engine.settled({table: rows for table, rows in listed if len(rows)})
         truth = self.engine.truths[own_set(facts).spelling()]
         found = {}
         for table in self.engine.tables.values():
@@ -221,6 +224,13 @@ class MemoryClasses:
                 if len(rows):
                     found[table] = rows
         return self.engine.settled(found)
+
+    def _mention(self, table: Table, rows: RowNumbers, wanted: Codes) -> Flags:
+        """Return which rows have some of the codes in a column of constants."""
+        mention = np.zeros(len(rows), np.bool_)
+        for column in constant_columns(table.types):
+            mention |= np.isin(table.rows[rows, column], wanted)
+        return mention
 
     def _by_reading(self, table: Table, columns: Sequence[int], wanted: Codes) -> RowNumbers:
         self._catch_up()
@@ -432,12 +442,9 @@ class MemoryClasses:
     def _special(self, table: Table, rows: RowNumbers, touched: Codes) -> Flags:
         """Return which rows have a constant that represents several, or is one of those given."""
         self._catch_up()
-        special = np.zeros(len(rows), np.bool_)
+        special = self._mention(table, rows, touched) if len(touched) else np.zeros(len(rows), np.bool_)
         for column in constant_columns(table.types):
-            codes = table.rows[rows, column]
-            special |= self._has_several[codes]
-            if len(touched):
-                special |= np.isin(codes, touched)
+            special |= self._has_several[table.rows[rows, column]]
         return special
 
     def _classes_in(self, values: MadeRows, columns: Sequence[int]) -> dict[int, Codes]:
