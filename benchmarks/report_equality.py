@@ -40,11 +40,13 @@ def tables_of_equality(results: Path, size: str) -> list[str]:
         "",
         *_classes(found["classes"]),
         "",
-        "| to be reached | found | reached |",
-        "|---|---|---|",
-        *(f"| {goal.text} | {goal.found} | {ANSWER[goal.reached]} |" for goal in _goals(found)),
-        "",
+        *(_reached(found) if size == "large" else ()),
     ]
+
+
+def _reached(found: dict[str, Any]) -> list[str]:
+    goals = (f"| {goal.text} | {goal.found} | {ANSWER[goal.reached]} |" for goal in _goals(found))
+    return ["| to be reached | found | reached |", "|---|---|---|", *goals, ""]
 
 
 def _goals(found: dict[str, Any]) -> list[Goal]:
