@@ -58,7 +58,6 @@ VISITED = {
     "connect": lambda a, _: len(a[0]) + len(a[2]),
     "make_rows": lambda a, _: a[1],
     "make_joined_rows": lambda a, _: a[4],
-    "connect": lambda a, _: len(a[0]) + len(a[2]),
 }
 PROBES = ("probe", "probe_blocks")
 #: How many rows of each key are looked at, whatever is found, shows in the cursors before and after.
