@@ -25,8 +25,8 @@ test: $(STAMP)  ## run every test (JOBS=2 at a time; ARGS="-k parser" to choose)
 soak: $(STAMP)  ## maintain random programs beside recomputation for a minute, or as long as ARGS="--seconds 600" says
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-soak-spark: $(STAMP)  ## maintain random programs on Spark beside recomputation, which takes some minutes
-	$(BIN)/python -m pytest -p no:xdist tests/engines/spark/soak_engine.py tests/engines/spark/soak_maintenance.py $(ARGS)
+soak-spark: $(STAMP)  ## the same on Spark, many databases of a program at once
+	@$(BIN)/python -m tests.engines.spark.soak $(ARGS)
 
 lint: $(STAMP)  ## check style and types
 	$(BIN)/ruff check .

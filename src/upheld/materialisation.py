@@ -16,7 +16,7 @@ from upheld.algebra.meter import Limits, Statistics, Watcher, phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.arrivals import Queue, follow, follow_async
 from upheld.columns import Row
-from upheld.engines import EngineChoice, facts_reader, open_engine
+from upheld.engines import EngineChoice, chosen_engine, facts_reader, open_engine
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.explaining import Explainer, Explanation
 from upheld.factfiles import Reader
@@ -621,7 +621,8 @@ def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> 
     sides = change.inserted, change.deleted, change.asserted, change.retracted
     for name in dict.fromkeys(relation.name for side in sides for relation in side.not_empty()):
         predicate = m._predicate(name)
-        if draft.is_due(name):
+        # What Spark holds of a change is much: to write all facts there is then simpler, and no more for the driver.
+        if draft.is_due(name) or any(side[name].held_frame() is not None for side in sides):
             draft.whole(predicate, m.explicit(name), m[name])
         else:
             draft.changed(predicate, *(side[name] for side in sides))
@@ -669,10 +670,14 @@ def restore(
                 hint="use the program that made it, or materialise this one and save that in another folder",
             )
         )
+    engine = chosen_engine(engine)
     read = facts_reader(engine)
     given: list[tuple[str, Iterable[Row]]] = []
     without: list[tuple[str, Iterable[Row]]] = []
     for name, relation in saved.relations.items():
+        if not isinstance(engine, str):
+            given.append((name, engine.saved(relation.types, *store.explicit_on_spark(name))))
+            continue
         for side, tables in zip((given, without), store.explicit(name)):
             for table in tables:
                 rows = facts_of(name, table, relation.types, (), read)[0] if relation.types else [()] * table.num_rows

@@ -165,13 +165,16 @@ class Relation:
         A relation without columns has one called `holds`, which is true. What the Spark engine holds does not come to
         the driver for it.
         """
-        if hasattr(self._kept, "frame"):
-            frame: DataFrame = self._kept.frame(self.columns)
-            return frame
+        if (held := self.held_frame()) is not None:
+            return held
         schema = ", ".join(f"`{name}` {_SPARK[type]}" for name, type in zip(self.columns, self.types))
         if not len(self):
             return spark.createDataFrame([], schema or "holds boolean")
         return spark.createDataFrame(arrow_for_spark(self), schema or "holds boolean")
+
+    def held_frame(self) -> DataFrame | None:
+        """Return the rows as a DataFrame if the Spark engine holds them, without bringing them to the driver."""
+        return self._kept.frame(self.columns) if hasattr(self._kept, "frame") else None
 
     def _values(self) -> Sequence[Column | list[Value]]:
         """Return the values of each column, in the order of the rows."""

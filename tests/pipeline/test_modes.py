@@ -38,6 +38,7 @@ def shape(program: str, whole: float = 1.0, tasks: int = 2) -> Shape:
         (Settings(mode="rounds"), "rounds"),
         (Settings(mode="driver"), "driver"),
         (Settings(state="s"), "driver"),
+        (Settings(state="s", driver_memory="1k"), "rounds"),
     ],
 )
 def test_the_choice(settings, mode):
@@ -47,10 +48,9 @@ def test_the_choice(settings, mode):
     assert choice.why.startswith("it was asked for") == (settings.mode != "auto")
 
 
-@pytest.mark.parametrize("settings", [{"mode": "driver"}, {"state": "s"}])
-def test_what_must_fit_and_does_not(settings):
+def test_what_must_fit_and_does_not():
     with pytest.raises(LimitReached) as refusal:
-        choose(Settings(driver_memory="1k", **settings), SIZES, shape(CLOSURE))
+        choose(Settings(driver_memory="1k", mode="driver"), SIZES, shape(CLOSURE))
     assert refusal.value.slugs == ("too-large-for-driver",)
 
 
@@ -118,7 +118,7 @@ def test_too_large_for_the_driver(spark):
     assert run.report.choices[0].plan == "rounds of Spark jobs"
 
 
-def test_no_state_in_rounds():
+def test_no_state_in_parts():
     with pytest.raises(upheld.UpheldError) as refusal:
-        upheld.Pipeline(REACH, {"edge": "e.csv"}, mode="rounds", state="state")
+        upheld.Pipeline(REACH, {"edge": "e.csv"}, mode="decomposed", state="state")
     assert refusal.value.slugs == ("bad-job",)

@@ -115,6 +115,36 @@ def test_a_folder_of_updates(spark):
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
 
+@pytest.fixture
+def little_in_the_driver(monkeypatch):
+    """Have the Spark engine hold all but the smallest sets."""
+    from upheld.engines.spark import sparkengine
+
+    monkeypatch.setattr(sparkengine.SparkEngine.__init__, "__kwdefaults__", {"small": 1})
+
+
+@pytest.mark.usefixtures("little_in_the_driver")
+def test_in_rounds(spark):
+    """What Spark holds is updated, saved, told of and restored there; the state opens in the memory engine."""
+    put_all(Path("updates"), ("1.updates",))
+    assert finish(pipeline(mode="rounds").stream(spark))["path"].to_set() == expected(1)[1]
+    assert Store.open("state").last().notes["mode"] == "rounds"
+    put_all(Path("updates"), ("2.csv", "3.csv"))
+    stream = pipeline().stream(spark)  # in the mode of the state
+    assert stream.materialisation._engine.name == "spark"
+    after = expected(3)
+    assert finish(stream)["path"].to_set() == after[3] == rows_of(read(spark, Path("out/path")))
+    assert [(v.number, v.batch) for v in stream.report.versions] == [(3, 1), (4, 2)]
+    assert [told(spark, v) for v in (1, 2, 3, 4)] == after
+    saved = Store.open("state").last().relations["path"]
+    assert saved.facts is not None and not saved.facts.endswith(".parquet")
+    assert upheld.restore(REACH, "state")["path"].to_set() == after[3]
+    put_all(Path("updates"), ("4.csv",))
+    stream = pipeline(mode="driver").stream(spark)
+    assert stream.materialisation._engine.name == "memory"
+    assert finish(stream)["path"].to_set() == expected(4)[4] == told(spark)
+
+
 def test_look_ahead(spark):
     """Each commit is a version, and a micro-batch holds as many files as there are, so that there is a next one."""
     put_all(Path("updates"))
@@ -193,6 +223,13 @@ class Failing(LocalFiles):
             yield file
             self._step()
 
+    @contextmanager
+    def written_by_spark(self, path):
+        self._step()
+        with super().written_by_spark(path) as name:
+            yield name
+            self._step()
+
     def create(self, path, data):
         self._step()
         super().create(path, data)
@@ -206,11 +243,11 @@ class Failing(LocalFiles):
         super().remove(path)
 
 
-def batches(at: int = 10**9, look_ahead: bool = False) -> Batches:
+def batches(at: int = 10**9, look_ahead: bool = False, engine: object = "memory") -> Batches:
     """Return what applies micro-batches to the state, as a stream does that starts now."""
     store = Store.open("state", Failing(at))
     store.finish()
-    m = upheld.restore(REACH, store)
+    m = upheld.restore(REACH, store, engine=engine, algorithm="dred" if engine != "memory" else "adaptive")
     core = compile_saved(REACH, store.last())
     sinks = job_of(REACH, {}, [{"format": "changes", "path": "feed"}], {}).sinks
     return Batches(m, core, store, sinks, look_ahead=look_ahead)
@@ -267,8 +304,28 @@ def test_killed_at_any_point_of_a_batch(look_ahead):
     assert at > 40
 
 
-@pytest.mark.parametrize("committed", [False, True])
-def test_spark_makes_a_batch_again(spark, monkeypatch, committed):
+@pytest.mark.parametrize(("at", "version"), [(2, 1), (6, 1), (9, 1), (10, 2)])
+def test_killed_in_rounds(spark, at, version):
+    """The same where Spark writes relations and feeds: when it has, and before and after the manifest."""
+    put_all(Path("updates"))
+    engine = upheld.SparkEngine(spark, small=1)
+    draft = draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state"))
+    draft.commit({"feeds": {str(Path("feed").absolute()): 0}})
+    with pytest.raises(Killed):
+        take(batches(at, engine=engine), ["1.updates"])
+    before, after = expected(1)
+    assert Store.open("state").version == version
+    assert upheld.restore(REACH, "state")["path"].to_set() == (before, after)[version - 1]
+    take(batches(engine=engine), ["1.updates"])
+    assert upheld.restore(REACH, "state")["path"].to_set() == after
+    assert feed() == [(1, "+", *row) for row in sorted(after - before)]
+
+
+@pytest.mark.usefixtures("little_in_the_driver")
+@pytest.mark.parametrize(
+    ("mode", "committed"), [("driver", False), ("driver", True), ("rounds", False), ("rounds", True)]
+)
+def test_spark_makes_a_batch_again(spark, monkeypatch, mode, committed):
     """A stream that ends before Spark notes a batch has it again, and takes it unless the state has seen it."""
     put_all(Path("updates"), ("1.updates", "2.csv"))
     commit = Batches.apply
@@ -280,12 +337,12 @@ def test_spark_makes_a_batch_again(spark, monkeypatch, committed):
             raise Killed
 
     monkeypatch.setattr(Batches, "apply", killed)
-    stream = pipeline().stream(spark)
+    stream = pipeline(mode=mode).stream(spark)
     with pytest.raises(Killed):
         stream.wait(60)
     assert Store.open("state").version == (3 if committed else 2)
     monkeypatch.setattr(Batches, "apply", commit)
-    again = pipeline().stream(spark)
+    again = pipeline(mode=mode).stream(spark)
     assert finish(again)["path"].to_set() == expected(2)[2] == told(spark) == rows_of(read(spark, Path("out/path")))
     assert again.version == 3 and again.report.repeated == ([1] if committed else [])
     assert [told(spark, version) for version in (1, 2, 3)] == expected(2)

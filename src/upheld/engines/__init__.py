@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 from upheld.algebra.meter import Limits, Meter
 from upheld.algebra.reference import ReferenceEngine
 from upheld.algebra.words import Engine
+from upheld.columns import Row
 from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
 from upheld.factfiles import Reader, Writer, facts_text, rows_in
 from upheld.language.core import Core
@@ -28,16 +30,21 @@ class EngineChoice(Protocol):
         """Return a new engine for the facts of a program."""
         ...
 
+    def saved(self, types: Sequence[str], whole: str | None, changes: Sequence[str]) -> Iterable[Row]:
+        """Return the explicit facts of a relation that were saved, by what Spark calls their files.
+
+        Some may be saved as a whole, and others by changes: what the last of these says of a fact is true.
+        """
+        ...
+
 
 def open_engine(name: str | EngineChoice, core: Core, limits: Limits | None = None) -> Engine:
     """Return a new engine of that name, or as it was chosen, for the facts of a program."""
+    name = chosen_engine(name)
     if not isinstance(name, str):
         return name.open(core, limits)
     if name == "reference":
         return ReferenceEngine(Meter(limits))
-    if name == "spark":
-        choice: EngineChoice = import_module("upheld.engines.spark.sparkengine").SparkEngine()
-        return choice.open(core, limits)
     if name == "memory":
         engine: Engine = _memory("engine").MemoryEngine(core, Meter(limits))
         return engine
@@ -49,6 +56,14 @@ def open_engine(name: str | EngineChoice, core: Core, limits: Limits | None = No
             hint=nearest(name, NAMES),
         )
     )
+
+
+def chosen_engine(name: str | EngineChoice) -> str | EngineChoice:
+    """Return an engine as it was chosen; that on Spark with its options, if only its name is given."""
+    if name == "spark":
+        choice: EngineChoice = import_module("upheld.engines.spark.sparkengine").SparkEngine()
+        return choice
+    return name
 
 
 def facts_reader(name: str | EngineChoice) -> Reader:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from upheld.columns import Row
 from upheld.language.core import Core
 from upheld.materialisation import Change, Materialisation, draft_of
@@ -97,19 +99,27 @@ class Batches:
             for name in names:
                 sides = [("+", change.inserted[name]), ("-", change.deleted[name])]
                 if any(len(relation) for _, relation in sides):
-                    self._write(draft, f"{child(path, name)}/version={version}", _signed(sides))
+                    self._write(draft, f"{child(path, name)}/version={version}", sides)
             beside = staged(f"{path}/{FEED}")
             with self.store.files.written(beside) as file:
                 file.write(feed_text(version).encode())
             draft.moves.append((beside, f"{path}/{FEED}"))
         return versions
 
-    def _write(self, draft: Draft, folder: str, table: pyarrow.Table) -> None:
+    def _write(self, draft: Draft, folder: str, sides: Sequence[tuple[str, Relation]]) -> None:
+        """Have a folder of a feed made: by Spark, if it holds what there is to tell."""
         from pyarrow import parquet
 
         beside = staged(folder)
-        with self.store.files.written(f"{beside}/part-00000.parquet") as file:
-            parquet.write_table(table, file)
+        held = [frame for _, relation in sides if (frame := relation.held_frame()) is not None]
+        if held:
+            spark = held[0].sparkSession
+            told = [relation.to_spark(spark).select(F.lit(sign).alias("operation"), "*") for sign, relation in sides]
+            with self.store.files.written_by_spark(beside) as name:
+                told[0].unionAll(told[1]).write.parquet(name)
+        else:
+            with self.store.files.written(f"{beside}/part-00000.parquet") as file:
+                parquet.write_table(_signed(sides), file)
         draft.moves.append((beside, folder))
 
 

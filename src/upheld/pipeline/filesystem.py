@@ -177,6 +177,17 @@ class AnyFiles:
             file.seek(0)
             self._spark.write_parts(path, iter(lambda: file.read(_PART), b""))
 
+    def spark_path(self, path: str) -> str:
+        return self._local.spark_path(path) if self._is_local(path) else path
+
+    @contextmanager
+    def written_by_spark(self, path: str) -> Iterator[str]:
+        if self._is_local(path):
+            with self._local.written_by_spark(path) as name:
+                yield name
+        else:
+            yield path
+
     def create(self, path: str, data: bytes) -> None:
         if self._is_local(path):
             self._local.create(path, data)

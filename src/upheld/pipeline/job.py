@@ -275,8 +275,8 @@ def _stream(
 
 
 def _check_mode(settings: Mapping[str, object], place: str, problems: list[Problem]) -> None:
-    if settings.get("mode") in ("decomposed", "rounds") and "state" in settings:
-        message, note = f"the mode `{settings['mode']}` keeps no state", "a state is read and written by the driver"
+    if settings.get("mode") == "decomposed" and "state" in settings:
+        message, note = "the mode `decomposed` keeps no state", "what tasks have derived is held by nobody"
         hint = "leave out `state`, or choose another mode"
         problems.append(Problem("bad-job", message, place=place, note=note, hint=hint))
 

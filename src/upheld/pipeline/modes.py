@@ -84,9 +84,7 @@ def choose(settings: Settings, sizes: Sizes, shape: Shape) -> tuple[str, Choice]
         mode, why = settings.mode, f"it was asked for; {room}"
         if mode == "decomposed" and isinstance(shape.pivots, Pivots):
             why = f"it was asked for; {_parts(shape)}"
-    elif settings.state is not None:
-        mode, why = "driver", room  # a state is read and written by the driver
-    elif _is_for_parts(sizes, shape, limit):
+    elif settings.state is None and _is_for_parts(sizes, shape, limit):
         mode, why = "decomposed", f"{room} in the driver, {_parts(shape)}, and {shape.tasks} tasks run at once"
     else:
         mode, why = ("driver" if fits else "rounds"), f"{room} in the driver"
@@ -95,8 +93,8 @@ def choose(settings: Settings, sizes: Sizes, shape: Shape) -> tuple[str, Choice]
             Problem(
                 "too-large-for-driver",
                 f"{sizes} in the driver, and {_shown(limit)} are allowed",
-                note="rules are applied by the memory engine in the driver, if that was asked for or a state is kept",
-                hint="raise `driver_memory` if the machine has more, or keep no state and choose the mode `rounds`",
+                note="rules are applied by the memory engine in the driver, if that is asked for",
+                hint="raise `driver_memory` if the machine has more, or choose the mode `rounds`",
             )
         )
     if mode == "decomposed" and isinstance(shape.pivots, Obstacle):

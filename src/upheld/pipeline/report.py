@@ -49,6 +49,8 @@ class RunReport:
     #: Texts in the dictionary, and those that this run has added.
     dictionary: dict[str, int] = field(default_factory=dict)
     choices: list[Choice] = field(default_factory=list)
+    #: Where rules were applied, as the option `mode` calls it.
+    mode: str = ""
     stages: list[Stage] = field(default_factory=list)
     #: What was written, and how much: for each sink its place, and facts by relation.
     sinks: list[dict[str, Any]] = field(default_factory=list)

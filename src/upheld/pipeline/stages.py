@@ -93,7 +93,8 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             else:
                 assert m is not None, "a state of what nobody holds"
                 draft = draft_of(m, store)
-                writer.commit(draft, {"feeds": {**feeds_of(store), **writer.feeds}})
+                notes = {"feeds": {**feeds_of(store), **writer.feeds}, "mode": recorder.report.mode}
+                writer.commit(draft, notes)
                 report.state = {"folder": store.folder, "version": store.version}
             stage.result = count(len(job.sinks), "sink") + (f", version {store.version}" if store else "")
     if job.settings.report is not None:
@@ -293,14 +294,15 @@ def _materialise(
     pivots = find_pivots(core)
     mode, choice = choose_mode(job.settings, sizes, _shape(pivots, facts, spark))
     recorder.report.choices.append(choice)
+    recorder.report.mode = mode
     outputs, allowed = outputs_of(job, core), driver.bounded(job.settings, limits)
     if mode == "decomposed":
         assert isinstance(pivots, Pivots), "parts of a program that has none"
         return None, decomposed.materialise(core, pivots, facts, texts.pairs, outputs, limits, allowed, spark)
     if mode == "rounds":
         rows = [(one.predicate.name, FrameRows(one.rows, one.predicate.types)) for one in facts]
-        # Nothing will be updated, so no bookkeeping is begun.
-        m = materialise_core(core, rows, engine=SparkEngine(spark), algorithm="rematerialise", limits=limits)
+        algorithm = algorithm_in_rounds(job)
+        m = materialise_core(core, rows, engine=SparkEngine(spark), algorithm=algorithm, limits=limits)
     else:
         m = driver.materialise(core, facts, texts.pairs, allowed)
     frames = {name: driver.to_spark(spark, m[name]) for name in outputs}
@@ -313,3 +315,11 @@ def _shape(pivots: Pivots | Obstacle, facts: list[Facts], spark: SparkSession) -
         return Shape(pivots)
     whole = sum(one.count for one in facts if one.predicate.name in pivots.in_driver)
     return Shape(pivots, whole / (sum(one.count for one in facts) or 1), spark.sparkContext.defaultParallelism)
+
+
+def algorithm_in_rounds(job: Job) -> str:
+    """Return how updates are made where rules are applied by rounds of jobs."""
+    if job.stream is None:
+        return "rematerialise"  # nothing will be updated, so no bookkeeping is begun
+    # A search backwards takes more jobs than it saves; only `adaptive` makes use of the next update.
+    return "adaptive" if job.stream.look_ahead else "ranked"

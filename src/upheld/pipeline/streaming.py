@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.algebra.meter import Limits
 from upheld.engines.spark.session import ARROW, configured
+from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.language.core import Core
 from upheld.materialisation import Materialisation, compile_saved, restore
 from upheld.pipeline import driver
@@ -19,7 +20,7 @@ from upheld.pipeline.batches import Batches, Version
 from upheld.pipeline.job import Job, Stream
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
 from upheld.pipeline.sinks import version_of_feed
-from upheld.pipeline.stages import by_default, check_relations, feeds_of, open_state, run, writing
+from upheld.pipeline.stages import algorithm_in_rounds, by_default, check_relations, feeds_of, open_state, run, writing
 from upheld.pipeline.updates import Updates, find
 from upheld.store import Store
 
@@ -176,8 +177,7 @@ def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher 
         m, core, report = finished.materialisation, finished.core, finished.result.report
         store.look()
     else:
-        bounded = driver.bounded(job.settings, limits)
-        m = restore(job.program, store, limits=bounded)
+        m = _restored(job, limits, spark, store)
         core = compile_saved(job.program, store.last())
         check_relations(job, core)
     updates = find(spark, job.stream, {p.name: p for p in core.predicates.values() if not p.hidden})
@@ -187,6 +187,14 @@ def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher 
     started.report.run = report
     started._start(job.stream, watcher)
     return started
+
+
+def _restored(job: Job, limits: Limits, spark: SparkSession, store: Store) -> Materialisation:
+    """Return the last version of a state: held by Spark if that is asked for, or is how the state was made."""
+    mode = job.settings.mode if job.settings.mode != "auto" else store.last().notes.get("mode", "driver")
+    if mode == "rounds":
+        return restore(job.program, store, engine=SparkEngine(spark), algorithm=algorithm_in_rounds(job), limits=limits)
+    return restore(job.program, store, limits=driver.bounded(job.settings, limits))
 
 
 def _begin_feeds(spark: SparkSession, job: Job, core: Core, m: Materialisation, store: Store) -> None:

@@ -23,6 +23,14 @@ class Files(Protocol):
         """Give a new file to write to. When the block has ended, it is there and outlives a loss of power."""
         ...
 
+    def spark_path(self, path: str) -> str:
+        """Return what Spark calls a path."""
+        ...
+
+    def written_by_spark(self, path: str) -> AbstractContextManager[str]:
+        """Give what Spark calls a new folder, for it to write. After the block that outlives a loss of power."""
+        ...
+
     def create(self, path: str, data: bytes) -> None:
         """Make a small file, all of it or nothing. Raises `FileExistsError` if there is one of this name."""
         ...
@@ -58,6 +66,19 @@ class LocalFiles:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        _remember(Path(path).parent)
+
+    def spark_path(self, path: str) -> str:
+        return f"file://{Path(path).absolute()}"
+
+    @contextmanager
+    def written_by_spark(self, path: str) -> Iterator[str]:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        yield self.spark_path(path)
+        for file in Path(path).iterdir():
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
+        _remember(Path(path))
         _remember(Path(path).parent)
 
     def create(self, path: str, data: bytes) -> None:

@@ -21,7 +21,8 @@ class SavedRelation:
 
     `explicit` holds the explicit facts of some version and `facts` all of them; that is the same file where there are
     no others, and none where there are no facts at all. Each of `changes` holds facts with what a later version says
-    of them, which replaces all that was said before.
+    of them, which replaces all that was said before. A name that does not end in `.parquet` is that of a folder of
+    files, which Spark has written.
     """
 
     columns: tuple[str, ...]

@@ -3,6 +3,7 @@
     manifest-000007.json                        what version 7 is
     relations/edge/000001-9c04.explicit.parquet   facts of a relation, first written for version 1
     relations/edge/000007-51fe.changes.parquet    facts, and what version 7 says of each
+    relations/path/000001-70ab.facts/             facts that Spark held, and has written: a folder of Parquet files
 
 A manifest is made whole, under a name that nobody else can take: who comes second has written for nothing and is told
 so. Whatever else a run leaves behind when it is killed is named by no manifest, and removed when a later version holds.
@@ -106,27 +107,48 @@ class Store:
             return [*plus, values.filter(_mask(status == EXPLICIT))], [values.filter(_mask(status != EXPLICIT))]
         return plus, []
 
+    def explicit_on_spark(self, name: str) -> tuple[str | None, list[str]]:
+        """Return what Spark calls the files that hold the explicit facts of a relation in the last version.
+
+        These are what has been written whole, and the changes since, in their order.
+        """
+        saved = self.last().relations[name]
+        whole, *changes = (
+            path and self.files.spark_path(f"{self.folder}/{path}") for path in (saved.explicit, *saved.changes)
+        )
+        return whole, [path for path in changes if path]
+
     def _said(self, saved: SavedRelation) -> pyarrow.Table | None:
         """Return what the changes say at last of each fact they speak of: a column for that, and those of the fact."""
         if not saved.changes:
             return None
         import pyarrow
 
-        table = pyarrow.concat_tables([self._read(path) for path in saved.changes])
+        table = pyarrow.concat_tables([self._read(f"{self.folder}/{path}") for path in saved.changes])
         rows: Iterable[Row] = zip(*(column.to_pylist() for column in table.columns[1:])) if saved.columns else ()
         keys: Iterable[Any] = map(_key, rows) if saved.columns else [()] * table.num_rows
         last = {key: number for number, key in enumerate(keys)}
         return table.take(list(last.values()))
 
     def _table(self, path: str, saved: SavedRelation) -> pyarrow.Table:
-        table = self._read(path)
+        import pyarrow
+
+        where = f"{self.folder}/{path}"
+        if _is_file(path):
+            table = self._read(where)
+        else:
+            with _reading(where):
+                parts = sorted(name for name in self.files.names(where) if name.endswith(".parquet"))
+            table = pyarrow.concat_tables([self._read(f"{where}/{part}") for part in parts])
+            for i, type in enumerate(saved.types):
+                if type == "unsigned":  # which Spark has no type for
+                    table = table.set_column(i, saved.columns[i], table[i].cast(pyarrow.uint64()))
         return table if saved.columns else table.select([])
 
-    def _read(self, path: str) -> pyarrow.Table:
+    def _read(self, where: str) -> pyarrow.Table:
         import pyarrow
         from pyarrow import parquet
 
-        where = f"{self.folder}/{path}"
         try:
             with _reading(where):
                 return parquet.ParquetFile(self.files.source(where)).read()
@@ -194,11 +216,11 @@ class Draft:
         """Write all facts of a relation."""
         saved = SavedRelation.of(predicate)
         sizes = (len(explicit), len(facts), 0)
-        stated = self._write(predicate, "explicit", _plain(explicit)) if len(explicit) else None
+        stated = self._write_whole(predicate, "explicit", explicit) if len(explicit) else None
         if len(facts) == len(explicit):  # explicit facts are facts, so these are all
             self.relations[predicate.name] = replace(saved, explicit=stated, facts=stated, sizes=sizes)
             return
-        every = self._write(predicate, "facts", _plain(facts))
+        every = self._write_whole(predicate, "facts", facts)
         self.relations[predicate.name] = replace(saved, explicit=stated, facts=every, sizes=sizes)
 
     def changed(
@@ -242,17 +264,34 @@ class Draft:
         self.store.put(Manifest(self.version, self.program, self.relations, together, tuple(self.moves)))
         return self.store.version
 
+    def _write_whole(self, predicate: Predicate, kind: str, facts: Relation) -> str:
+        frame = facts.held_frame()
+        if frame is None:
+            return self._write(predicate, kind, _plain(facts))
+        path = self._path(predicate, kind)
+        where = f"{self.store.folder}/{path}"
+        with _writing(where), self.store.files.written_by_spark(where) as name:
+            frame.write.parquet(name)
+        return path
+
     def _write(self, predicate: Predicate, kind: str, table: pyarrow.Table) -> str:
         try:
             from pyarrow import parquet
         except ImportError:
             raise missing_package("pyarrow", "arrow") from None
-        folder = escaped(predicate.name, safe="")
-        path = f"relations/{folder}/{self.version:06d}-{uuid4().hex[:8]}.{kind}.parquet"
+        path = self._path(predicate, f"{kind}.parquet")
         where = f"{self.store.folder}/{path}"
         with _writing(where), self.store.files.written(where) as file:
             parquet.write_table(table, file)
         return path
+
+    def _path(self, predicate: Predicate, kind: str) -> str:
+        return f"relations/{escaped(predicate.name, safe='')}/{self.version:06d}-{uuid4().hex[:8]}.{kind}"
+
+
+def _is_file(path: str) -> bool:
+    """Return whether a path of a manifest is that of a file, and not of a folder that Spark has written."""
+    return path.endswith(".parquet")
 
 
 def _said_of(inserted: Relation, deleted: Relation, asserted: Relation, retracted: Relation) -> dict[str, Relation]:

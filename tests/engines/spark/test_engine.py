@@ -1,4 +1,4 @@
-"""The engine on Spark in short: `make soak-spark` has the contract of every word, and more algorithms."""
+"""The engine on Spark as users have it: updates, relations that Spark holds, and what it leaves behind."""
 
 from __future__ import annotations
 

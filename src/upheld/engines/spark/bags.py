@@ -15,6 +15,7 @@ from upheld.algebra.matching import Binding, evaluate_builtin, is_ready, undefin
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import Bag, Instances
 from upheld.engines.spark.codes import Layout, Row, decode
+from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.matching import BAD, Found
 from upheld.engines.spark.sets import SparkSet
 from upheld.engines.spark.table import Observed, Request, Rows, Stored
@@ -49,21 +50,21 @@ class Watch(Observed):
         frames = []
         for f in found:
             k = self._rules.index(f.rule)
-            marks = [F.lit(k if f.new else -1).alias("rule"), self._error(f, k).alias("error")]
+            marks = [lit(k if f.new else -1).alias("rule"), self._error(f, k).alias("error")]
             frames.append(f.frame.select(*columns(f), *marks))
         together = frames[0]
         for frame in frames[1:]:
             together = together.unionAll(frame)
         if new or fails:
-            counts = [F.count_if(F.col("rule") == k).alias(f"n{k}") for k in range(len(self._rules))]
+            counts = [F.count_if(col("rule") == k).alias(f"n{k}") for k in range(len(self._rules))]
             together = self.watch(together, [*counts, F.max("error").alias("error")])
         return together.drop("rule", "error")
 
     def _error(self, f: Found, k: int) -> Column:
         if not f.may_fail:
-            return F.lit(None).cast("string")
+            return lit(None).cast("string")
         names = self._engine.matcher.layout(f.rule).names
-        return F.when(F.col(BAD), F.to_json(F.array(F.lit(str(k)), *(F.col(name).cast("string") for name in names))))
+        return F.when(col(BAD), F.to_json(F.array(F.lit(str(k)), *(col(name).cast("string") for name in names))))
 
     def report(self) -> None:
         for k, rule in enumerate(self._rules):
@@ -134,7 +135,7 @@ class SparkBag:
         """Return the facts of each predicate with their numbers."""
         if self._counts is None:
             assert self._found is not None, "a bag of nothing"
-            self._counts = counted(self.engine, self._found, NUMBER, lambda _, frame: frame.withColumn("n", F.lit(1)))
+            self._counts = counted(self.engine, self._found, NUMBER, lambda _, frame: frame.withColumn("n", lit(1)))
         return self._counts
 
     def supported(self, ranks: SparkRanks, stratum: Stratum) -> Mapping[str, Rows]:
@@ -148,7 +149,7 @@ class SparkBag:
         if rows.local is not None:
             return Rows(layout, local=[(*row, row[-1]) for row in rows.local])
         assert rows.stored is not None, "rows that are nowhere"
-        frame = rows.stored.frame.withColumn("s", F.col("n"))
+        frame = rows.stored.frame.withColumn("s", col("n"))
         return Rows(layout, stored=Stored(frame, rows.stored.count, uses=rows.stored))
 
     def __iadd__(self, other: Bag) -> Self:
@@ -162,10 +163,10 @@ class SparkBag:
         engine, requests = self.engine, {}
         for predicate, rows in added.items():
             layout = rows.layout
-            frame = rows.frame(engine.tables).withColumn("n", F.lit(sign) * F.col("n"))
+            frame = rows.frame(engine.tables).withColumn("n", lit(sign) * col("n"))
             if predicate in mine:
                 frame = mine[predicate].frame(engine.tables).unionAll(frame)
-            summed = frame.groupBy(*layout.names[:-1]).agg(F.sum("n").alias("n"))
+            summed = frame.groupBy(*layout.columns[:-1]).agg(F.sum(col("n")).alias("n"))
             requests[predicate] = Request(summed.filter("n != 0"), layout)
         mine.update(zip(requests, engine.tables.compute(list(requests.values())), strict=True))
         self._counts, self._found = mine, None
@@ -204,8 +205,8 @@ def counted(engine: DataFrameEngine, found: Sequence[Found], numbers: Layout, ad
         watch, layout = Watch(engine), engine.codecs[predicate].layout
         with_numbers = [replace(f, frame=adding(f.rule, f.frame)) for f in mine]
         frame = watch.union(with_numbers, _head_and(engine, numbers))
-        sums = [F.sum(name).alias(name) for name in numbers.names]
-        frame = frame.groupBy(*layout.names).agg(*sums)
+        sums = [F.sum(col(name)).alias(name) for name in numbers.names]
+        frame = frame.groupBy(*layout.columns).agg(*sums)
         requests[predicate] = Request(frame, layout + numbers, [watch], all(f.small for f in mine))
     rows = dict(zip(requests, engine.tables.compute(list(requests.values())), strict=True))
     return {p: r for p, r in rows.items() if r.stored is not None or r.local}
@@ -214,7 +215,7 @@ def counted(engine: DataFrameEngine, found: Sequence[Found], numbers: Layout, ad
 def _head_and(engine: DataFrameEngine, more: Layout) -> Callable[[Found], Sequence[Column]]:
     def columns(f: Found) -> list[Column]:
         head = engine.matcher.arguments(f.rule, f.rule.head)
-        return [*head, *(F.col(name).cast("bigint").alias(name) for name in more.names)]
+        return [*head, *(col(name).cast("bigint").alias(name) for name in more.names)]
 
     return columns
 
@@ -244,7 +245,7 @@ class SparkInstances:
         return [
             Found(
                 rule,
-                rows.frame(self.engine.tables).withColumn(BAD, F.lit(False)),
+                rows.frame(self.engine.tables).withColumn(BAD, lit(False)),
                 small=rows.local is not None,
                 new=False,
             )
@@ -352,8 +353,8 @@ def _unlabelled(f: Found) -> Found:
 
 
 def _columns(layout: Layout, labelled: bool) -> Callable[[Found], Sequence[Column]]:
-    label = (F.col("label") if labelled else F.lit(0)).cast("bigint").alias("label")
-    return lambda _: [label, *(F.col(name) for name in layout.names[1:])]
+    label = (col("label") if labelled else lit(0)).cast("bigint").alias("label")
+    return lambda _: [label, *(col(name) for name in layout.names[1:])]
 
 
 def by_label(engine: DataFrameEngine, rows: Mapping[Rule, Rows]) -> dict[int, SparkInstances]:
@@ -369,7 +370,7 @@ def by_label(engine: DataFrameEngine, rows: Mapping[Rule, Rows]) -> dict[int, Sp
         else:
             assert mine.stored is not None, "rows that are nowhere"
             for label, n in engine.counts_by(mine.stored.frame, "label"):
-                frame = mine.stored.frame.filter(F.col("label") == label).withColumn("label", F.lit(0).cast("bigint"))
+                frame = mine.stored.frame.filter(col("label") == label).withColumn("label", lit(0).cast("bigint"))
                 groups.setdefault(label, {})[rule] = Rows(mine.layout, stored=Stored(frame, n, uses=mine.stored))
     return {label: SparkInstances.known(engine, group) for label, group in groups.items()}
 

@@ -9,14 +9,17 @@ dictionary can be extended.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from upheld.engines.spark.cols import col
 from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, CoreTerm, Predicate
 from upheld.language.values import INT64_MAX, normalise_float
@@ -37,6 +40,10 @@ class Layout:
     names: tuple[str, ...]
     types: tuple[str, ...]
 
+    @property
+    def columns(self) -> list[Column]:
+        return [col(name) for name in self.names]
+
     def __add__(self, other: Layout) -> Layout:
         return Layout(self.names + other.names, self.types + other.types)
 
@@ -44,6 +51,15 @@ class Layout:
     def schema(self) -> str:
         """The columns as Spark's SQL writes them."""
         return ", ".join(f"{name} {type}" for name, type in zip(self.names, self.types, strict=True))
+
+    @cached_property
+    def json(self) -> str:
+        """The columns as Spark's schemas write them."""
+        fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in zip(self.names, self._types())]
+        return json.dumps({"type": "struct", "fields": fields})
+
+    def _types(self) -> list[str]:
+        return [{"bigint": "long"}.get(type, type) for type in self.types]
 
     def arrow(self, rows: Iterable[Row]) -> pa.Table:
         """Return rows as an Arrow table."""

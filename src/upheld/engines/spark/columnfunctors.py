@@ -14,6 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from upheld.engines.spark.codes import literal
+from upheld.engines.spark.cols import lit
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Builtin, Expression, Rule
@@ -57,7 +58,7 @@ def evaluate(expression: Expression, columns: Mapping[str, Column]) -> Valued:
                 return Valued(_TOTAL[functor.type, key](*values), undefined)
             result = partial(*values)
             assert result.undefined is not None, "a partial functor that says nowhere where it has no value"
-            undefined = either(undefined, F.coalesce(result.undefined, F.lit(True)))
+            undefined = either(undefined, F.coalesce(result.undefined, lit(True)))
             assert undefined is not None, "nothing said of a part means that it has a value"
             return Valued(F.when(~undefined, result.value), undefined)
 
@@ -204,7 +205,7 @@ def _narrow(a: Column) -> Valued:
     kept = F.when(fits, a).otherwise(F.lit(Decimal(0)))
     return Valued(
         F.when(kept > F.lit(Decimal(INT64_MAX)), kept - F.lit(Decimal(2**64))).otherwise(kept).cast("bigint"),
-        ~F.coalesce(fits, F.lit(False)),
+        ~F.coalesce(fits, lit(False)),
     )
 
 

@@ -16,6 +16,7 @@ from upheld.algebra.meter import Meter
 from upheld.algebra.words import FactSet, Own
 from upheld.engines.spark.bags import NUMBER, Heads, SparkBag, SparkInstances
 from upheld.engines.spark.codes import Codec, Layout, Row, encode, literal
+from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.columnfunctors import check
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.matching import Matcher, Where
@@ -74,12 +75,12 @@ class OfStratum:
     def frame(self) -> DataFrame:
         frame, level = self.part.frame(), None
         for (_, terms), index in self.stratum.stratification.patterns(self.codec.predicate.name):
-            fits, first = F.lit(True), dict[Any, str]()
+            fits, first = lit(True), dict[Any, str]()
             for name, type, (kind, value) in zip(self.codec.layout.names, self.codec.types, terms, strict=False):
                 if kind == "=":
-                    fits = fits & (F.col(name) == literal(value, type))
+                    fits = fits & (col(name) == literal(value, type))
                 elif value in first:
-                    fits = fits & (F.col(name) == F.col(first[value]))
+                    fits = fits & (col(name) == col(first[value]))
                 else:
                     first[value] = name
             level = level.when(fits, index) if level is not None else F.when(fits, index)
@@ -151,7 +152,7 @@ class DataFrameEngine:
         stored = rows.stored
         assert stored is not None, "rows that are nowhere"
         if rows.layout != layout:
-            stored = Stored(stored.frame.select(*layout.names), stored.count, uses=stored)
+            stored = Stored(stored.frame.select(*layout.columns), stored.count, uses=stored)
         return self._tiered(layout, stored, apart)
 
     def settle(self, facts: FactSet) -> SparkSet:
@@ -322,7 +323,7 @@ class DataFrameEngine:
             if isinstance(part, Local):
                 counts[predicate] = Rows(part.layout + NUMBER, local=[(*row, 1) for row in part.rows])
             else:
-                frame = part.frame().withColumn("n", F.lit(1).cast("bigint"))
+                frame = part.frame().withColumn("n", lit(1).cast("bigint"))
                 counts[predicate] = Rows(part.layout + NUMBER, stored=Stored(frame, part.count, uses=part))
         return SparkBag(self, counts=counts)
 
@@ -383,7 +384,7 @@ class DataFrameEngine:
 
     def exact_count(self, part: Part) -> int:
         if isinstance(part, Tiered) and any(tier.minus.rows for tier in part.tiers):
-            return self.sum(part.frame().select(F.lit(1).alias("n")), "n")
+            return self.sum(part.frame().select(lit(1).alias("n")), "n")
         return part.count
 
     def profile(self, part: Part, atom: Atom) -> tuple[int, tuple[int, ...]]:
@@ -396,10 +397,10 @@ class DataFrameEngine:
             return len(rows), tuple(len({row[i] for row in rows}) for i in columns)
         names, frame = part.layout.names, part.frame()
         for i, term in given.items():
-            frame = frame.filter(F.col(names[i]) == literal(term.value, term.type))
+            frame = frame.filter(col(names[i]) == literal(term.value, term.type))
         counts = [F.approx_count_distinct(names[i]).cast("bigint").alias(names[i]) for i in columns]
         layout = Layout(("n", *(names[i] for i in columns)), ("bigint",) * (1 + len(atom.terms)))
-        (row,) = layout.rows(self.tables.collect(frame.agg(F.count(F.lit(1)).alias("n"), *counts)))
+        (row,) = layout.rows(self.tables.collect(frame.agg(F.count(lit(1)).alias("n"), *counts)))
         return int(row[0]), tuple(map(int, row[1:]))
 
     def total(self, rows: Rows, name: str) -> int:
@@ -411,13 +412,13 @@ class DataFrameEngine:
 
     def sum(self, frame: DataFrame, name: str) -> int:
         (row,) = NUMBER.rows(
-            self.tables.collect(frame.select(F.coalesce(F.sum(name), F.lit(0)).cast("bigint").alias("n")))
+            self.tables.collect(frame.select(F.coalesce(F.sum(col(name)), lit(0)).cast("bigint").alias("n")))
         )
         return int(row[0])
 
     def counts_by(self, frame: DataFrame, name: str) -> Sequence[Row]:
         """Return the values of a column, each with the number of its rows."""
-        counts = frame.groupBy(name).agg(F.count(F.lit(1)).alias("n"))
+        counts = frame.groupBy(col(name)).agg(F.count(lit(1)).alias("n"))
         return Layout((name, "n"), ("bigint", "bigint")).rows(self.tables.collect(counts))
 
     def term(self, term: CoreTerm, type: str, places: Mapping[str, int]) -> tuple[int | None, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from upheld.engines.spark.cols import col, lit
 from upheld.language.ast import Value
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ def unsigned_of(bits: Column) -> Column:
 def decoded(frame: DataFrame, types: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """Return rows as they stand in the tables of the engine, as callers get them: under names, and of Spark's types."""
     if not columns:
-        return frame.select(F.lit(True).alias("holds"))
-    names = [F.col(f"c{i}") for i in range(len(columns))]
+        return frame.select(lit(True).alias("holds"))
+    names = [col(f"c{i}") for i in range(len(columns))]
     values = [unsigned_of(c) if type == "unsigned" else c for c, type in zip(names, types, strict=True)]
     return frame.select(*(value.alias(name) for value, name in zip(values, columns, strict=True)))
 
@@ -53,7 +54,7 @@ class FrameRows:
 
     def encoded(self) -> DataFrame:
         """Return the rows as they stand in the tables of the engine."""
-        names = [F.col(f"c{i}") for i in range(len(self.types))]
+        names = [col(f"c{i}") for i in range(len(self.types))]
         codes = [bits_of(c) if type == "unsigned" else c for c, type in zip(names, self.types, strict=True)]
         return self.frame.select(*(code.alias(f"c{i}") for i, code in enumerate(codes)))
 

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from upheld.algebra.matching import is_ready
 from upheld.engines.spark.codes import SPARK_TYPES, Layout, literal
+from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.columnfunctors import check, either, evaluate, holds, is_partial
 from upheld.engines.spark.sets import Local, Part, SparkSet, Term, combine, is_large
 from upheld.language.ast import Constant, Variable
@@ -160,7 +161,7 @@ class Matcher:
         ):
             if not all_known:
                 on = [_column(rule, v) for v in dict.fromkeys(rule.head.variables())]
-                whole = found.frame.filter(~F.col(BAD)).join(frame, on, "left_semi").select(*found.frame.columns)
+                whole = found.frame.filter(~col(BAD)).join(frame, on, "left_semi").select(*found.frame.columns)
                 # A value that is missing is in no set, and an error all the same.
                 found = replace(found, frame=whole.unionAll(found.frame.filter(BAD)) if found.may_fail else whole)
             yield found
@@ -240,13 +241,13 @@ class Matcher:
         first: dict[str, str] = {}
         for name, type, t in zip(codec.layout.names, codec.types, codec.terms(atom), strict=True):
             if isinstance(t, Constant):
-                frame = frame.filter(F.col(name) == literal(t.value, type))
+                frame = frame.filter(col(name) == literal(t.value, type))
             elif t.name in first:
-                frame = frame.filter(F.col(name) == F.col(first[t.name]))
+                frame = frame.filter(col(name) == col(first[t.name]))
             else:
                 first[t.name] = name
-        columns = [*more, *(F.col(name).alias(_column(rule, v)) for v, name in first.items())]
-        return frame.select(*(columns or [F.lit(0).alias("one")]))
+        columns = [*more, *(col(name).alias(_column(rule, v)) for v, name in first.items())]
+        return frame.select(*(columns or [lit(0).alias("one")]))
 
     def _with_atom(self, rule: Rule, so_far: _Bindings, atom: Atom, term: Term) -> _Bindings:
         rows = self._rows(atom, term, rule)
@@ -268,20 +269,20 @@ class Matcher:
         if isinstance(term, Local):
             rows = F.broadcast(rows)
         on = [_column(rule, v) for v in dict.fromkeys(atom.variables())]
-        joined = frame.join(rows, on, "left_anti") if on else frame.join(rows, F.lit(True), "left_anti")
+        joined = frame.join(rows, on, "left_anti") if on else frame.join(rows, lit(True), "left_anti")
         return replace(so_far, frame=joined)
 
     def _with_builtin(self, rule: Rule, so_far: _Bindings, builtin: Builtin, variable: str | None) -> _Bindings:
         frame = self._started(so_far)
-        columns = {v: F.col(_column(rule, v)) for v in so_far.bound}
-        missing = [F.col(so_far.missing[v]) for v in builtin.variables() if v in so_far.missing]
+        columns = {v: col(_column(rule, v)) for v in so_far.bound}
+        missing = [col(so_far.missing[v]) for v in builtin.variables() if v in so_far.missing]
         if variable is None:
             truth = holds(builtin, columns)
             undefined = either(truth.undefined, *missing)
             if undefined is None:
                 return replace(so_far, frame=frame.filter(truth.value))
             mark = f"undefined{len(so_far.marks)}"
-            frame = frame.withColumn(mark, undefined).filter(F.col(mark) | truth.value)
+            frame = frame.withColumn(mark, undefined).filter(col(mark) | truth.value)
             return replace(so_far, frame=frame, marks=(*so_far.marks, mark))
         result = evaluate(_other_side(builtin, variable), columns)
         name = _column(rule, variable)
@@ -303,7 +304,7 @@ class Matcher:
     def _without_result(self, rule: Rule, so_far: _Bindings, builtin: Builtin) -> _Bindings:
         """Return the bindings for which a built-in has no result."""
         frame = self._started(so_far)
-        columns = {v: F.col(_column(rule, v)) for v in so_far.bound}
+        columns = {v: col(_column(rule, v)) for v in so_far.bound}
         variable = _bound_by(builtin, so_far.bound)
         assert variable is not None, "a test binds nothing"
         undefined = evaluate(_other_side(builtin, variable), columns).undefined
@@ -315,12 +316,12 @@ class Matcher:
 
     def _finished(self, rule: Rule, bindings: _Bindings, small: bool) -> Found:
         """Return instances with their variables in order, and marked as bad where some built-in has no result."""
-        variables = [F.col(_column(rule, v)) for v in rule.variables()]
-        bad = either(*(F.col(mark) for mark in bindings.marks))
+        variables = [col(_column(rule, v)) for v in rule.variables()]
+        bad = either(*(col(mark) for mark in bindings.marks))
         may_fail = bindings.failed or bad is not None
-        mark: Column = F.lit(False)
+        mark: Column = lit(False)
         if bindings.failed:
-            mark = F.lit(True)
+            mark = lit(True)
         elif bad is not None:
             mark = bad
         return Found(rule, self._started(bindings).select(*variables, mark.alias(BAD)), may_fail, small)
@@ -332,10 +333,10 @@ class Matcher:
     ) -> DataFrame:
         """Return instances with a column of the facts that an atom was matched to; null where there is none."""
         if facts is None:
-            return frame.withColumn(name, F.lit(None).cast("bigint"))
+            return frame.withColumn(name, lit(None).cast("bigint"))
         rows = self._selected(atom, facts, rule, [column.alias(name)])
         on = [_column(rule, v) for v in dict.fromkeys(atom.variables())]
-        return frame.join(rows, on, "left") if on else frame.join(rows, F.lit(True), "left")
+        return frame.join(rows, on, "left") if on else frame.join(rows, lit(True), "left")
 
     # -- what a rule is made of ----------------------------------------------------------------------------------------
 
@@ -370,7 +371,7 @@ class Matcher:
         """Return the arguments of an atom under each binding, with the names of its predicate's columns."""
         codec = self.engine.codecs[atom.predicate]
         return [
-            (literal(t.value, type) if isinstance(t, Constant) else F.col(_column(rule, t.name))).alias(name)
+            (literal(t.value, type) if isinstance(t, Constant) else col(_column(rule, t.name))).alias(name)
             for name, type, t in zip(codec.layout.names, codec.types, codec.terms(atom), strict=True)
         ]
 

@@ -17,6 +17,7 @@ from upheld.algebra.words import Bag, FactSet, Instances
 from upheld.engines.spark.bags import Adding, own_bag, own_instances, positive
 from upheld.engines.spark.bags import counted as counted_heads
 from upheld.engines.spark.codes import Layout, Row
+from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.sets import Local, Part, SparkSet, own_set
 from upheld.engines.spark.table import Request, Rows, Stored
 from upheld.language.core import Fact, Rule
@@ -72,7 +73,7 @@ class Values:
             return touched
         if touched is None:
             return kept.stored.frame
-        others = kept.stored.frame.join(F.broadcast(touched.select(*key.names)), list(key.names), "left_anti")
+        others = kept.stored.frame.join(F.broadcast(touched.select(*key.columns)), list(key.names), "left_anti")
         return others.unionAll(touched)
 
     def fetch(self, wanted: Mapping[str, Iterable[Row]]) -> dict[str, dict[Row, Row]]:
@@ -124,31 +125,31 @@ class Values:
             if kept.stored is not None:
                 frame, key = self.frame(predicate), self.key(predicate)
                 assert frame is not None, "what Spark holds is there"
-                numbers = new([F.col(name) for name in self.layout.names])
+                numbers = new([col(name) for name in self.layout.names])
                 columns = [_long(value).alias(name) for name, value in zip(self.layout.names, numbers, strict=True)]
-                requests[predicate] = Request(frame.select(*key.names, *columns), key + self.layout, small=False)
+                requests[predicate] = Request(frame.select(*key.columns, *columns), key + self.layout, small=False)
         for predicate, rows in zip(requests, self.engine.tables.compute(list(requests.values())), strict=True):
             self._keep(predicate, rows)
 
     def _rewriting(self, predicate: str, rows: Rows, new: Callable[..., Sequence[Any]]) -> Request:
         """Return a plan for the numbers of a predicate with those of many facts changed."""
         key, old = self.key(predicate), self.frame(predicate)
-        given = rows.frame(self.engine.tables).withColumn("given", F.lit(True))
+        given = rows.frame(self.engine.tables).withColumn("given", lit(True))
         if old is None:
-            together = given.select("*", *(F.lit(None).cast("bigint").alias(name) for name in self.layout.names))
+            together = given.select("*", *(lit(None).cast("bigint").alias(name) for name in self.layout.names))
         else:
             together = old.join(given, list(key.names), "full_outer")
-        numbers = [F.coalesce(F.col(name), F.lit(0).cast("bigint")) for name in self.layout.names]
-        beside = [F.col(name) for name in rows.layout.names[len(key.names) :]]
+        numbers = [F.coalesce(col(name), lit(0).cast("bigint")) for name in self.layout.names]
+        beside = [col(name) for name in rows.layout.names[len(key.names) :]]
         changed = [_long(value) for value in new(numbers, *beside)]
         columns = [
-            F.when(F.col("given"), value).otherwise(before).cast("bigint").alias(name)
+            F.when(col("given"), value).otherwise(before).cast("bigint").alias(name)
             for name, value, before in zip(self.layout.names, changed, numbers, strict=True)
         ]
-        some = F.lit(False)
+        some = lit(False)
         for name in self.layout.names:
-            some = some | (F.col(name) != 0)
-        frame = together.select(*key.names, *columns).filter(some)
+            some = some | (col(name) != 0)
+        frame = together.select(*key.columns, *columns).filter(some)
         return Request(frame, key + self.layout, small=False)
 
     def _keep(self, predicate: str, rows: Rows) -> None:
@@ -170,8 +171,8 @@ class Values:
         for predicate, part in facts.parts().items():
             if not isinstance(part, Local):
                 layout = self.engine.codecs[predicate].layout
-                numbers = [F.coalesce(F.col(name), F.lit(0).cast("bigint")) for name in self.layout.names]
-                passing = self.beside(part.frame(), predicate).filter(test(numbers)).select(*layout.names)
+                numbers = [F.coalesce(col(name), lit(0).cast("bigint")) for name in self.layout.names]
+                passing = self.beside(part.frame(), predicate).filter(test(numbers)).select(*layout.columns)
                 requests[predicate] = Request(passing, layout, small=False)
         for predicate, rows_found in zip(requests, self.engine.tables.compute(list(requests.values())), strict=True):
             part_found = self.engine.part_of(predicate, rows_found)
@@ -183,7 +184,7 @@ class Values:
         """Return facts with their numbers beside them; null where they have none."""
         mine, names = self.frame(predicate), list(self.engine.codecs[predicate].layout.names)
         if mine is None:
-            return frame.select("*", *(F.lit(None).cast("bigint").alias(name) for name in self.layout.names))
+            return frame.select("*", *(lit(None).cast("bigint").alias(name) for name in self.layout.names))
         return frame.join(mine, names, "left")
 
     def items(self) -> Iterator[tuple[Fact, Row]]:
@@ -285,14 +286,14 @@ class SparkRanks:
 
         def add(rule: Rule, frame: DataFrame) -> DataFrame:
             own = [rule.positive[i] for i in stratum.own(rule)]
-            supports = F.lit(True)
+            supports = lit(True)
             if own:
                 for i, atom in enumerate([rule.head, *own]):
                     ranks = self._values.frame(atom.predicate)
-                    frame = matcher.attached(frame, rule, atom, ranks, F.col("rank"), f"rank{i}")
+                    frame = matcher.attached(frame, rule, atom, ranks, col("rank"), f"rank{i}")
                 for i in range(1, len(own) + 1):
-                    supports = supports & (F.coalesce(f"rank{i}", F.lit(0)) < F.coalesce("rank0", F.lit(0)))
-            return frame.withColumn("n", F.lit(1)).withColumn("s", supports.cast("bigint"))
+                    supports = supports & (F.coalesce(col(f"rank{i}"), lit(0)) < F.coalesce(col("rank0"), lit(0)))
+            return frame.withColumn("n", lit(1)).withColumn("s", supports.cast("bigint"))
 
         return add
 
@@ -343,7 +344,7 @@ class SparkRanks:
         total = sum(numbers[1] for found in self._values.fetch(local).values() for numbers in found.values())
         for predicate, part in parts.items():
             if predicate not in local:
-                frame = self._values.beside(part.frame(), predicate).select(F.coalesce("total", F.lit(0)).alias("n"))
+                frame = self._values.beside(part.frame(), predicate).select(F.coalesce("total", lit(0)).alias("n"))
                 total += engine.sum(frame, "n")
         return total
 

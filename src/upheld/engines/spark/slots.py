@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from upheld.engines.spark.codes import ARROW_TYPES, Layout, Row
+from upheld.engines.spark.cols import col, lit
 
 
 class Slots:
@@ -34,9 +35,9 @@ class Slots:
 
     def pack(self, k: int, frame: DataFrame) -> DataFrame:
         mine = dict(zip(self._places[k], self._layouts[k].names, strict=True))
-        columns = [F.lit(k).cast("bigint").alias("request")]
+        columns = [lit(k).cast("bigint").alias("request")]
         for name, type in zip(self.layout.names[1:], self.layout.types[1:], strict=True):
-            value = F.col(mine[name]) if name in mine else F.lit(None).cast(type)
+            value = col(mine[name]) if name in mine else lit(None).cast(type)
             columns.append(value.alias(name))
         return frame.select(*columns)
 
@@ -45,7 +46,7 @@ class Slots:
         keys: dict[str, Column] = {}
         for k, place in places.items():
             type = self._layouts[k].types[place]
-            mine, value = F.col("request") == k, F.col(self._places[k][place])
+            mine, value = col("request") == k, col(self._places[k][place])
             keys[type] = keys[type].when(mine, value) if type in keys else F.when(mine, value)
         return list(keys.values())
 
@@ -67,7 +68,7 @@ class Slots:
     def select(self, k: int, frame: DataFrame) -> DataFrame:
         """Return the rows of a layout, under its names, out of a DataFrame of these columns."""
         names = zip(self._places[k], self._layouts[k].names, strict=True)
-        return frame.filter(F.col("request") == k).select(*(F.col(place).alias(name) for place, name in names))
+        return frame.filter(col("request") == k).select(*(col(place).alias(name) for place, name in names))
 
     def unpack(self, k: int, row: Row) -> Row:
         return tuple(row[i] for i in self._positions[k])

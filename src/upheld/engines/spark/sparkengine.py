@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from upheld.algebra.meter import Limits, Meter
+from upheld.columns import Row
 from upheld.engines.spark.session import open_session
 from upheld.language.core import Core
 
@@ -35,3 +37,9 @@ class SparkEngine:
         from upheld.engines.spark.engine import DataFrameEngine
 
         return DataFrameEngine(core, open_session(self.spark), Meter(limits), small=self.small)
+
+    def saved(self, types: Sequence[str], whole: str | None, changes: Sequence[str]) -> Iterable[Row]:
+        """Return the explicit facts of a relation that were saved, as a DataFrame that nobody has looked at yet."""
+        from upheld.engines.spark.saved import saved_rows
+
+        return saved_rows(self.spark, types, whole, changes)

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
 from upheld.engines.spark.codes import Layout, Row
+from upheld.engines.spark.cols import lit
 from upheld.engines.spark.session import LOOPS, configured
 from upheld.engines.spark.slots import Slots
+from upheld.errors import FactsError, Problem
 
 #: Rows made in the driver that a plan carries along; more are handed over to Spark once.
 _CARRIED = 10_000
 
+
+#: What Spark says where a block or a file of what it held is missing.
+_LOST = re.compile(r"Checkpoint block \S+ not found|CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|FileNotFoundException.*/rdd-\d+/")
 
 #: For plans from which few rows are expected: a task costs more than what it would do for them.
 _FEW = {**LOOPS, "spark.sql.shuffle.partitions": "1", "spark.sql.leafNodeDefaultParallelism": "1"}
@@ -27,7 +39,8 @@ _FEW = {**LOOPS, "spark.sql.shuffle.partitions": "1", "spark.sql.leafNodeDefault
 class Stored:
     """Rows that Spark holds, with nothing of the plan that made them. They are given back when nobody uses them.
 
-    Rows that are selected from others that Spark holds use those, and are not held themselves.
+    They are blocks of the executors, which are lost with these; or files, if the session has a directory for
+    checkpoints. Rows that are selected from others that Spark holds use those, and are not held themselves.
     """
 
     def __init__(self, frame: DataFrame, count: int, *, uses: object = None, checkpointed: bool = False):
@@ -40,6 +53,30 @@ class Stored:
 def _release(rdd: Any) -> None:
     with contextlib.suppress(Exception):  # the session may have ended before
         rdd.unpersist(False)
+        file = rdd.getCheckpointFile()
+        if file.isDefined():
+            context = rdd.sparkContext()
+            path = SparkContext._jvm.org.apache.hadoop.fs.Path(file.get())  # type: ignore[union-attr]
+            path.getFileSystem(context.hadoopConfiguration()).delete(path, True)
+
+
+@contextlib.contextmanager
+def _told_of_losses() -> Iterator[None]:
+    """Raise a `FactsError` where Spark misses rows that it held."""
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        if not _LOST.search(str(error)):
+            raise
+        raise FactsError(
+            Problem(
+                "lost-facts",
+                "Spark has lost facts that it held",
+                note="they were in the memory or on the disk of an executor that is gone, and nowhere else",
+                hint="restore what was saved last; after `spark.sparkContext.setCheckpointDir(...)` facts are held "
+                "in files",
+            )
+        ) from None
 
 
 @dataclass(eq=False)
@@ -107,7 +144,27 @@ class Tables:
 
     def frame(self, layout: Layout, rows: Iterable[Row]) -> DataFrame:
         """Return rows of the driver as a DataFrame. No job runs."""
-        return self.spark.createDataFrame(layout.arrow(rows))
+        # Morally: self.spark.createDataFrame(layout.arrow(rows))
+        # That asks Java for eight settings and a dozen names, and a plan has dozens of such frames.
+        batches, context = layout.arrow(rows).to_batches(), self.spark.sparkContext
+        given = context._serialize_to_jvm(batches, ArrowStreamSerializer(), self._from_file, self._server)
+        return ClassicDataFrame(self._to_frame(given, layout.json, self.spark._jsparkSession), self.spark)
+
+    @cached_property
+    def _from_file(self) -> Any:
+        return self._java.PythonSQLUtils.readArrowStreamFromFile
+
+    def _server(self) -> Any:
+        """Return what takes rows where a session encrypts what goes between Python and Java."""
+        return self._java.ArrowIteratorServer()
+
+    @cached_property
+    def _to_frame(self) -> Any:
+        return self._java.PythonSQLUtils.toDataFrame
+
+    @property
+    def _java(self) -> Any:
+        return self.spark._jvm
 
     def store(self, layout: Layout, rows: Sequence[Row]) -> Stored:
         """Hand rows over to Spark."""
@@ -116,7 +173,11 @@ class Tables:
             return Stored(frame, len(rows))
         self.runs += 1
         with configured(self.spark, LOOPS):
-            return Stored(frame.localCheckpoint(), len(rows), checkpointed=True)
+            return Stored(self._held(frame), len(rows), checkpointed=True)
+
+    def _held(self, frame: DataFrame) -> DataFrame:
+        """Return rows that have been computed, without the plan that did so."""
+        return frame.checkpoint() if self.spark.sparkContext.getCheckpointDir() else frame.localCheckpoint()
 
     def compute(self, requests: Sequence[Request]) -> list[Rows]:
         """Run the plans of requests: those from which little is expected in one job, each other one in its own."""
@@ -124,15 +185,16 @@ class Tables:
             return []
         found: dict[int, Rows] = {}
         few = [i for i, r in enumerate(requests) if r.small]
-        if few and self.small:
-            with configured(self.spark, _FEW):
-                local = self._collect([requests[i] for i in few])
-            if local is not None:
-                found.update(zip(few, local, strict=True))
-        with configured(self.spark, LOOPS if len(found) < len(requests) else {}):
-            for i, request in enumerate(requests):
-                if i not in found:  # also what was expected to be little and is not
-                    found[i] = self._checkpoint(request)
+        with _told_of_losses():
+            if few and self.small:
+                with configured(self.spark, _FEW):
+                    local = self._collect([requests[i] for i in few])
+                if local is not None:
+                    found.update(zip(few, local, strict=True))
+            with configured(self.spark, LOOPS if len(found) < len(requests) else {}):
+                for i, request in enumerate(requests):
+                    if i not in found:  # also what was expected to be little and is not
+                        found[i] = self._checkpoint(request)
         for request in requests:
             for observed in request.observed:
                 observed.report()
@@ -141,7 +203,7 @@ class Tables:
     def collect(self, frame: DataFrame) -> pa.Table:
         """Return all rows of a plan in the driver."""
         self.runs += 1
-        with configured(self.spark, LOOPS):
+        with configured(self.spark, LOOPS), _told_of_losses():
             return frame.toArrow()
 
     def _collect(self, requests: Sequence[Request]) -> list[Rows] | None:
@@ -166,7 +228,7 @@ class Tables:
         """Return the rows of a request, computed by Spark; if they turn out to be few, they are fetched."""
         size = Observed()
         self.runs += 1
-        frame = size.watch(request.frame, [F.count(F.lit(1)).alias("n")]).localCheckpoint()
+        frame = self._held(size.watch(request.frame, [F.count(lit(1)).alias("n")]))
         size.look()
         for observed in request.observed:
             observed.look()

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from upheld.algebra.words import Bag, FactSet, Instances
 from upheld.engines.spark.bags import Adding, SparkInstances, by_label, labelled, own_bag, own_instances
 from upheld.engines.spark.codes import Layout
+from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.numbers import Values, rows_of
 from upheld.engines.spark.sets import Local, Part, SparkSet, own_set
 from upheld.engines.spark.table import Request, Rows, Stored
@@ -50,7 +51,7 @@ class SparkTrace:
         if rows.local is not None:
             return Rows(layout, local=[(*row[:-1], round, row[-1]) for row in rows.local])
         assert rows.stored is not None, "rows that are nowhere"
-        frame = rows.stored.frame.select(*names, F.lit(round).cast("bigint").alias("round"), "n")
+        frame = rows.stored.frame.select(*names, lit(round).cast("bigint").alias("round"), "n")
         return Rows(layout, stored=Stored(frame, rows.stored.count, uses=rows.stored))
 
     def counted(self, facts: FactSet, round: int) -> SparkSet:
@@ -67,7 +68,7 @@ class SparkTrace:
         for predicate, part in facts.parts().items():
             counts = self._counts.frame(predicate)
             if counts is not None:
-                some = counts.filter(wanted(F.col("round")) & (F.col("number") > 0)).drop("number")
+                some = counts.filter(wanted(col("round")) & (col("number") > 0)).drop("number")
                 mine = part.frame()
                 found = some.join(
                     F.broadcast(mine) if isinstance(part, Local) else mine, list(part.layout.names), "left_semi"
@@ -84,7 +85,7 @@ class SparkTrace:
                 continue
             assert rows.stored is not None, "rows that are nowhere"
             for at, n in engine.counts_by(rows.stored.frame, "round"):
-                frame = rows.stored.frame.filter(F.col("round") == at).select(*layout.names)
+                frame = rows.stored.frame.filter(col("round") == at).select(*layout.columns)
                 part_found = engine.part_of(predicate, Rows(layout, stored=Stored(frame, n, uses=rows.stored)))
                 if part_found is not None:
                     parts.setdefault(at, {})[predicate] = part_found
@@ -123,10 +124,10 @@ class SparkTrace:
             own = [rule.positive[i] for i in stratum.own(rule)]
             for i, atom in enumerate(own):
                 levels = self._levels.frame(atom.predicate)
-                frame = self.engine.matcher.attached(frame, rule, atom, levels, F.col(which), f"level{i}")
-            highest = [F.coalesce(f"level{i}", F.lit(0)) for i in range(len(own))]
+                frame = self.engine.matcher.attached(frame, rule, atom, levels, col(which), f"level{i}")
+            highest = [F.coalesce(col(f"level{i}"), lit(0)) for i in range(len(own))]
             highest = [F.greatest(*highest)] if len(highest) > 1 else highest
-            return frame.withColumn("label", F.lit(1) + highest[0] if highest else F.lit(1))
+            return frame.withColumn("label", lit(1) + highest[0] if highest else lit(1))
 
         return add
 
@@ -138,13 +139,13 @@ class SparkTrace:
 
         def add(rule: Rule, frame: DataFrame) -> DataFrame:
             frame = firing(rule, frame)
-            fires = F.col("label") == round
+            fires = col("label") == round
             for i, atom in enumerate(rule.positive):
                 frame = self._with_membership(frame, rule, atom, positive, f"in{i}")
-                fires = fires & F.col(f"in{i}").isNotNull()
+                fires = fires & col(f"in{i}").isNotNull()
             for i, atom in enumerate(rule.negative):
                 frame = self._with_membership(frame, rule, atom, negative, f"out{i}")
-                fires = fires & F.col(f"out{i}").isNull()
+                fires = fires & col(f"out{i}").isNull()
             return frame.withColumn("label", fires.cast("bigint"))
 
         groups = by_label(self.engine, labelled(self.engine, own_instances(found).found(), add))
@@ -154,7 +155,7 @@ class SparkTrace:
     def _with_membership(self, frame: DataFrame, rule: Rule, atom: Atom, facts: SparkSet, name: str) -> DataFrame:
         part = facts.part(atom.predicate)
         rows = part.frame() if part is not None else None
-        return self.engine.matcher.attached(frame, rule, atom, rows, F.lit(1).cast("bigint"), name)
+        return self.engine.matcher.attached(frame, rule, atom, rows, lit(1).cast("bigint"), name)
 
     def items(self) -> Iterator[tuple[Fact, dict[int, int], int]]:
         counts: dict[Fact, dict[int, int]] = {}

@@ -1,0 +1,52 @@
+"""Random programs on Spark for as long as one likes: `make soak-spark ARGS="--seconds 600 --algorithm ranked"`.
+
+Each seed is one program with many databases. What fails is replayed by `--seed` and `--programs 1`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from itertools import count
+
+import upheld
+from tests.engines.spark.merging import random_merged
+from tests.engines.spark.test_maintenance import follow
+from upheld.maintain.algorithms import ALGORITHMS
+
+#: Facts of a predicate that the driver may hold: all, some, none.
+SIZES = (20_000, 100, 0)
+
+
+def main() -> int:
+    options = arguments()
+    ends, made = time.monotonic() + options.seconds, 0
+    for seed in count(options.seed):
+        if time.monotonic() > ends or seed - options.seed == options.programs:
+            break
+        small = SIZES[seed % len(SIZES)]
+        cases = 100 if small else 20
+        for algorithm in options.algorithm or ALGORITHMS:
+            try:
+                made += cases * follow(random_merged(seed, cases, 2), upheld.SparkEngine(small=small), algorithm)
+            except Exception:
+                traceback.print_exc()
+                print(f'seed {seed} fails: make soak-spark ARGS="--programs 1 --seed {seed} --algorithm {algorithm}"')
+                return 1
+        print(f"seed {seed}, {made} updates of a database without a difference", flush=True)
+    return 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make soak-spark", description="Maintain random programs on Spark.")
+    parser.add_argument("--seconds", type=float, default=300, help="how long to go on (300)")
+    parser.add_argument("--programs", type=int, help="how many programs to take at most")
+    parser.add_argument("--seed", type=int, default=1, help="the first program; the next one has the next seed (1)")
+    parser.add_argument("--algorithm", action="append", choices=ALGORITHMS, help="one of them; may be repeated (all)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
