@@ -1,0 +1,59 @@
+"""Collected cases on Spark: a selection, as each rule of each round costs what it costs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+
+import upheld
+from tests.cases import requires_cases
+from tests.cases_run.test_souffle_cases import lines, program_in
+from tests.cases_run.test_update_streams import Relations, hash_of, program_of, rows_of
+
+pytestmark = [requires_cases, pytest.mark.xdist_group("spark")]
+
+#: Recursion, negation, arithmetic, texts and relations without columns, of few rules each.
+SOUFFLE = (
+    "evaluation_indirect_negation",
+    "evaluation_neg3",
+    "evaluation_plus",
+    "example_fib1",
+    "example_tc",
+    "semantic_rel_nullary",
+)
+
+
+@pytest.mark.parametrize("case", SOUFFLE)
+def test_souffle(cases, spark, case, tmp_path):
+    """Every expected file is written, with the expected lines."""
+    folder = cases / "souffle" / "run" / case
+    upheld.run(program_in(folder), folder / "facts", tmp_path, engine="spark")
+    expected = {p.name: lines(p) for p in folder.glob("*.csv")}
+    assert expected, "a case that expects nothing"
+    assert {name: lines(tmp_path / name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm", "updates"),
+    [("path.random.0.100-10-200", "ranked", 3), ("path.overlap.0.100-10-200", "adaptive", 3)],
+)
+def test_update_streams(cases, spark_engine, name, algorithm, updates, tmp_path):
+    """Every state is the expected one, and every change that of the memory engine."""
+    folder, form = cases / "update-streams", Relations()
+    steps: dict[int, dict[str, list]] = defaultdict(lambda: {"+": [], "-": []})
+    for step, sign, predicate, *row in rows_of(folder / f"{name}.updates.tsv.gz"):
+        steps[int(step)][sign].append((predicate, tuple(row)))
+    program = program_of(folder, name.partition(".")[0], tmp_path)
+    on_spark, in_memory = (
+        upheld.materialise(program, form.given(steps[0]["+"]), engine=engine, algorithm=algorithm)
+        for engine in (spark_engine(small=100), "memory")
+    )
+    for step, _, total, hash, _ in rows_of(folder / f"{name}.expected.tsv.gz")[1 : updates + 2]:
+        if step != "0":
+            update = {"delete": form.given(steps[int(step)]["-"]), "insert": form.given(steps[int(step)]["+"])}
+            found, expected = on_spark.update(**update), in_memory.update(**update)
+            for part in ("inserted", "deleted", "ignored", "asserted", "retracted"):
+                assert dict(getattr(found, part)) == dict(getattr(expected, part)), (step, part)
+        facts = on_spark.facts()
+        assert (len(facts), hash_of(facts)) == (int(total), hash), step
