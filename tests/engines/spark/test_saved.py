@@ -66,7 +66,6 @@ def test_there_and_back(tmp_path, spark_engine, fetched):
     for number, update in enumerate(
         [
             {"delete": {"e": ROWS[3:], "on": [()]}, "insert": {"q": [(2,), (9,)]}},
-            {"delete": {"q": [(9,)]}, "insert": {"e": ROWS[3:]}},
             {"insert": {"on": [()], "e": [(6, 1, 1.5, "new")], "q": [(-5,)]}},
         ],
         start=2,
