@@ -34,25 +34,23 @@ SMALL = 1000
 SAMPLES = 3
 
 #: CPU seconds that a task may take.
-PATIENCE = {"small": 60.0, "large": 240.0}
-
-Batch = dict[str, list[tuple[int, ...]]]
+PATIENCE = {"small": 60.0, "large": 600.0}
 
 
 class Samples:
     """Random facts of a workload, the same for every mode."""
 
     def __init__(self, facts: Facts):
-        self.names = list(facts)
-        self.rows = [tuple(row) for rows in facts.values() for row in rows.tolist()]
-        self.of = np.repeat(np.arange(len(facts)), [len(rows) for rows in facts.values()])
+        self.facts = facts
+        self.ends = np.cumsum([len(rows) for rows in facts.values()])
         self.random = np.random.default_rng(5)
 
-    def draw(self, count: int) -> Batch:
-        batch: Batch = {}
-        for i in self.random.choice(len(self.rows), count, replace=False):
-            batch.setdefault(self.names[self.of[i]], []).append(self.rows[i])
-        return batch
+    def draw(self, count: int) -> Facts:
+        drawn = np.sort(self.random.choice(self.ends[-1], count, replace=False))
+        parts = np.split(drawn, np.searchsorted(drawn, self.ends[:-1]))
+        starts = [0, *self.ends[:-1]]
+        batch = {name: rows[i - s] for (name, rows), i, s in zip(self.facts.items(), parts, starts, strict=True)}
+        return {name: rows for name, rows in batch.items() if len(rows)}
 
 
 def measure(name: str, size: str, mode: str) -> dict[str, Any]:
@@ -60,7 +58,7 @@ def measure(name: str, size: str, mode: str) -> dict[str, Any]:
     workload = WORKLOADS[size][name]
     facts = workload.make()
     samples = Samples(facts)
-    given = len(samples.rows)
+    given = int(samples.ends[-1])
     few = min(SMALL, given // 20)
 
     def materialise(facts: Facts) -> upheld.Materialisation:
@@ -73,8 +71,8 @@ def measure(name: str, size: str, mode: str) -> dict[str, Any]:
     base = peak_memory()
     try:
         cpu, m = _timed(size, lambda: materialise(facts))
-        # The least of three, or of two if it takes long: the first may still compile kernels.
-        while len(counts) < (2 if cpu < 3.0 else 1):
+        # The least of three, of two or of one as it takes longer: the first may still compile kernels.
+        while len(counts) < (2 if cpu < 3.0 else int(cpu < 30.0)):
             counts.append(_count(m))
             again, m = _timed(size, lambda: materialise(facts))
             cpu = min(cpu, again)
@@ -105,7 +103,7 @@ def measure(name: str, size: str, mode: str) -> dict[str, Any]:
 def _warm_up(materialise: Callable[[Facts], upheld.Materialisation], facts: Facts) -> None:
     """Evaluate a few facts, so that kernels are compiled or read from their cache."""
     m = materialise({name: rows[:200] for name, rows in facts.items()})
-    some = {name: [tuple(row) for row in rows[:20].tolist()] for name, rows in facts.items()}
+    some = {name: rows[:20] for name, rows in facts.items()}
     m.update(delete=some)
     m.update(insert=some)
 

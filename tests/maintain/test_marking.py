@@ -282,13 +282,18 @@ def named(facts) -> set[str]:
 
 
 class Watched(proving.Proving):
-    """Searches of one update, to be looked at afterwards."""
+    """Searches of one update, to be looked at afterwards; with W, what waited to be checked, round by round."""
 
     made: list[Watched]
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
+        self.waited: list[set[str]] = []
         self.made.append(self)
+
+    def saturate(self, H):
+        self.waited.append(named(H))
+        super().saturate(H)
 
 
 @contextmanager
@@ -334,6 +339,7 @@ def test_example_2(engine):
         (search,) = searches
         # p1(c) itself is looked for as well: an explicit fact may have derivations here.
         assert named(search.C) - {"p1"} == named(search.P) == {"q", "p3"}
+        assert search.waited == [{"p1"}, {"q"}, {"p3"}]
         assert named(search.Y) == {"r"}
         assert named(search.D) == {"p1"}
     assert [r.name for r in change.deleted.not_empty()] == ["p1"]
@@ -351,6 +357,7 @@ def test_example_3(engine):
         # The first step is example 2: W has been q(c) and p3(c), both of which are now in C and V.
         first = searches[0]
         assert named(first.C) - {"p1"} == named(first.P) == {"q", "p3"}
+        assert first.waited == [{"p1"}, {"q"}, {"p3"}]
         assert (named(first.Y), named(first.D)) == ({"r"}, {"p1"})
         # The second step is the insertion of p4(c): s(c) is marked, as line 29 would.
         marks = m._state.marks

@@ -70,9 +70,11 @@ class Marking:
     partly: bool
     positive: bool
 
-    def pays(self, plus: FactSet, E_plus: FactSet, ahead: Given) -> bool:
-        """Return whether it is worth it to mark those of the facts that U1 inserts that U2 deletes."""
-        marked, inserted, deleted = plus.count(), E_plus.count(), ahead.minus.count()
+    def pays(self, marked: int, inserted: int, deleted: int) -> bool:
+        """Return whether it is worth it to mark so many of the facts that U1 inserts and U2 deletes.
+
+        If fewer are worth it, so are more: where not even all could be, they need not be looked for.
+        """
         if marked == inserted == deleted:
             return marked > 0
         return self.partly and marked >= MANY and marked >= SHARE * max(inserted, deleted)
@@ -138,14 +140,17 @@ def step(state: State, update: Update, E_minus: FactSet, E_plus: FactSet) -> Out
 
 def undone(marking: Marking, E_minus: FactSet, E_plus: FactSet, ahead: Given) -> tuple[FactSet, FactSet] | None:
     """Return those of the explicit facts that U1 deletes and inserts that U2 undoes, if marking them is worth it."""
-    minus, plus = E_minus.engine.nothing, settle(ahead.minus & _copy(E_plus))
-    if plus and (kept := settle(ahead.plus & _copy(plus))):  # what U2 both deletes and inserts is there after it
-        plus = settle(plus - _copy(kept))
+    minus = plus = E_minus.engine.nothing
+    inserted, deleted = E_plus.count(), ahead.minus.count()
+    if marking.pays(min(inserted, deleted), inserted, deleted):
+        plus = settle(ahead.minus & _copy(E_plus))
+        if plus and (kept := settle(ahead.plus & _copy(plus))):  # what U2 both deletes and inserts is there after it
+            plus = settle(plus - _copy(kept))
+        if not marking.pays(plus.count(), inserted, deleted):
+            plus = E_plus.engine.nothing
     # Deleting in two steps looks twice for what holds without the deleted facts: that costs more than inserting again.
-    if marking.positive and E_minus and not settle(E_minus - _copy(ahead.plus)):
+    if marking.positive and 0 < E_minus.count() <= ahead.plus.count() and not settle(E_minus - _copy(ahead.plus)):
         minus = E_minus
-    if not marking.pays(plus, E_plus, ahead):
-        plus = E_plus.engine.nothing
     return (minus, plus) if minus or plus else None
 
 
