@@ -71,9 +71,37 @@ def _matching(values: np.ndarray, keys: Collection[tuple[int, ...]]) -> Iterator
             if len(chosen):
                 yield codes, chosen
         return
+    if len(values) > len(keys) and values.dtype == np.int32 and values.shape[1] <= 2:
+        yield from _sorted_out(_as_one(values), list(keys), _as_one(np.array(list(keys), np.int32)))
+        return
     distinct, inverse = np.unique(values, axis=0, return_inverse=True)
     order = np.argsort(inverse.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(inverse.ravel(), minlength=len(distinct)))
     for k, codes in enumerate(map(tuple, distinct.tolist())):
         if codes in keys:
             yield codes, order[ends[k - 1] if k else 0 : ends[k]]
+
+
+def _sorted_out(
+    values: np.ndarray, keys: list[tuple[int, ...]], numbers: np.ndarray
+) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:  # type: ignore[type-arg]
+    """Yield the keys that occur among many values, with the places of each: only values that are a key are sorted."""
+    order = np.argsort(numbers)
+    ascending = numbers[order]
+    at = np.searchsorted(ascending, values)
+    at[at == len(ascending)] = 0
+    hits = np.flatnonzero(ascending[at] == values)
+    which = at[hits]
+    together = np.argsort(which, kind="stable")
+    ends = np.cumsum(np.bincount(which, minlength=len(keys)))
+    for k, end in enumerate(ends.tolist()):
+        begin = int(ends[k - 1]) if k else 0
+        if end > begin:
+            yield keys[order[k]], hits[together[begin:end]]
+
+
+def _as_one(values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    """Return rows of one or two numbers of 32 bits as one number each."""
+    if values.shape[1] == 1:
+        return values[:, 0]
+    return (values[:, 0].astype(np.int64) << 32) | (values[:, 1].astype(np.int64) & 0xFFFFFFFF)
