@@ -15,6 +15,7 @@ from report_equality import tables_of_equality
 from report_hypertrees import goals_of_hypertrees, tables_of_hypertrees
 from report_marking import tables_of_marking
 from report_rdf import tables_of_rdf
+from report_spark import tables_of_spark
 from report_updates import goals_of_updates, tables_of_updates
 
 NAMES = {"upheld": "Upheld", "souffle": "Soufflé", "duckdb": "DuckDB", "egglog": "egglog"}
@@ -65,6 +66,7 @@ def write_report(results: Path, report: Path) -> None:
         lines += tables_of_marking(results, size)
         lines += tables_of_rdf(results, size)
         lines += tables_of_equality(results, size)
+        lines += tables_of_spark(results, size)
     report.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 

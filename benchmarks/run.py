@@ -121,7 +121,7 @@ ENGINES = ("upheld", "souffle", "duckdb", "egglog")
 #: What can be measured apart: materialisation beside other engines, maintenance, streams with look-ahead, and cycles.
 PARTS = ("engines", "updates", "marking", "hypertrees")
 #: What is measured only when it is asked for, each by a script of its own.
-MORE = ("rdf", "equality")
+MORE = ("rdf", "equality", "spark")
 
 TEN_FACTS = """
 .decl edge(x:number, y:number)
