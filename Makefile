@@ -25,8 +25,9 @@ test: $(STAMP)  ## run every test (JOBS=2 at a time; ARGS="-k parser" to choose)
 soak: $(STAMP)  ## maintain random programs beside recomputation for a minute, or as long as ARGS="--seconds 600" says
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-soak-spark: $(STAMP)  ## the same on Spark, many databases of a program at once
+soak-spark: $(STAMP)  ## the same on Spark, many databases of a program at once; then a closure of twelve million facts
 	@$(BIN)/python -m tests.engines.spark.soak $(ARGS)
+	@$(BIN)/python -m pytest -q -p no:xdist tests/pipeline/soak_closure.py
 
 lint: $(STAMP)  ## check style and types
 	$(BIN)/ruff check .

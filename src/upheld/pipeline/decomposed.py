@@ -49,7 +49,7 @@ def materialise(
     """
     own = frozenset(fact for fact in core.facts if fact[0] in pivots.in_driver)
     given = [one for one in facts if one.predicate.name in pivots.in_driver]
-    whole = driver.materialise(replace(pivots.before, facts=own), given, texts, allowed)
+    whole = driver.materialise(replace(pivots.before, facts=own), driver.load(given, texts), allowed)
     return _Decomposing(core, pivots, facts, whole, outputs, limits, spark).run()
 
 

@@ -64,6 +64,11 @@ def bytes_of(size: str | None) -> int:
     return int(found[1]) * _UNITS[found[2]]
 
 
+def fits(settings: Settings, sizes: Sizes) -> bool:
+    """Return whether the driver has room for facts."""
+    return sizes.need <= bytes_of(settings.driver_memory)
+
+
 @dataclass(frozen=True)
 class Shape:
     """How a program falls into parts, if it does, and what there is to derive them."""
@@ -77,8 +82,7 @@ class Shape:
 
 def choose(settings: Settings, sizes: Sizes, shape: Shape) -> tuple[str, Choice]:
     """Return the mode of a run, and why; raise if the facts do not fit where they must, or do not fall into parts."""
-    limit = bytes_of(settings.driver_memory)
-    fits = sizes.need <= limit
+    limit, has_room = bytes_of(settings.driver_memory), fits(settings, sizes)
     room = f"{sizes}, and {_shown(limit)} are allowed"
     if settings.mode != "auto":
         mode, why = settings.mode, f"it was asked for; {room}"
@@ -87,8 +91,8 @@ def choose(settings: Settings, sizes: Sizes, shape: Shape) -> tuple[str, Choice]
     elif settings.state is None and _is_for_parts(sizes, shape, limit):
         mode, why = "decomposed", f"{room} in the driver, {_parts(shape)}, and {shape.tasks} tasks run at once"
     else:
-        mode, why = ("driver" if fits else "rounds"), f"{room} in the driver"
-    if mode == "driver" and not fits:
+        mode, why = ("driver" if has_room else "rounds"), f"{room} in the driver"
+    if mode == "driver" and not has_room:
         raise LimitReached(
             Problem(
                 "too-large-for-driver",

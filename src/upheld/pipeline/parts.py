@@ -18,7 +18,7 @@ from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
 from upheld.materialisation import materialise_core
 from upheld.pipeline.dictionary import TEXTS
-from upheld.pipeline.driver import numbers
+from upheld.pipeline.driver import numbers, texts_in
 from upheld.relation import Relation, arrow_texts
 
 #: Rows that go back to Spark at a time.
@@ -91,7 +91,7 @@ class Part:
 
     def _columns(self, name: str, table: pa.Table) -> Columns:
         types = self.core.predicates[name].types
-        columns = [_texts(c) if t in TEXTS else numbers(c, t) for c, t in zip(table.columns, types)]
+        columns = [texts_in(c) if t in TEXTS else numbers(c, t) for c, t in zip(table.columns, types)]
         return Columns(types, columns, table.num_rows)
 
     def _note(self, outcome: Outcome) -> list[pa.RecordBatch]:
@@ -110,8 +110,3 @@ def table_of(predicate: Predicate, relation: Relation) -> pa.Table:
         for values, type, stored in zip(columns.columns, predicate.types, codec.layout.types)
     ]
     return pa.Table.from_arrays(arrays, list(codec.layout.names))
-
-
-def _texts(values: pa.ChunkedArray) -> Texts:
-    column = values.combine_chunks().dictionary_encode()
-    return Texts(column.indices.to_numpy(), column.dictionary.to_numpy(zero_copy_only=False))

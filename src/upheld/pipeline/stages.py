@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from operator import add
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.algebra.meter import Limits
+from upheld.columns import Columns
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
@@ -24,12 +26,12 @@ from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.materialisation import Materialisation, draft_of, materialise_core
 from upheld.pipeline import PipelineRun, decomposed, driver
 from upheld.pipeline.derived import Derived
-from upheld.pipeline.dictionary import Dictionary, identify, texts_of
+from upheld.pipeline.dictionary import TEXTS, Dictionary, identify, texts_of
 from upheld.pipeline.driver import Facts
 from upheld.pipeline.filesystem import AnyFiles, FileSystem
 from upheld.pipeline.fitting import Load, check, quarantined
 from upheld.pipeline.job import Job, Source
-from upheld.pipeline.modes import Shape, Sizes
+from upheld.pipeline.modes import Shape, Sizes, fits
 from upheld.pipeline.modes import choose as choose_mode
 from upheld.pipeline.reading import Table
 from upheld.pipeline.report import Recorder, StageWatcher
@@ -73,11 +75,16 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             {"relation": x.predicate.name, "place": x.table.place, "rows": x.read, "bad": x.bad} for x in loads
         ]
         with recorder.stage("encode") as stage:
-            texts = _encode(kept, facts, dictionary, writer)
+            shape = _shape(find_pivots(core), facts, spark)
+            texts = _loaded(job, facts, shape) if dictionary.folder is None else None
+            if texts is None:
+                texts = _encode(kept, facts, dictionary, writer)
+            else:
+                dictionary.size += texts.new
             report.dictionary = {"texts": dictionary.size, "new": texts.new}
             stage.result = f"{texts.count:,} texts, {texts.new:,} of them new"
         with recorder.stage("materialise") as stage:
-            m, derived = _materialise(job, core, facts, texts, limits, recorder, spark)
+            m, derived = _materialise(job, core, facts, texts, shape, limits, recorder, spark)
             frames, sizes = derived.frames, derived.sizes
             report.relations = {name: {"explicit": of[0], "facts": of[1]} for name, of in sizes.items()}
             facts_now = sum(size for _, size in sizes.values())
@@ -237,11 +244,21 @@ def _read(kept: ExitStack, core: Core, job: Job, loads: list[Load]) -> list[Fact
         # Parsing costs more than holding: texts of N-Triples took 5 us a row to parse and 2 to hold and take back.
         relations[name] = rows.persist(StorageLevel.MEMORY_AND_DISK)
         kept.callback(rows.unpersist)
-    counts = [rows.agg(F.lit(name).alias("name"), F.count(F.lit(1)).alias("n")) for name, rows in relations.items()]
-    found = {row["name"]: row["n"] for row in reduce(DataFrame.unionAll, counts).collect()} if counts else {}
+    counts = [_counted(name, rows, core.predicates[name].types) for name, rows in relations.items()]
+    found = {row["name"]: row for row in reduce(DataFrame.unionAll, counts).collect()} if counts else {}
     if job.settings.quarantine is None:
         check(loads)
-    return [Facts(core.predicates[name], rows, found[name]) for name, rows in relations.items()]
+    return [
+        Facts(core.predicates[name], rows, found[name]["n"], found[name]["bytes"] or 0)
+        for name, rows in relations.items()
+    ]
+
+
+def _counted(name: str, rows: DataFrame, types: Sequence[str]) -> DataFrame:
+    """Return the number of rows, and the bytes of all texts in them."""
+    bytes = [F.octet_length(f"c{i}") for i, type in enumerate(types) if type in TEXTS]
+    together = F.sum(reduce(add, bytes)) if bytes else F.lit(0).cast("bigint")
+    return rows.agg(F.lit(name).alias("name"), F.count(F.lit(1)).alias("n"), together.alias("bytes"))
 
 
 def _quarantine(job: Job, loads: list[Load], writer: Writer) -> None:
@@ -259,6 +276,24 @@ class TextsOfRun:
     count: int = 0
     characters: int = 0
     new: int = 0
+    #: The facts in the driver, if there is room for all of their texts.
+    loaded: list[tuple[str, Columns]] | None = None
+
+
+def _loaded(job: Job, facts: list[Facts], shape: Shape) -> TextsOfRun | None:
+    """Return the texts of facts that come to the driver as they are; None if that may be too much, or is not asked."""
+    values = sum(one.count * sum(type in TEXTS for type in one.predicate.types) for one in facts)
+    most = _sizes(facts, values, sum(one.bytes for one in facts))
+    if not fits(job.settings, most) or choose_mode(job.settings, most, shape)[0] != "driver":
+        return None
+    loaded = driver.load(facts, None)
+    count, characters = driver.distinct_texts(loaded)
+    return TextsOfRun(None, count, characters, count, loaded)
+
+
+def _sizes(facts: list[Facts], texts: int, characters: int) -> Sizes:
+    values = sum(one.count * one.predicate.arity for one in facts)
+    return Sizes(sum(one.count for one in facts), values, texts, characters)
 
 
 def _encode(kept: ExitStack, facts: list[Facts], dictionary: Dictionary, writer: Writer) -> TextsOfRun:
@@ -285,26 +320,25 @@ def _materialise(
     core: Core,
     facts: list[Facts],
     texts: TextsOfRun,
+    shape: Shape,
     limits: Limits,
     recorder: Recorder,
     spark: SparkSession,
 ) -> tuple[Materialisation | None, Derived]:
-    counts = [(one.count, one.predicate.arity) for one in facts]
-    sizes = Sizes(sum(n for n, _ in counts), sum(n * arity for n, arity in counts), texts.count, texts.characters)
-    pivots = find_pivots(core)
-    mode, choice = choose_mode(job.settings, sizes, _shape(pivots, facts, spark))
+    mode, choice = choose_mode(job.settings, _sizes(facts, texts.count, texts.characters), shape)
     recorder.report.choices.append(choice)
     recorder.report.mode = mode
     outputs, allowed = outputs_of(job, core), driver.bounded(job.settings, limits)
     if mode == "decomposed":
-        assert isinstance(pivots, Pivots), "parts of a program that has none"
-        return None, decomposed.materialise(core, pivots, facts, texts.pairs, outputs, limits, allowed, spark)
+        assert isinstance(shape.pivots, Pivots), "parts of a program that has none"
+        return None, decomposed.materialise(core, shape.pivots, facts, texts.pairs, outputs, limits, allowed, spark)
     if mode == "rounds":
         rows = [(one.predicate.name, FrameRows(one.rows, one.predicate.types)) for one in facts]
         algorithm = algorithm_in_rounds(job)
         m = materialise_core(core, rows, engine=SparkEngine(spark), algorithm=algorithm, limits=limits)
     else:
-        m = driver.materialise(core, facts, texts.pairs, allowed)
+        columns = texts.loaded if texts.loaded is not None else driver.load(facts, texts.pairs)
+        m = driver.materialise(core, columns, allowed)
     frames = {name: driver.to_spark(spark, m[name]) for name in outputs}
     numbers = {name: (len(m.explicit(name)), len(m[name])) for name in m.relations}
     return m, Derived(frames, numbers, m.statistics.rounds, m)
