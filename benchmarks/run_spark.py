@@ -1,4 +1,4 @@
-"""Pipelines on Spark: loading, the modes of a closure, updates, and what grows how. Prints measurements as JSON.
+"""Pipelines on Spark: loading, the modes of a closure, updates, and what grows how. Writes results/SIZE-spark.json.
 
     python benchmarks/run_spark.py small
     python benchmarks/run_spark.py large --only loading growth
@@ -10,9 +10,7 @@ each kind on few facts, so that Java and kernels are compiled and workers are th
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,17 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
+from report import write_report
+from report_spark import write_spark
 from rulesets import CLOSURE
 from workloads import components, giant
 
 import upheld
 from upheld.engines.spark.session import open_session
+
+HERE = Path(__file__).resolve().parent
 
 #: Nodes of a digraph of degree 2 whose closure has so many facts, in millions.
 NODES = {0.1: 400, 0.3: 690, 1.0: 1_260, 3.0: 2_170, 10.0: 3_960, 30.0: 6_850}
@@ -96,7 +95,7 @@ def spent(work: Callable[[], Any], repeat: int = 1) -> tuple[dict[str, float], A
 
 
 def tell(what: str, took: dict[str, float], more: str = "") -> None:
-    print(f"{what:32} {took['cpu']:8.2f} CPU-s {took['wall']:8.2f} s  {more}", file=sys.stderr, flush=True)
+    print(f"{what:32} {took['cpu']:8.2f} CPU-s {took['wall']:8.2f} s  {more}", flush=True)
 
 
 # -- facts -------------------------------------------------------------------------------------------------------------
@@ -289,11 +288,14 @@ def main() -> None:
         size["growth"] = dict.fromkeys(MODES, options.millions)
     spark = open_session(memory=options.memory)
     measures = {"loading": loading, "closure": closure, "update": update, "growth": growth, "constants": constants}
-    found = {}
     for part in options.only:
+        load = os.getloadavg()[0]
         with tempfile.TemporaryDirectory() as folder:
-            found[part] = measures[part](spark, size, Path(folder))
-    print(json.dumps({**found, "cores": os.cpu_count(), "Spark": spark.version, "memory": options.memory}))
+            found = {part: measures[part](spark, size, Path(folder))}
+        found |= {"date": time.strftime("%Y-%m-%d"), "load": [load, os.getloadavg()[0]]}
+        found |= {"cores": os.cpu_count(), "Spark": spark.version, "memory": options.memory}
+        write_spark(HERE / "results", options.size, found)
+    write_report(HERE / "results", HERE / "RESULTS.md")
 
 
 if __name__ == "__main__":
