@@ -13,6 +13,8 @@ LEAST_RATE = {"N-Triples": 100_000, "CSV": 500_000, "Parquet": 500_000}
 #: What modes may take of the memory engine's CPU time, and what updates are to save of deriving all again.
 MOST_TIMES = {"decomposed": 2.0, "rounds": 20.0}
 LEAST_SAVED = {"spark": 10.0, "memory": 1000.0}
+#: Updates are judged beside so many facts and more: a job costs the same beside few.
+LEAST_FACTS = 5_000_000
 #: The executors of clusters that the model tells of, and the closure that they derive.
 EXECUTORS = (1, 2, 4, 8, 16, 32, 64)
 MODEL = {"edges": 4_000_000, "facts": 1_000_000_000}
@@ -59,6 +61,8 @@ def goals_of_spark(found: dict[str, Any]) -> list[Goal]:
             text = f"a closure of a million facts, {mode}: at most {most:.0f} times the memory engine's CPU time"
             goals.append(Goal(text, f"{times:.1f} times", times <= most))
     for one in found.get("update", ()):
+        if one["facts"] < LEAST_FACTS:
+            continue
         least, saved = LEAST_SAVED[one["engine"]], one["again"]["cpu"] / max(one["cpu"], 0.01)
         text = f"100 facts of {one['facts']:,}, {one['engine']}: at least {least:,.0f} times less than deriving anew"
         goals.append(Goal(text, f"{saved:,.0f} times", saved >= least))
