@@ -36,7 +36,7 @@ from upheld.engines.spark.sets import (
     own_set,
     tiers_to_merge,
 )
-from upheld.engines.spark.table import Request, Rows, Stored, Tables
+from upheld.engines.spark.table import Request, Rows, Stored, Tables, arranged
 from upheld.engines.spark.trace import SparkTrace
 from upheld.errors import Problem, ProgramError, UsageError
 from upheld.language.ast import Constant, Value
@@ -228,7 +228,7 @@ class DataFrameEngine:
     ) -> Part | None:
         """Return a part with some of its tiers, and the rows in the driver, in one."""
         layout = self.codecs[predicate].layout
-        frame = Tiered(tiers, part.plus).frame()
+        frame = arranged(Tiered(tiers, part.plus).frame(), layout)
         merged = self.part_of(predicate, self.tables.compute([Request(frame, layout, small=False)])[0])
         if not keep:
             return merged

@@ -132,6 +132,17 @@ class Tiered(Part):
         together = self.tiers_frame()
         return together.unionAll(self.plus.frame()) if self.plus.rows else together
 
+    def taken_from(self, frame: DataFrame) -> DataFrame:
+        """Return the rows of a plan that are not among the facts.
+
+        That is one join for each tier: a tier is partitioned and sorted by its columns already, and a union of tiers
+        would have to be partitioned and sorted anew each time.
+        """
+        names = list(self.layout.names)
+        for tier in self.tiers:
+            frame = frame.join(tier.frame(), names, "left_anti")
+        return frame.join(F.broadcast(self.plus.frame()), names, "left_anti") if self.plus.rows else frame
+
     def with_rows(self, more: Local) -> Tiered:
         tiers = tuple(tier.without(more.rows) for tier in self.tiers)
         plus = Local(self.tables, self.layout, self.plus.rows | more.rows)
@@ -151,6 +162,8 @@ class Combined:
     right: Term
 
     def frame(self) -> DataFrame:
+        if self.operator == "-" and isinstance(self.right, Tiered):
+            return self.right.taken_from(self.left.frame())
         left, right = self.left.frame(), self.right.frame()
         if self.operator == "|":
             return left.unionAll(right)

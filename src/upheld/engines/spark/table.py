@@ -79,6 +79,11 @@ def _told_of_losses() -> Iterator[None]:
         ) from None
 
 
+def arranged(frame: DataFrame, layout: Layout) -> DataFrame:
+    """Return rows partitioned and sorted by all columns: so new facts come, and so they are told from old ones."""
+    return frame.repartition(*layout.columns).sortWithinPartitions(*layout.columns)
+
+
 @dataclass(eq=False)
 class Rows:
     """Rows with named columns: in the driver, or with Spark."""
@@ -173,7 +178,7 @@ class Tables:
             return Stored(frame, len(rows))
         self.runs += 1
         with configured(self.spark, LOOPS):
-            return Stored(self._held(frame), len(rows), checkpointed=True)
+            return Stored(self._held(arranged(frame, layout)), len(rows), checkpointed=True)
 
     def _held(self, frame: DataFrame) -> DataFrame:
         """Return rows that have been computed, without the plan that did so."""
