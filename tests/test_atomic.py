@@ -27,7 +27,8 @@ from upheld.engines.memory import kernels
 from upheld.engines.memory.bits import BITS
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.maintain.algorithms import ALGORITHMS
-from upheld.materialisation import Materialisation, materialise
+from upheld.materialisation import Materialisation
+from upheld.opening import materialise
 
 PROGRAM = """
 .decl edge(x:symbol, y:symbol)

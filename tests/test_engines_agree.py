@@ -19,7 +19,8 @@ from upheld.language.functors import Undefined, constraint
 from upheld.language.reading import read_text
 from upheld.language.stratification import stratify
 from upheld.language.values import NAN
-from upheld.materialisation import Materialisation, materialise
+from upheld.materialisation import Materialisation
+from upheld.opening import materialise
 
 Binding = dict[str, Value]
 

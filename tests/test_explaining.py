@@ -24,7 +24,8 @@ from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule
 from upheld.language.functors import Undefined
 from upheld.language.reading import read_text
-from upheld.materialisation import Materialisation, materialise
+from upheld.materialisation import Materialisation
+from upheld.opening import materialise
 
 REACH = """\
 path(x, y) :- edge(x, y).

@@ -21,7 +21,8 @@ BASIS = {"source", "errors"}
 LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 DATA = {"columns", "factfiles", "relation", "rdf", "ingest"}
-MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "store", "arrivals", "materialisation"}
+MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "store", "arrivals", "changes", "loading"}
+MATERIALISATION |= {"materialisation", "opening"}
 SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
 
 TABULAR = {"pandas", "pyarrow"}
@@ -43,7 +44,10 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "store":           (LANGUAGE | DATA - {"ingest"},        TABULAR),
     "explaining":      (ALGEBRA,                             set()),
     "arrivals":        (BASIS,                               set()),
-    "materialisation": (MATERIALISATION,                     set()),
+    "changes":         (ALGEBRA | {"columns", "relation"},   set()),
+    "loading":         (ALGEBRA | DATA | {"changes"},        set()),
+    "materialisation": (MATERIALISATION - {"opening"},       set()),
+    "opening":         (MATERIALISATION,                     set()),
     "checking":        (MATERIALISATION,                     set()),
     "running":         (MATERIALISATION,                     set()),
     "updatefiles":     (LANGUAGE | DATA,                     TABULAR),

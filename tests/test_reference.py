@@ -93,6 +93,7 @@ def modules_with_examples() -> list[str]:
 
 @pytest.mark.parametrize("module", modules_with_examples())
 def test_docstring_examples(module: str) -> None:
-    """The examples in docstrings, which the reference repeats, print what they say."""
-    ran = doctest.testmod(importlib.import_module(module))
+    """The examples in docstrings, which the reference repeats, print what they say; they know what `upheld` offers."""
+    public = {name: getattr(upheld, name) for name in upheld.__all__}
+    ran = doctest.testmod(importlib.import_module(module), extraglobs=public)
     assert ran.attempted and not ran.failed

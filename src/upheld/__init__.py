@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from upheld.algebra.meter import Limits, Statistics
 from upheld.applying import apply, read_updates
 from upheld.arrivals import Arrivals
+from upheld.changes import Change
 from upheld.checking import Report, check
 from upheld.errors import UpheldError
 from upheld.explaining import Explanation, Failure, Proof, ProofStep
 from upheld.language.ast import Program
-from upheld.materialisation import Change, Materialisation, Progress, materialise, parse, restore
+from upheld.materialisation import Materialisation, Progress
+from upheld.opening import materialise, parse, restore
 from upheld.relation import Relation
 from upheld.running import Run, load, run
 from upheld.updatefiles import Update

@@ -12,13 +12,15 @@ from typing import TextIO
 
 from upheld.algebra.meter import Limits
 from upheld.arrivals import Arrivals, Present
+from upheld.changes import Change
 from upheld.columns import Row
 from upheld.errors import FactsError, Problem, UpheldError, UsageError, VerificationFailed, quote
 from upheld.language.ast import Program
 from upheld.language.core import Predicate
 from upheld.language.values import sorted_rows
 from upheld.maintain.algorithms import ALGORITHMS, MARKING, algorithm_named
-from upheld.materialisation import Change, Materialisation, ProgressWatcher, materialise_core
+from upheld.materialisation import Materialisation, ProgressWatcher
+from upheld.opening import materialise_core
 from upheld.relation import Relation
 from upheld.running import Job, Run
 from upheld.updatefiles import STDIN, ChangeFile, Update, fact_texts, transaction_text, updates_of

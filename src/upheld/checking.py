@@ -12,7 +12,7 @@ from upheld.language.ast import Program, Variable
 from upheld.language.compiling import compile_program
 from upheld.language.core import Apply, Builtin, Core, Rule, expression_variables
 from upheld.language.stratification import Stratification, Stratum, stratify
-from upheld.materialisation import parse
+from upheld.opening import parse
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -15,87 +14,29 @@ from upheld.algebra.interruptions import interrupted_once, uninterrupted
 from upheld.algebra.meter import Limits, Statistics, Watcher, phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.arrivals import Queue, follow, follow_async
+from upheld.changes import ByRelation, Change, relation_of, unknown_relation
 from upheld.columns import Row
-from upheld.engines import EngineChoice, chosen_engine, facts_reader, open_engine
-from upheld.errors import FactsError, Problem, UsageError, nearest, quote
+from upheld.engines import EngineChoice, facts_reader, open_engine
+from upheld.errors import Problem, UsageError, quote
 from upheld.explaining import Explainer, Explanation
-from upheld.factfiles import Reader
-from upheld.ingest import facts_of
-from upheld.language.ast import Program
-from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact, Predicate, Rule
-from upheld.language.equality import Equality, Tested, tests_apart, with_equality
-from upheld.language.hypertrees.deciding import Decision, check_mode, decompose_program
+from upheld.language.equality import Equality, Tested, tests_apart
+from upheld.language.hypertrees.deciding import Decision, decompose_program
 from upheld.language.hypertrees.drawing import decision_lines
 from upheld.language.hypertrees.estimates import Table
 from upheld.language.hypertrees.forecast import Forecast
 from upheld.language.queries import compile_fact, compile_query
-from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import Stratification, stratify
+from upheld.loading import FactsGiven, by_name, fitted_facts
 from upheld.maintain.algorithms import Algorithm, algorithm_named
 from upheld.maintain.equality import Rewriting
 from upheld.maintain.marking import Given, Outcome, make, merged
 from upheld.maintain.state import State
-from upheld.rdf.reading import read as read_rdf
-from upheld.rdf.rulesets import RULESETS, rules
 from upheld.relation import Relation
-from upheld.store import Draft, Manifest, Store, digest
-
-#: Facts as callers give them: for each relation rows, a data frame, an Arrow table, or the path of a file.
-#: RDF files, or a folder of them, hold facts of `triple` and `quad`.
-FactsGiven = Mapping[str, object] | str | Path | Sequence[str | Path]
-
+from upheld.store import Draft, Store, digest
 
 #: The algorithms by which updates are made where equal constants are rewritten.
 REWRITING = ("adaptive", "rematerialise")
-
-
-class ByRelation(Mapping[str, Relation]):
-    """Facts of each relation of a program; only relations with facts are kept, the others are made when asked for."""
-
-    def __init__(self, predicates: Mapping[str, Predicate], rows: Mapping[str, Iterable[Row]]):
-        self._predicates = predicates
-        some = [predicates[name] for name in sorted(rows) if not predicates[name].hidden]
-        self._some = {p.name: _relation(p, rows[p.name]) for p in some}
-
-    def __getitem__(self, name: str) -> Relation:
-        found = self._some.get(name)
-        if found is not None:
-            return found
-        predicate = self._predicates.get(name)
-        if predicate is None or predicate.hidden:
-            raise UsageError(_unknown_relation(name, list(self)))
-        return _relation(predicate, ())
-
-    def __iter__(self) -> Iterator[str]:
-        return (p.name for p in self._predicates.values() if not p.hidden)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def not_empty(self) -> list[Relation]:
-        """Return the relations that have facts."""
-        return [r for r in self._some.values() if len(r)]
-
-
-@dataclass(frozen=True)
-class Change:
-    """What an update did to each relation: the facts, explicit or derived, that appeared and that disappeared."""
-
-    inserted: ByRelation
-    deleted: ByRelation
-    #: Facts that were to be deleted but are not explicit, or to be inserted but are.
-    ignored: ByRelation
-    #: Explicit facts that were added, and that were taken away, whether or not they follow from others as well.
-    asserted: ByRelation
-    retracted: ByRelation
-    statistics: Statistics
-    #: Which updates of a stream it is the change of, counted from one: several if they were waiting and made as one.
-    updates: tuple[int, ...] = ()
-
-    def __repr__(self) -> str:
-        sizes = ((sign, r) for sign, rs in (("+", self.inserted), ("-", self.deleted)) for r in rs.not_empty())
-        return f"<Change {', '.join(f'{sign}{len(r)} {r.name}' for sign, r in sizes) or 'nothing'}>"
 
 
 @dataclass(frozen=True)
@@ -197,7 +138,7 @@ class Materialisation:
 
     def __getitem__(self, name: str) -> Relation:
         """Return the facts of a relation, explicit and derived."""
-        return _relation(self._predicate(name), self._rows(name))
+        return relation_of(self._predicate(name), self._rows(name))
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the relations."""
@@ -209,7 +150,7 @@ class Materialisation:
 
     def explicit(self, name: str) -> Relation:
         """Return the explicit facts of a relation."""
-        return _relation(self._predicate(name), self._state.E.rows(name))
+        return relation_of(self._predicate(name), self._state.E.rows(name))
 
     def facts(self) -> set[Fact]:
         """Return all facts of the materialisation, as pairs of relation name and row."""
@@ -244,7 +185,7 @@ class Materialisation:
 
     def unexpanded(self, name: str) -> Relation:
         """Return the facts of a relation as they are kept: with a representative for each class of equal constants."""
-        return _relation(self._predicate(name), self._state.I.rows(name))
+        return relation_of(self._predicate(name), self._state.I.rows(name))
 
     def query(self, text: str) -> Relation:
         """Return the bindings of the variables of a rule body under which it holds.
@@ -268,11 +209,11 @@ class Materialisation:
                 for stratum in stratify(query.core):
                     answers |= derive(stratum.rules, I | answers, I | answers)
                 if self._rewriting is None:
-                    return _relation(query.answer, answers.rows(name))
+                    return relation_of(query.answer, answers.rows(name))
                 rows = self._rewriting.pi.expanded(answers, name)
                 if tested:
                     rows = {*rows, *self._tested(tested, answers, name)}
-            return _relation(query.answer, rows)
+            return relation_of(query.answer, rows)
         finally:
             engine.abandon(keep=self._state.sets())
             for predicate in made:
@@ -311,7 +252,7 @@ class Materialisation:
         if row is None:
             goal = compile_fact(fact, self._core)
         else:
-            goal = fact, next(iter(_fitted(self._core, {fact: [row]}, self._read)[fact]))
+            goal = fact, next(iter(fitted_facts(self._core, {fact: [row]}, self._read)[fact]))
         E, I = self._state.E, self._state.I
         try:
             with self._engine.meter.run():
@@ -349,7 +290,7 @@ class Materialisation:
         Until all is written the folder holds the version before, whatever happens. `restore` opens the last version.
         """
         if self._rewriting is not None:
-            raise UsageError(_NOT_SAVED)
+            raise UsageError(NOT_SAVED)
         return draft_of(self, Store.open(folder)).commit()
 
     # -- changing ------------------------------------------------------------------------------------------------------
@@ -543,67 +484,15 @@ class Materialisation:
     def _predicate(self, name: str) -> Predicate:
         found = self._core.predicates.get(name)
         if found is None or found.hidden:
-            raise UsageError(_unknown_relation(name, self.relations))
+            raise UsageError(unknown_relation(name, self.relations))
         return found
 
     def _load(self, delete: FactsGiven, insert: FactsGiven) -> Given:
         return Given(self._given(delete), self._given(insert))
 
     def _given(self, facts: FactsGiven) -> FactSet:
-        fitted = _fitted(self._core, _by_name(facts), self._read)
+        fitted = fitted_facts(self._core, by_name(facts), self._read)
         return reduce(or_, (self._engine.load(name, rows) for name, rows in fitted.items()), self._engine.nothing)
-
-
-def materialise(
-    program: str | Path | Program,
-    facts: FactsGiven | None = None,
-    *,
-    engine: str | EngineChoice = "memory",
-    algorithm: str = "adaptive",
-    decompose: str = "auto",
-    equality: str = "off",
-    limits: Limits | None = None,
-    granular: bool = True,
-    progress: ProgressWatcher | None = None,
-) -> Materialisation:
-    """Derive all that follows from the rules of a program and facts.
-
-    `program` is the path of a `.dl` or `.dlog` file, or the text of a `.dl` program. `facts` gives for each relation
-    rows, a pandas DataFrame, an Arrow table, or the path of a file. A program that declares no relations takes the
-    types of its columns from the facts and from their use. For a `.dlog` program `facts` may be the path of an RDF file
-    or of a folder of them, or several paths. `algorithm` is how updates will be made: `adaptive`, or one
-    of `ranked counting dred fbf bf dred-c bf-c rematerialise`, or for streams `dred-marking` or `bf-marking`.
-    `decompose` says which cyclic rules are taken apart: those for which that pays by what is known of the facts
-    (`auto`), none (`never`), or all that can be (`always`); the facts are the same. `granular=False` asks for the
-    coarsest stratification. `equality` is how `owl:sameAs` of a `.dlog` program is treated: as any property (`off`), by
-    rules that make it a congruence (`axioms`), or by keeping one representative of each class of equal constants
-    (`rewrite`), which comes to the same facts in less time and memory. `engine` is `memory`, `reference`, `spark`, or
-    an `upheld.SparkEngine` on your own session.
-    `progress` is a function that is told now and then how far the work has come.
-
-    >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
-    >>> m["path"].to_set()
-    {('a', 'b')}
-    """
-    parsed = parse(program)
-    given = _by_name(facts)
-    declared = {d.name for d in parsed.declarations}
-    read = facts_reader(engine)
-    inferred = {name: facts_of(name, data, read=read) for name, data in given.items() if name not in declared}
-    core = compile_program(parsed, {name: types for name, (_, types) in inferred.items() if types}).core
-    ready: dict[str, object] = {name: inferred[name][0] if name in inferred else data for name, data in given.items()}
-    fitted = _fitted(core, ready, read).items()
-    return materialise_core(
-        core,
-        fitted,
-        engine=engine,
-        algorithm=algorithm,
-        decompose=decompose,
-        equality=equality,
-        limits=limits,
-        granular=granular,
-        progress=progress,
-    )
 
 
 def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> Draft:
@@ -629,124 +518,6 @@ def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> 
     return draft
 
 
-def restore(
-    program: str | Path | Program,
-    folder: str | Path | Store,
-    *,
-    engine: str | EngineChoice = "memory",
-    algorithm: str = "adaptive",
-    decompose: str = "auto",
-    equality: str = "off",
-    limits: Limits | None = None,
-    granular: bool = True,
-    progress: ProgressWatcher | None = None,
-) -> Materialisation:
-    """Return the materialisation that was saved last in a folder, by this program, on whichever engine.
-
-    Explicit facts are read, and what follows is derived again, with the bookkeeping of the algorithm: it costs what
-    `materialise` costs. The arguments are those of `materialise`.
-
-    >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> m = materialise("q(x) :- p(x).", {"p": [1, 2]})
-    >>> change = m.update(delete={"p": [1]})
-    >>> m.save(folder)
-    1
-    >>> restore("q(x) :- p(x).", folder)["q"].to_set()
-    {(2,)}
-    """
-    if equality == "rewrite":
-        raise UsageError(_NOT_SAVED)
-    store = folder if isinstance(folder, Store) else Store.open(folder)
-    saved = store.last()
-    core = compile_saved(program, saved)
-    if digest(with_equality(core, equality)) != saved.program:
-        raise UsageError(
-            Problem(
-                "other-program",
-                f"version {saved.version} was made by another program",
-                place=store.folder,
-                note="a program is its relations, its rules and the facts it states",
-                hint="use the program that made it, or materialise this one and save that in another folder",
-            )
-        )
-    engine = chosen_engine(engine)
-    read = facts_reader(engine)
-    given: list[tuple[str, Iterable[Row]]] = []
-    without: list[tuple[str, Iterable[Row]]] = []
-    for name, relation in saved.relations.items():
-        if not isinstance(engine, str):
-            given.append((name, engine.saved(relation.types, *store.explicit_on_spark(name))))
-            continue
-        for side, tables in zip((given, without), store.explicit(name)):
-            for table in tables:
-                rows = facts_of(name, table, relation.types, (), read)[0] if relation.types else [()] * table.num_rows
-                side.append((name, rows))
-    m = materialise_core(
-        # Facts that the program states are among those that were saved, unless an update has deleted them.
-        replace(core, facts=frozenset()),
-        given,
-        without,
-        engine=engine,
-        algorithm=algorithm,
-        decompose=decompose,
-        equality=equality,
-        limits=limits,
-        granular=granular,
-        progress=progress,
-    )
-    m._digest = saved.program
-    wrong = [name for name, relation in saved.relations.items() if len(m[name]) != relation.sizes[1]]
-    if wrong:
-        sizes = f"{quote(wrong[0])} has {len(m[wrong[0]])} facts where {saved.relations[wrong[0]].sizes[1]} were saved"
-        hint = "restore the folder from a copy, or save a materialisation again"
-        raise FactsError(Problem("bad-state", sizes, place=store.folder, hint=hint))
-    return m
-
-
-def compile_saved(program: str | Path | Program, saved: Manifest) -> Core:
-    """Return a program in core form; relations that it does not declare have the types that they were saved with."""
-    parsed = parse(program)
-    declared = {d.name for d in parsed.declarations}
-    types = {name: relation.types for name, relation in saved.relations.items() if name not in declared}
-    return compile_program(parsed, types).core
-
-
-def materialise_core(
-    core: Core,
-    facts: Iterable[tuple[str, Iterable[Row]]],
-    without: Iterable[tuple[str, Iterable[Row]]] = (),
-    *,
-    engine: str | EngineChoice,
-    algorithm: str = "adaptive",
-    decompose: str = "auto",
-    equality: str = "off",
-    limits: Limits | None = None,
-    granular: bool = True,
-    progress: ProgressWatcher | None = None,
-) -> Materialisation:
-    """Derive all that follows from the rules and facts of a program, and from more facts that fit their relations.
-
-    Facts of `without` are left out.
-    """
-    own: dict[str, list[Row]] = {}
-    for predicate, row in core.facts:
-        own.setdefault(predicate, []).append(row)
-    check_mode(decompose)
-    core = with_equality(core, equality)
-    if equality == "rewrite" and decompose == "always":
-        raise UsageError(
-            Problem(
-                "rewrite-decomposes-nothing",
-                "rules are not taken apart where equal constants are rewritten",
-                hint="leave `decompose` out, or use `equality=axioms`",
-            )
-        )
-    materialisation = Materialisation(core, stratify(core, granular=granular), engine, algorithm, limits, equality)
-    materialisation._materialise([*facts, *own.items()], without, decompose, granular, progress)
-    return materialisation
-
-
 def _forecast(core: Core, E: FactSet) -> Forecast:
     """Return what is known of the relations of a program from its explicit facts."""
     return Forecast(core, lambda atom: Table(*E.profile(atom)))
@@ -762,65 +533,8 @@ def _told_of_strata(strata: Stratification, progress: ProgressWatcher) -> Watche
     return tell
 
 
-def parse(program: str | Path | Program, *, dialect: str = "dl") -> Program:
-    """Return the program in a file (a path that ends in `.dl` or `.dlog`), or in a text of a dialect.
-
-    `rdfs` and `owl2rl` are the rule sets of these names.
-
-    >>> rules = parse("PREFIX : <http://e/> [?y, :q, ?x] :- [?x, :p, ?y].", dialect="dlog")
-    >>> m = materialise(rules, {"triple": [("<http://e/a>", "<http://e/p>", "<http://e/b>")]})
-    >>> m.query("[?x, :q, ?y]").to_rows()
-    [('<http://e/b>', '<http://e/a>')]
-    """
-    if isinstance(program, Program):
-        return program
-    if str(program) in RULESETS:
-        return rules(str(program))
-    if isinstance(program, Path) or (program.endswith((".dl", ".dlog")) and "\n" not in program):
-        return read_file(Path(program))
-    return read_text(program, dialect)
-
-
-def _by_name(facts: FactsGiven | None) -> Mapping[str, object]:
-    """Return facts for each relation; those of RDF files are for `triple` and `quad`."""
-    if facts is None or isinstance(facts, Mapping):
-        return facts or {}
-    return read_rdf(*([facts] if isinstance(facts, str | os.PathLike) else facts))
-
-
-def _fitted(core: Core, facts: Mapping[str, object], read: Reader) -> dict[str, Iterable[Row]]:
-    """Return the rows given for each relation, checked against its columns."""
-    problems: list[Problem] = []
-    fitted: dict[str, Iterable[Row]] = {}
-    for name, data in facts.items():
-        predicate = core.predicates.get(name)
-        if predicate is None or predicate.hidden:
-            problems.append(_unknown_relation(name, [p.name for p in core.predicates.values() if not p.hidden]))
-            continue
-        try:
-            fitted[name] = facts_of(name, data, predicate.types, predicate.columns, read)[0]
-        except FactsError as e:
-            problems.extend(e.problems)
-    if problems:
-        raise FactsError(problems)
-    return fitted
-
-
-def _relation(predicate: Predicate, rows: Iterable[Row]) -> Relation:
-    return Relation(predicate.name, predicate.columns, predicate.types, rows)
-
-
-_NOT_SAVED = Problem(
+NOT_SAVED = Problem(
     "rewrite-not-saved",
     "a materialisation whose equal constants are rewritten can be neither saved nor restored",
     hint="save the explicit facts, from `m.explicit`, and materialise them again",
 )
-
-
-def _unknown_relation(name: str, known: tuple[str, ...] | list[str]) -> Problem:
-    return Problem(
-        "unknown-relation",
-        f"unknown relation {quote(name)}",
-        note=f"the relations are {', '.join(map(quote, known[:20])) or 'none'}",
-        hint=nearest(str(name), known),
-    )

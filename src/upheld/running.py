@@ -16,7 +16,8 @@ from upheld.language.ast import Directive, Program
 from upheld.language.compiling import Compiled, compile_program
 from upheld.language.core import Core
 from upheld.language.rdfox import QUAD, TRIPLE
-from upheld.materialisation import Materialisation, ProgressWatcher, materialise_core, parse
+from upheld.materialisation import Materialisation, ProgressWatcher
+from upheld.opening import materialise_core, parse
 from upheld.rdf.formats import format_of, is_rdf
 from upheld.rdf.reading import read as read_rdf
 from upheld.rdf.writing import Written, statements_text

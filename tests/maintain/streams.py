@@ -23,6 +23,7 @@ from tests.strategies import (
     random_typed_case,
 )
 from upheld.algebra.reference import ReferenceEngine, RuleInstance
+from upheld.changes import Change
 from upheld.errors import EvaluationError
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact
@@ -33,7 +34,8 @@ from upheld.language.values import normalise_float
 from upheld.maintain import adaptive
 from upheld.maintain.algorithms import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting
-from upheld.materialisation import Change, Materialisation, _forecast, materialise_core
+from upheld.materialisation import Materialisation, _forecast
+from upheld.opening import materialise_core
 
 NAMES = (*ALGORITHMS, "fbf(depth=1)", "fbf(budget=3)")
 

@@ -17,7 +17,8 @@ from upheld.language.reading import read_text
 from upheld.language.stratification import stratify
 from upheld.maintain import hybrids
 from upheld.maintain.algorithms import ALGORITHMS
-from upheld.materialisation import Materialisation, materialise
+from upheld.materialisation import Materialisation
+from upheld.opening import materialise
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 

@@ -19,7 +19,8 @@ import upheld
 from tests.pipeline.test_runs import REACH, read, rows_of
 from upheld.cli import main
 from upheld.language.core import Predicate
-from upheld.materialisation import compile_saved, draft_of
+from upheld.materialisation import draft_of
+from upheld.opening import compile_saved
 from upheld.pipeline.batches import Batches
 from upheld.pipeline.job import job_of
 from upheld.store import LocalFiles, Store

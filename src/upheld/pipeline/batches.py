@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from upheld.changes import Change
 from upheld.columns import Row
 from upheld.language.core import Core
-from upheld.materialisation import Change, Materialisation, draft_of
+from upheld.materialisation import Materialisation, draft_of
 from upheld.pipeline.filesystem import child
 from upheld.pipeline.job import Sink
 from upheld.pipeline.sinks import FEED, feed_text, staged

@@ -18,7 +18,8 @@ from upheld.columns import Column, Columns, Texts
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.session import ARROW, configured
 from upheld.language.core import Core, Predicate
-from upheld.materialisation import Materialisation, materialise_core
+from upheld.materialisation import Materialisation
+from upheld.opening import materialise_core
 from upheld.pipeline.dictionary import TEXTS, encoded
 from upheld.pipeline.job import Settings
 from upheld.pipeline.modes import bytes_of

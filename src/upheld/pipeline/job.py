@@ -13,7 +13,7 @@ from typing import Any
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.factfiles.reading import unreadable
 from upheld.language.ast import Program
-from upheld.materialisation import parse
+from upheld.opening import parse
 
 #: The formats of files that sources are read from, by how their names end; `.gz` may follow.
 EXTENSIONS = {

@@ -16,7 +16,7 @@ from upheld.engines.spark.codes import ARROW_TYPES, Codec, Layout
 from upheld.engines.spark.slots import Slots
 from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
-from upheld.materialisation import materialise_core
+from upheld.opening import materialise_core
 from upheld.pipeline.dictionary import TEXTS
 from upheld.pipeline.driver import numbers, texts_in
 from upheld.relation import Relation, arrow_texts

@@ -23,7 +23,8 @@ from upheld.factfiles.badrows import count
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
-from upheld.materialisation import Materialisation, draft_of, materialise_core
+from upheld.materialisation import Materialisation, draft_of
+from upheld.opening import materialise_core
 from upheld.pipeline import PipelineRun, decomposed, driver
 from upheld.pipeline.derived import Derived
 from upheld.pipeline.dictionary import TEXTS, Dictionary, identify, texts_of

@@ -14,7 +14,8 @@ from upheld.algebra.meter import Limits
 from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.language.core import Core
-from upheld.materialisation import Materialisation, compile_saved, restore
+from upheld.materialisation import Materialisation
+from upheld.opening import compile_saved, restore
 from upheld.pipeline import driver
 from upheld.pipeline.batches import Batches, Version
 from upheld.pipeline.job import Job, Stream

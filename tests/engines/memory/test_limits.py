@@ -12,7 +12,7 @@ import pytest
 from upheld.algebra.meter import Limits, memory_in_use
 from upheld.engines import ENGINES
 from upheld.errors import LimitReached
-from upheld.materialisation import materialise
+from upheld.opening import materialise
 
 COUNTING = """
 .decl up(x:number)

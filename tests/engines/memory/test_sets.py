@@ -18,7 +18,7 @@ from upheld.language.compiling import compile_program
 from upheld.language.reading import read_text
 from upheld.language.stratification import stratify
 from upheld.maintain.seminaive import seminaive
-from upheld.materialisation import materialise
+from upheld.opening import materialise
 
 PATHS = """
 .decl edge(x:number, y:number)

@@ -17,7 +17,7 @@ from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.table import BlockIndex, ChainIndex, Table, key_view
 from upheld.language.compiling import compile_program
 from upheld.language.reading import read_text
-from upheld.materialisation import materialise
+from upheld.opening import materialise
 
 WIDE = (2**31, -(2**31) - 1, 2**32, 2**63 - 1, -(2**63))
 NARROW = (0, 1, -1, 2**31 - 1, -(2**31))

@@ -24,7 +24,7 @@ from upheld.language.reading import read_text
 from upheld.language.stratification import stratify
 from upheld.maintain.algorithms import ALGORITHMS
 from upheld.maintain.seminaive import seminaive
-from upheld.materialisation import materialise, parse
+from upheld.opening import materialise, parse
 
 # -- rows -------------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from tests.engines.spark.merging import Merged, random_merged
 from tests.maintain.streams import Recomputed, assert_recomputed, facts_of
 from upheld.language.stratification import stratify
 from upheld.maintain.algorithms import ALGORITHMS, MARKING
-from upheld.materialisation import materialise, materialise_core
+from upheld.opening import materialise, materialise_core
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -24,7 +24,8 @@ from upheld.language.hypertrees.limit import Limit
 from upheld.language.hypertrees.rewriting import Nodes, decompose, decompose_rules
 from upheld.language.hypertrees.width import hypertree_width
 from upheld.language.reading import read_text
-from upheld.materialisation import Materialisation, materialise_core
+from upheld.materialisation import Materialisation
+from upheld.opening import materialise_core
 
 
 def read(text: str) -> Core:

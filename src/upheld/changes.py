@@ -1,0 +1,73 @@
+"""Facts by relation, and what an update has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from upheld.algebra.meter import Statistics
+from upheld.columns import Row
+from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.language.core import Predicate
+from upheld.relation import Relation
+
+
+class ByRelation(Mapping[str, Relation]):
+    """Facts of each relation of a program; only relations with facts are kept, the others are made when asked for."""
+
+    def __init__(self, predicates: Mapping[str, Predicate], rows: Mapping[str, Iterable[Row]]):
+        self._predicates = predicates
+        some = [predicates[name] for name in sorted(rows) if not predicates[name].hidden]
+        self._some = {p.name: relation_of(p, rows[p.name]) for p in some}
+
+    def __getitem__(self, name: str) -> Relation:
+        found = self._some.get(name)
+        if found is not None:
+            return found
+        predicate = self._predicates.get(name)
+        if predicate is None or predicate.hidden:
+            raise UsageError(unknown_relation(name, list(self)))
+        return relation_of(predicate, ())
+
+    def __iter__(self) -> Iterator[str]:
+        return (p.name for p in self._predicates.values() if not p.hidden)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def not_empty(self) -> list[Relation]:
+        """Return the relations that have facts."""
+        return [r for r in self._some.values() if len(r)]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an update did to each relation: the facts, explicit or derived, that appeared and that disappeared."""
+
+    inserted: ByRelation
+    deleted: ByRelation
+    #: Facts that were to be deleted but are not explicit, or to be inserted but are.
+    ignored: ByRelation
+    #: Explicit facts that were added, and that were taken away, whether or not they follow from others as well.
+    asserted: ByRelation
+    retracted: ByRelation
+    statistics: Statistics
+    #: Which updates of a stream it is the change of, counted from one: several if they were waiting and made as one.
+    updates: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        sizes = ((sign, r) for sign, rs in (("+", self.inserted), ("-", self.deleted)) for r in rs.not_empty())
+        return f"<Change {', '.join(f'{sign}{len(r)} {r.name}' for sign, r in sizes) or 'nothing'}>"
+
+
+def relation_of(predicate: Predicate, rows: Iterable[Row]) -> Relation:
+    return Relation(predicate.name, predicate.columns, predicate.types, rows)
+
+
+def unknown_relation(name: str, known: tuple[str, ...] | list[str]) -> Problem:
+    return Problem(
+        "unknown-relation",
+        f"unknown relation {quote(name)}",
+        note=f"the relations are {', '.join(map(quote, known[:20])) or 'none'}",
+        hint=nearest(str(name), known),
+    )
