@@ -18,7 +18,6 @@ SOUFFLE = (
     "evaluation_indirect_negation",
     "evaluation_neg3",
     "evaluation_plus",
-    "example_fib1",
     "example_tc",
     "semantic_rel_nullary",
 )
