@@ -140,7 +140,8 @@ def which_meet(
         meets = True
         if keys[start] >= 0:
             first, length = entries[keys[start], 0], entries[keys[start], 1]
-            left = (stop - start) * (LOOK_UP * min(fan_out, np.float64(length)) - 1) - length
+            # Each near row is looked up twice: here, and when it is walked.
+            left = (stop - start) * (LOOK_UP * min(fan_out, np.float64(length)) - 1) - 2 * LOOK_UP * length
             k = 0
             while left >= 0 and k < length:
                 key = find_value(rows[pool[first + k], column], far_rows, far_column, far_slots, far_entries, far_pool)
