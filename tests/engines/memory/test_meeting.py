@@ -54,7 +54,7 @@ def test_meet(first, second, data, room):
         np.array([data.draw(keys) for _ in range(t.arity - 1)], np.int64).T.reshape(width, -1) for t in (first, second)
     )
     truth = np.array([data.draw(st.booleans()), True])
-    meets = Meeting(step, wanted)
+    meets = Meeting(step, data.draw(st.integers(0, 1)), wanted)
     assert meets.which().shape == (width,)
     which = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=width, max_size=width)))
     found = []
@@ -86,7 +86,7 @@ def meeting_always(monkeypatch):
         return made
 
     monkeypatch.setattr(Meeting, "which", some)
-    monkeypatch.setattr(joins, "have_runs", lambda *wanted: True)
+    monkeypatch.setattr(joins, "side_with_runs", lambda wanted: len(met) % 2)
     monkeypatch.setattr(joins, "pair_room", lambda width: 3)
     for module in (joins, matching):
         monkeypatch.setattr(module, "FEWEST_TO_MEET", 1)

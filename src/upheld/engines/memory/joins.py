@@ -12,7 +12,7 @@ from upheld.algebra.matching import is_ready, undefined
 from upheld.engines.memory import kernels
 from upheld.engines.memory.batchfunctors import Batch, evaluate, generate, generates, holds
 from upheld.engines.memory.codes import Codes
-from upheld.engines.memory.meeting import FEWEST_TO_MEET, Meeting, have_runs
+from upheld.engines.memory.meeting import FEWEST_TO_MEET, Meeting, side_with_runs
 from upheld.engines.memory.plans import HEIGHT, AtomStep, BuiltinStep, ChoiceStep, Literal, Plan, Planner
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows, Table
@@ -144,9 +144,10 @@ class Join:
         """Send on what comes of the bindings for which it pays to meet; return the others."""
         (first, second), (other, _) = step.ways
         wanted = _wanted(first, B, width), _wanted(other, B, width)
-        if not have_runs(*wanted):
+        near = side_with_runs(wanted)
+        if near is None:
             return B
-        meeting = Meeting(step, wanted)
+        meeting = Meeting(step, near, wanted)
         meets = meeting.which()
         which, others = np.flatnonzero(meets), np.flatnonzero(~meets)
         part = B if not len(others) else B.take(which, 1)

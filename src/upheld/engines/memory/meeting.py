@@ -33,11 +33,10 @@ _FEWEST_MARKS = 32
 
 
 class Meeting:
-    """A batch of bindings at a choice between two atoms, which are given the keys wanted of each."""
+    """A batch of bindings at a choice between two atoms, of which one is near; the keys wanted of each are given."""
 
-    def __init__(self, step: ChoiceStep, wanted: tuple[Codes, Codes]):
-        #: The near atom is the one whose keys have fewer runs.
-        self.near = int(count_runs(wanted[1]) < count_runs(wanted[0]))
+    def __init__(self, step: ChoiceStep, near: int, wanted: tuple[Codes, Codes]):
+        self.near = near
         self._joins = step.ways[self.near][0], step.ways[1 - self.near][0]
         self._columns = step.columns[self.near], step.columns[1 - self.near]
         join, far = self._joins
@@ -77,9 +76,10 @@ class Meeting:
             yield parents, (distant, near) if self.near else (near, distant), found
 
 
-def have_runs(*wanted: Codes) -> bool:
-    """Return whether the keys wanted of an atom are the same as the one before more often than not."""
-    return any(2 * count_runs(w) < len(w) for w in wanted)
+def side_with_runs(wanted: tuple[Codes, Codes]) -> int | None:
+    """Return which of two atoms has fewer runs of keys, if most keys wanted of it are the same as the one before."""
+    first, second = (count_runs(w) for w in wanted)
+    return int(second < first) if 2 * min(first, second) < len(wanted[0]) else None
 
 
 @kernel
