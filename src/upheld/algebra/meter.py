@@ -22,7 +22,9 @@ from upheld.language.core import Rule
 A = ParamSpec("A")
 R = TypeVar("R")
 
-_phase: ContextVar[str] = ContextVar("phase", default="materialisation")
+#: The phase of what no procedure has marked.
+DEFAULT_PHASE = "materialisation"
+_phase: ContextVar[str] = ContextVar("phase", default=DEFAULT_PHASE)
 
 
 def phase(name: str) -> Callable[[Callable[A, R]], Callable[A, R]]:
@@ -105,9 +107,13 @@ class Meter:
         self._latest.clear()
         self._at = None
         statistics = self.statistics
+        # An interruption just before or after a procedure may have left its phase behind.
+        outer = _phase.get()
+        _phase.set(DEFAULT_PHASE)
         try:
             yield statistics
         finally:
+            _phase.set(outer)
             statistics.seconds = time.monotonic() - self._started
 
     def instances(self, rule: Rule, count: int = 1) -> None:
