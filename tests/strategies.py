@@ -47,10 +47,18 @@ class _Relation:
 
 def random_case(r: Random, updates: int = 0) -> Case:
     """Return a stratified program over numbers, with facts of any of its relations."""
+    return random_cases(r, updates)[0]
+
+
+def random_cases(r: Random, updates: int, count: int = 1) -> list[Case]:
+    """Return cases of one such program, each with facts and updates of its own."""
     relations = [_Relation(f"r{i}", r.choice((0, 1, 1, 2, 2, 2, 3)), r.randint(0, 3)) for i in range(r.randint(2, 6))]
     lines = [f".decl {p.name}({', '.join(f'a{i}:number' for i in range(p.arity))})" for p in relations]
     lines += [_rule(r, relations) for _ in range(r.randint(1, 7))]
-    facts = _facts(r, relations, 0.6)
+    return [_case_of(r, lines, relations, _facts(r, relations, 0.6), updates) for _ in range(count)]
+
+
+def _case_of(r: Random, lines: Sequence[str], relations: Sequence[_Relation], facts: FactsGiven, updates: int) -> Case:
     return Case("\n".join(lines), facts, _updates(r, relations, facts, updates))
 
 
@@ -273,13 +281,21 @@ def typed_cases(updates: int = 0) -> st.SearchStrategy[Case]:
 
 def random_cyclic_case(r: Random, updates: int = 0, longest: int = 5) -> Case:
     """Return a stratified program whose rule bodies go round in circles, some of them recursive, and facts for it."""
+    return random_cyclic_cases(r, updates, longest=longest)[0]
+
+
+def random_cyclic_cases(r: Random, updates: int, count: int = 1, longest: int = 5) -> list[Case]:
+    """Return cases of one such program, each with facts and updates of its own."""
     relations = [_Relation(f"r{i}", r.choice((1, 2, 2, 2, 3)), r.randint(0, 2)) for i in range(r.randint(2, 4))]
     relations.append(_Relation("edge", 2, 0))
     lines = [f".decl {p.name}({', '.join(f'a{i}:number' for i in range(p.arity))})" for p in relations]
     lines += [_cyclic_rule(r, relations, longest) for _ in range(r.randint(1, 3))]
-    facts = _facts(r, relations, 0.8)
-    facts["edge"] = sorted({(r.choice(DOMAIN), r.choice(DOMAIN)) for _ in range(r.randint(6, 16))})
-    return Case("\n".join(lines), facts, _updates(r, relations, facts, updates))
+    cases = []
+    for _ in range(count):
+        facts = _facts(r, relations, 0.8)
+        facts["edge"] = sorted({(r.choice(DOMAIN), r.choice(DOMAIN)) for _ in range(r.randint(6, 16))})
+        cases.append(_case_of(r, lines, relations, facts, updates))
+    return cases
 
 
 def _cyclic_rule(r: Random, relations: Sequence[_Relation], longest: int) -> str:
@@ -343,10 +359,19 @@ _WALKS = (
 
 def random_graph_case(r: Random, updates: int = 0) -> Case:
     """Return a program of walks on a sparse graph, and small updates. Facts have few proofs, or lean on themselves."""
+    return random_graph_cases(r, updates)[0]
+
+
+def random_graph_cases(r: Random, updates: int, count: int = 1) -> list[Case]:
+    """Return cases of one such program, each with a graph and updates of its own."""
     relations = [_Relation("edge", 2, 0), _Relation("path", 2, 0), _Relation("closed", 1, 0)]
     relations += [_Relation("reached", 1, 0), _Relation("lost", 1, 0), _Relation("far", 2, 0)]
     lines = [f".decl {p.name}({', '.join(f'a{i}:number' for i in range(p.arity))})" for p in relations]
     lines += r.sample(_WALKS, r.randint(3, 8))
+    return [Case("\n".join(lines), *_graph(r, relations, updates)) for _ in range(count)]
+
+
+def _graph(r: Random, relations: Sequence[_Relation], updates: int) -> tuple[FactsGiven, list[Update]]:
     edges = sorted({(r.choice(NODES), r.choice(NODES)) for _ in range(r.randint(5, 12))})
     facts: FactsGiven = {"edge": list(edges), "reached": [(0,)], "closed": [(r.choice(NODES),)]}
     steps = []
@@ -361,7 +386,7 @@ def random_graph_case(r: Random, updates: int = 0) -> Case:
                 tuple(r.choice(NODES) for _ in range(other.arity))
             ]
         steps.append(step)
-    return Case("\n".join(lines), facts, steps)
+    return facts, steps
 
 
 def graph_cases(updates: int = 0) -> st.SearchStrategy[Case]:

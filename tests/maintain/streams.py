@@ -1,6 +1,6 @@
 """Random streams of updates, and what must hold after each of them: all is as if it were derived anew.
 
-A stream is fixed by its seed, so that one that fails can be replayed: `make soak ARGS="--seed 7 --streams 1"`.
+A stream is fixed by its seed, so that one that fails can be replayed: `make soak ARGS="--seed 7 --programs 1"`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from functools import cached_property
 from random import Random
 from unittest.mock import patch
 
+from tests.merging import together, with_cases
 from tests.strategies import (
     Case,
     FactsGiven,
     Update,
-    random_case,
+    random_cases,
     random_cyclic_case,
-    random_graph_case,
+    random_cyclic_cases,
+    random_graph_cases,
     random_typed_case,
 )
 from upheld.algebra.reference import ReferenceEngine, RuleInstance
@@ -147,15 +149,19 @@ class Stream:
     """A case with its program compiled, and all that is chosen beside.
 
     `written` is the program as it is, `core` the one that is evaluated: with its cyclic rules decomposed, if they are.
+    With several `databases` each has facts and updates of its own, told apart by the first column of every relation.
     """
 
     case: Case
     granular: bool
     constants: dict[str, float]
     decompose: str = "auto"
+    databases: int = 1
 
     def __post_init__(self) -> None:
         self.written = compile_program(read_text(self.case.program)).core
+        if self.databases > 1:
+            self.written = with_cases(self.written, self.databases)
         E = ReferenceEngine().facts(self.explicit)
         self.core = decompose_program(self.written, E.count(), lambda: _forecast(self.written, E), self.decompose).core
         self.strata = stratify(self.core, granular=self.granular)
@@ -226,12 +232,19 @@ def random_decomposed_stream(seed: int, updates: int = 8) -> Stream:
     return Stream(case, granular=r.random() < 0.75, constants=r.choice(CONSTANTS), decompose="always")
 
 
-def random_stream(seed: int, updates: int = 12) -> Stream:
-    """Return the stream of a seed: most have plain programs, the others every type, cycles, or a graph to walk."""
+def random_stream(seed: int, updates: int = 12, databases: int = 1) -> Stream:
+    """Return the stream of a seed: most have plain programs, the others every type, cycles, or a graph to walk.
+
+    A program of every type has one database in any case: where rules may have no result, one update that fails would
+    hide what all the others do.
+    """
     r = Random(seed)
-    kind = r.choices((random_case, random_typed_case, random_cyclic_case, random_graph_case), (40, 4, 1, 24))[0]
-    case = kind(r, updates)
-    return Stream(case, granular=r.random() < 0.75, constants=r.choice(CONSTANTS))
+    kind = r.choices((random_cases, random_typed_case, random_cyclic_cases, random_graph_cases), (40, 4, 1, 24))[0]
+    if kind is random_typed_case:
+        case, databases = random_typed_case(r, updates), 1
+    else:
+        case = together(kind(r, updates, databases))
+    return Stream(case, granular=r.random() < 0.75, constants=r.choice(CONSTANTS), databases=databases)
 
 
 @dataclass
@@ -249,7 +262,8 @@ class Difference(Exception):
 def follow(stream: Stream, engines: Iterable[str], algorithms: Sequence[str], converting: Random | None = None) -> int:
     """Go through a stream on every engine with every algorithm, and return how many updates each of them has made.
 
-    With `converting`, each update is made by one of the algorithms at random, on one materialisation per engine.
+    An update of several databases counts once for each of them. With `converting`, each update is made by one of the
+    algorithms at random, on one materialisation per engine.
     """
     states = stream.recomputed()
     if not states:
@@ -275,7 +289,7 @@ def follow(stream: Stream, engines: Iterable[str], algorithms: Sequence[str], co
                         assert_recomputed(m, before)
                 except Exception as e:
                     raise Difference(engine, m.algorithm, at) from e
-    return sum(now is not None for now in states[1:])
+    return stream.databases * sum(now is not None for now in states[1:])
 
 
 def assert_refused(m: Materialisation, u: Update, algorithm: str | None) -> None:

@@ -12,8 +12,8 @@ import traceback
 from itertools import count
 
 import upheld
-from tests.engines.spark.merging import random_merged
 from tests.engines.spark.test_maintenance import follow
+from tests.merging import random_merged
 from upheld.maintain.algorithms import ALGORITHMS
 
 #: Facts of a predicate that the driver may hold: all, some, none.

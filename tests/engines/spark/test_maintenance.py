@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engines.spark.merging import Merged, random_merged
 from tests.maintain.streams import Recomputed, assert_recomputed, facts_of
+from tests.merging import Merged, random_merged
 from upheld.language.stratification import stratify
 from upheld.maintain.algorithms import ALGORITHMS, MARKING
 from upheld.opening import materialise, materialise_core

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 import upheld
-from tests.engines.spark.merging import with_cases
+from tests.merging import with_cases
 from tests.strategies import random_case
 from upheld.algebra.reference import InstanceList, ReferenceEngine
 from upheld.algebra.words import derive, derive_bag, instances, settle, supports

@@ -59,11 +59,19 @@ class Merged:
 def merged(cases: Sequence[Case]) -> Merged:
     """Return cases of one program, that of the first, as one."""
     core = with_cases(compile_program(read_text(cases[0].program)).core, len(cases))
+    case = together(cases)
+    return Merged(core, case.facts, case.updates, len(cases))
+
+
+def together(cases: Sequence[Case]) -> Case:
+    """Return the facts and updates of all cases, with the number of the case first; a single case as it is."""
+    if len(cases) == 1:
+        return cases[0]
     updates = [
         Update(_together([c.updates[i].deletions for c in cases]), _together([c.updates[i].insertions for c in cases]))
         for i in range(len(cases[0].updates))
     ]
-    return Merged(core, _together([c.facts for c in cases]), updates, len(cases))
+    return Case(cases[0].program, _together([c.facts for c in cases]), updates)
 
 
 def _together(given: Sequence[FactsGiven]) -> FactsGiven:
