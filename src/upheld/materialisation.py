@@ -30,6 +30,7 @@ from upheld.language.stratification import Stratification, stratify
 from upheld.loading import FactsGiven, by_name, fitted_facts
 from upheld.maintain.algorithms import Algorithm, algorithm_named
 from upheld.maintain.equality import Rewriting
+from upheld.maintain.layered import Layered, rewriting
 from upheld.maintain.marking import Given, Outcome, make, merged
 from upheld.maintain.state import State
 from upheld.relation import Relation
@@ -77,7 +78,7 @@ class Materialisation:
         self._decisions: tuple[Decision, ...] = ()
         self._equality = equality
         #: The classes of equal constants, where one constant stands for each.
-        self._rewriting: Rewriting | None = None
+        self._rewriting: Rewriting | Layered | None = None
         self._algorithm = self._algorithm_named(algorithm)
         self._engine = open_engine(engine, core, limits)
         self._read = facts_reader(engine)
@@ -96,7 +97,7 @@ class Materialisation:
     ) -> None:
         E: FactSet = self._engine.named("E")
         if self._equality == "rewrite":
-            self._rewriting = Rewriting(self._core, self._strata, E, self._engine.named("I"))
+            self._rewriting = rewriting(self._core, self._strata, E, self._engine.named("I"))
         for predicate, rows in facts:
             E |= self._engine.load(predicate, rows)
         for predicate, rows in without:
@@ -108,7 +109,7 @@ class Materialisation:
                 self._engine.meter.watcher = _told_of_strata(self._strata, progress)
             if self._rewriting is not None:
                 self._rewriting.materialise()
-                self._state = State(E, self._rewriting.I, self._strata)
+                self._state = State(E, self._rewriting.I, self._strata, beside=self._rewriting.sets())
             else:
                 self._state = self._algorithm.materialise(E, self._strata)
 
@@ -185,7 +186,7 @@ class Materialisation:
 
     def unexpanded(self, name: str) -> Relation:
         """Return the facts of a relation as they are kept: with a representative for each class of equal constants."""
-        return relation_of(self._predicate(name), self._state.I.rows(name))
+        return relation_of(self._predicate(name), self._shown().rows(name))
 
     def query(self, text: str) -> Relation:
         """Return the bindings of the variables of a rule body under which it holds.
@@ -199,7 +200,7 @@ class Materialisation:
         if self._rewriting is not None:
             core, tested = tests_apart(query.core)
             query = replace(query, core=self._rewriting.represented(core))
-        I, engine, name = self._state.I, self._engine, query.answer.name
+        I, engine, name = self._shown(), self._engine, query.answer.name
         made = [p for p in query.core.predicates.values() if p.name not in self._core.predicates]
         for predicate in made:
             engine.declare(predicate)
@@ -475,8 +476,12 @@ class Materialisation:
 
     def _rows(self, name: str) -> Iterable[Row]:
         """Return the facts of a relation, in the constants that users know."""
-        I = self._state.I
+        I = self._shown()
         return I.rows(name) if self._rewriting is None else self._rewriting.pi.expanded(I, name)
+
+    def _shown(self) -> FactSet:
+        """Return the facts that are there, or those that stand for them."""
+        return self._state.I if self._rewriting is None else self._rewriting.shown()
 
     def _visible(self) -> Iterator[Predicate]:
         return (p for p in self._core.predicates.values() if not p.hidden)

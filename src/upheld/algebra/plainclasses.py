@@ -165,6 +165,11 @@ class PlainClasses:
         then, there = (frozenset(r.get(c, c) for c in touched) for r in (before, now))
         return Difference(SomeConstants(then), SomeConstants(there))
 
+    def memberships(self, predicate: str) -> tuple[Facts, Facts]:
+        before, now = ({(r, c) for c, r in by.items() if c != r} for by in (self._before, self.now))
+        gone, came = ((predicate, row) for row in before - now), ((predicate, row) for row in now - before)
+        return self.engine.facts(gone), self.engine.facts(came)
+
     def expanded(self, facts: FactSet, predicate: str) -> Expansions:
         blocks: dict[Value, list[Value]] = defaultdict(list)
         for constant, representative in self.now.items():

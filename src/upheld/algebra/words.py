@@ -385,6 +385,13 @@ class Classes(Protocol):
         """What has become of the classes since they were remembered."""
         ...
 
+    def memberships(self, predicate: str) -> tuple[FactSet, FactSet]:
+        """What constants were members of since the classes were remembered and are not, and what they are and were not.
+
+        As facts of a predicate, each of a representative and another member of its class.
+        """
+        ...
+
     def expanded(self, facts: FactSet, predicate: str) -> Rows:
         """The expansions of the facts of one predicate. Their number is known without making them."""
         ...

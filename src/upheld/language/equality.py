@@ -90,8 +90,6 @@ def with_equality(core: Core, mode: str) -> Core:
     if mode == "axioms":
         equality = Equality()
         return replace(core, rules=(*core.rules, *reflexivity(core, equality), *replacement(core, equality)))
-    refuse_negation(core)
-    refuse_builtins(core)
     return core
 
 
@@ -161,11 +159,6 @@ def tests_apart(core: Core) -> tuple[Core, list[Tested]]:
     without = replace(core, predicates=predicates, rules=(*plain, *(t.binding for t in tested)))
     refuse_builtins(without)
     return without, tested
-
-
-def refuse_negation(core: Core) -> None:
-    """Refuse rules that negate: what is negated may grow with each equality."""
-    _refuse([rule for rule in core.rules if rule.negative], "negates")
 
 
 def refuse_builtins(core: Core) -> None:

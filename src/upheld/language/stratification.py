@@ -144,6 +144,11 @@ def pattern_of(atom: Atom) -> Pattern:
     return atom.predicate, tuple(terms)
 
 
+def share_an_instance(one: Atom, other: Atom) -> bool:
+    """Return whether some fact is an instance of both atoms, their variables taken apart."""
+    return one.predicate == other.predicate and _unify(pattern_of(one), pattern_of(other))
+
+
 def stratify(core: Core, *, granular: bool = True) -> Stratification:
     """Return the most granular stratification, or the coarsest; `ProgramError` tells the cycle if there is none."""
     atoms: dict[Pattern, Atom] = {}

@@ -26,12 +26,12 @@ Departures from the paper, all in deletion:
 - Line 40 asks for the explicit facts that a normal fact stands for. Their number is kept with it (`stand_ins`), and
   what a torn class leaves behind is found by its members, in the indexes: no product of classes is ever formed.
 
-Positive programs only: `language.equality` refuses others.
+Positive programs only. `layered` has the others, of which this is the lower layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from upheld.algebra.expanding import Rows
@@ -60,39 +60,39 @@ class Rewriting:
         equality = Equality()
         self.pi: Classes = E.engine.classes(equality)
         self.reflexivity = tuple(reflexivity(core, equality))
-        self.Gamma = RewrittenRules(core.rules, self.reflexivity)
-        #: Rules as they were written that can derive an equality.
-        self.equalities = tuple(r for r in core.rules if equality.may_be(r.head))
+        self.follow(RewrittenRules(core.rules, self.reflexivity))
         #: For each normal fact, how many explicit facts it stands for beside itself.
         self.stand_ins = E.engine.numbers("stand-ins")
 
+    def sets(self) -> tuple[FactSet, ...]:
+        """The sets beside E and I that are kept from one update to the next."""
+        return ()
+
+    def shown(self) -> FactSet:
+        """Return the normal facts that stand for what users see."""
+        return self.I
+
+    def follow(self, rules: RewrittenRules) -> None:
+        """Have these rules from now on, as they are by the classes that there are."""
+        self.Gamma = rules
+        #: Those, as they were written, that can derive an equality.
+        self.equalities = tuple(r for r in rules.written if Equality().may_be(r.head))
+        rules.follow(self.pi)
+
     def materialise(self) -> None:
         """Derive all that follows from E."""
-        nothing = self.E.engine.nothing
-        update = _Update(self, nothing, nothing)
-        self.pi.count(nothing, self.E)
-        update.insert(self.E)
-        self.I |= update.A
+        _, A = self.first()
+        self.I |= A
 
     def update(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
         """Return what is over-deleted and what is added by an update. The classes are changed."""
         self.begin(E_minus, E_plus)
-        update = _Update(self, E_minus, E_plus)
-        N = settle(update.delete()) if E_minus else self.E.engine.nothing
-        self.stand_ins.gain(self.pi.rewritten(E_plus))
-        update.insert(N | E_plus)
-        return update.D, update.A
+        return self.changes(E_minus, E_plus)
 
     def rematerialise(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
         """As `update`, by deriving everything anew."""
         self.begin(E_minus, E_plus)
-        update = _Update(self, E_minus, E_plus)
-        self.stand_ins.lose(self.pi.rewritten(self.E))
-        update.D |= self.I
-        self.pi.split_all()
-        self.Gamma.follow(self.pi)
-        update.insert((self.E - E_minus) | E_plus)
-        return update.D, update.A
+        return self.anew(E_minus, E_plus)
 
     def changed(self, deleted: FactSet, inserted: FactSet) -> tuple[dict[str, Rows], dict[str, Rows]]:
         """Return by predicate what an update has made disappear and appear, given the normal facts that have.
@@ -105,8 +105,41 @@ class Rewriting:
         if differ.before or differ.now:
             gone = settle(deleted | pi.mentioning((I - inserted) | deleted, differ.before))
             came = settle(inserted | pi.mentioning(I, differ.now))
-        rows = {name: pi.changed(gone, came, name) for name in gone.predicates() | came.predicates()}
-        return {name: before for name, (before, _) in rows.items()}, {name: now for name, (_, now) in rows.items()}
+        return changed_rows(pi, gone, came)
+
+    # -- an update that has begun --------------------------------------------------------------------------------------
+
+    def first(self) -> tuple[FactSet, FactSet]:
+        """Return nothing, and all that follows from E."""
+        nothing = self.E.engine.nothing
+        update = _Update(self, nothing, nothing)
+        self.pi.count(nothing, self.E)
+        update.insert(self.E)
+        return update.D, update.A
+
+    def changes(self, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """Return what is over-deleted and what is added."""
+        update = _Update(self, E_minus, E_plus)
+        N = settle(update.delete()) if E_minus else self.E.engine.nothing
+        self.stand_ins.gain(self.pi.rewritten(E_plus))
+        update.insert(N | E_plus)
+        return update.D, update.A
+
+    def anew(self, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """Return all that there was, and all that there is."""
+        self.stand_ins.lose(self.pi.rewritten(E_minus))
+        self.stand_ins.gain(self.pi.rewritten(E_plus))
+        return self.again(E_minus, E_plus)
+
+    def again(self, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """As `anew`, when the explicit facts as they are to be have been counted."""
+        update = _Update(self, E_minus, E_plus)
+        self.stand_ins.lose(self.pi.rewritten(update.explicit()))
+        update.D |= self.I
+        self.pi.split_all()
+        self.Gamma.follow(self.pi)
+        update.insert(update.explicit())
+        return update.D, update.A
 
     def represented(self, core: Core) -> Core:
         """Return a program, such as a query, whose rules speak of representatives."""
@@ -119,6 +152,14 @@ class Rewriting:
         self.pi.remember()
         self.pi.count(E_minus, E_plus)
         self.Gamma.follow(self.pi)  # an update that failed may have left other rules than its classes ask for
+
+
+def changed_rows(
+    pi: Classes, gone: FactSet, came: FactSet, hidden: Set[str] = frozenset()
+) -> tuple[dict[str, Rows], dict[str, Rows]]:
+    """Return by predicate what has disappeared and appeared since classes were remembered: see `Classes.changed`."""
+    rows = {name: pi.changed(gone, came, name) for name in (gone.predicates() | came.predicates()) - hidden}
+    return {name: before for name, (before, _) in rows.items()}, {name: now for name, (_, now) in rows.items()}
 
 
 class RewrittenRules:

@@ -36,6 +36,7 @@ class State:
     cnr, cr   derivations of a fact, the explicit one included, by nonrecursive and by recursive rules
     trace     derivations by the round of its stratum that finds them
     ranks     all derivations, and those that lean on facts of lower rank alone
+    beside    sets that are kept as well, by whoever keeps the classes of equal constants
     marks     what was done last and not counted in any of these: without it E and I are what the books speak of
     """
 
@@ -47,10 +48,11 @@ class State:
     trace: Trace | None = None
     ranks: Ranks | None = None
     marks: Marks | None = None
+    beside: tuple[FactSet, ...] = ()
 
     def sets(self) -> tuple[FactSet, ...]:
         """The sets that the state is made of."""
-        return self.E, self.I, *(self.marks.sets() if self.marks else ())
+        return self.E, self.I, *self.beside, *(self.marks.sets() if self.marks else ())
 
 
 #: Returns the sets D and A: the new materialisation is (I - D) | A.

@@ -384,6 +384,17 @@ class MemoryClasses:
         then[np.searchsorted(codes, moved)] = before
         return Touched(codes, then, self._now[codes].copy())
 
+    def memberships(self, predicate: str) -> tuple[Settled, Settled]:
+        touched, table = self._touched(), self.engine.tables[predicate]
+        moved = touched.before != touched.now
+
+        def others(representatives: Codes) -> Settled:
+            chosen = moved & (representatives != touched.codes)
+            rows = np.stack([representatives[chosen], touched.codes[chosen]])
+            return self.engine.load_codes(table, rows, rows.shape[1])
+
+        return others(touched.before), others(touched.now)
+
     def expanded(self, facts: FactSet, predicate: str) -> Rows:
         codec, table = self.engine.codec, self.engine.tables[predicate]
         rows = own_set(facts).of(table)

@@ -1,0 +1,369 @@
+"""Programs with equality in two layers: the rules that equalities depend on, and the others as a program above these.
+
+Once all equalities are known, so are the classes of equal constants, and each fact may be asked of representatives: an
+atom holds of some constants just if it holds of those that represent them, and so does its negation. So the rules above
+are an ordinary program over normal facts, with two exceptions, for which they are taken apart.
+
+- *Built-ins* look at a constant itself. The representatives of a rule's body stand for all members of their classes, so
+  each variable that a built-in looks at is the representative, or a member that `MEMBER` gives. What is computed is
+  represented in turn: it is itself, unless `MEMBER` says of what it is a member.
+- *A constant equals itself* as soon as some fact mentions it, which a fact of this layer may be the first to do. `LOOP`
+  has those that come from heads. Rules of this layer that ask for equalities are told: of what an atom of a body has
+  found it holds, whoever derived that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations
+from typing import NamedTuple, TypeVar
+
+from upheld.errors import Problem, ProgramError, quote
+from upheld.language.ast import Constant, Value, Variable
+from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Predicate, Rule
+from upheld.language.corewriter import atom_text
+from upheld.language.equality import Equality, constant_columns
+from upheld.language.stratification import Stratification, pattern_of, share_an_instance, stratify
+from upheld.source import Span
+
+#: A representative and another member of its class.
+MEMBER = Predicate("$member", ("representative", "member"), ("term", "term"), hidden=True)
+#: A constant that is a member, and does not represent its class.
+REPRESENTED = Predicate("$represented", ("member",), ("term",), hidden=True)
+#: A constant that a rule of the upper layer has brought.
+LOOP = Predicate("$loop", ("constant",), ("term",), hidden=True)
+
+Substitution = Mapping[str, CoreTerm]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """The numbers of the rules that equalities depend on, and the program of the others."""
+
+    lower: tuple[int, ...]
+    upper: Core
+    strata: Stratification
+
+    @property
+    def expands(self) -> bool:
+        """Whether rules of the upper layer look at members of classes."""
+        return any(atom.predicate == MEMBER.name for rule in self.upper.rules for atom in rule.positive)
+
+
+def has_layers(core: Core) -> bool:
+    """Return whether a program has rules that must stand above the equalities."""
+    return any(rule.negative or rule.builtins for rule in core.rules)
+
+
+def layers(core: Core, rules: Sequence[Rule]) -> Layers:
+    """Return the layers of a program whose rules speak of representatives, as they are given.
+
+    An equality that depends on negation or on a built-in is refused, and so is negation that depends on itself.
+    """
+    equality = Equality()
+    lower = _needed(rules, equality)
+    _refuse_above(core, rules, lower)
+    above = [rule for i, rule in enumerate(rules) if i not in lower]
+    upper = Upper(core, equality)
+    made = [part for rule in above for part in upper.taken_apart(rule)]
+    made += upper.loops(made)
+    if any(atom.predicate == REPRESENTED.name for rule in made for atom in rule.negative):
+        member = Atom(MEMBER.name, (Variable("r"), Variable("c")))
+        made.append(Rule(Atom(REPRESENTED.name, (Variable("c"),)), (member,)))
+    program = replace(core, predicates={**core.predicates, **upper.hidden}, rules=tuple(made))
+    return Layers(tuple(lower), program, stratify(program))
+
+
+# -- the lower layer ---------------------------------------------------------------------------------------------------
+
+
+class Reason(NamedTuple):
+    """How an equality comes to depend on a rule: another asks for what it derives, or for constants that this mentions.
+
+    An equality that is asked for by no rule is the beginning.
+    """
+
+    asking: int | None
+    atom: Atom
+    mentions: bool = False
+
+
+def _needed(rules: Sequence[Rule], equality: Equality) -> dict[int, Reason]:
+    """Return the numbers of the rules that equalities depend on, ascending, each with the reason."""
+    heads, needed = _Heads(rules), dict[int, Reason]()
+    asked: set[object] = set()
+    all_asked = False
+    waiting: deque[Reason] = deque([Reason(None, equality.atom(Variable("x"), Variable("y")))])
+    while waiting:
+        reason = waiting.popleft()
+        if pattern_of(reason.atom) in asked:
+            continue
+        asked.add(pattern_of(reason.atom))
+        for i in heads.matching(reason.atom):
+            if i in needed:
+                continue
+            needed[i] = reason
+            waiting += [Reason(i, body) for body in rules[i].atoms]
+            if not all_asked and asks_for_loops(rules[i], equality):
+                all_asked = True  # each constant that any fact mentions equals itself
+                waiting += [Reason(i, rule.head, mentions=True) for rule in rules]
+    return dict(sorted(needed.items()))
+
+
+class _Heads:
+    """The heads of rules, by their constants."""
+
+    def __init__(self, rules: Sequence[Rule]):
+        self._rules = rules
+        self._all: dict[str, list[int]] = defaultdict(list)
+        self._with: dict[tuple[str, int, Value | None], list[int]] = defaultdict(list)
+        for i, rule in enumerate(rules):
+            head = rule.head
+            self._all[head.predicate].append(i)
+            for column, term in enumerate(head.terms):
+                self._with[head.predicate, column, term.value if isinstance(term, Constant) else None].append(i)
+
+    def matching(self, atom: Atom) -> Iterator[int]:
+        """Yield the numbers of the rules whose heads share an instance with an atom."""
+        found = self._all[atom.predicate]
+        for column, term in enumerate(atom.terms):
+            if isinstance(term, Constant):
+                mine = self._with[atom.predicate, column, term.value] + self._with[atom.predicate, column, None]
+                found = min(found, mine, key=len)
+        return (i for i in found if share_an_instance(atom, self._rules[i].head))
+
+
+def asks_for_loops(rule: Rule, equality: Equality) -> bool:
+    """Return whether a rule may find that a constant equals itself which no other atom of its body has found."""
+    found = _mentioned(rule, equality)
+    return any(
+        not (isinstance(term, Variable) and term.name in found)
+        for atom in rule.positive
+        if equality.may_be(atom)
+        for term in (atom.terms[side] for side in equality.sides)
+    )
+
+
+def _mentioned(rule: Rule, equality: Equality) -> set[str]:
+    """Return the variables that facts other than equalities bind."""
+    return {name for atom in rule.positive if not equality.may_be(atom) for name in atom.variables()}
+
+
+def _refuse_above(core: Core, rules: Sequence[Rule], needed: Mapping[int, Reason]) -> None:
+    problems = [_above(core, rules, needed, i) for i in needed if rules[i].negative or rules[i].builtins]
+    if problems:
+        raise ProgramError(problems)
+
+
+def _above(core: Core, rules: Sequence[Rule], needed: Mapping[int, Reason], i: int) -> Problem:
+    rule, negative = rules[i].whole, rules[i].negative
+    does = "negates" if negative else "compares or computes with"
+    path = [f"!{atom_text(negative[0])}"] if negative else []
+    related: list[tuple[str, Span]] = []
+    at: int | None = i
+    while at is not None:
+        asking, atom, mentions = needed[at]
+        if not core.predicates[atom.predicate].hidden:
+            path.append(atom_text(atom))
+            if asking is not None and (span := rules[asking].span):
+                head, what = quote(atom_text(rules[asking].whole.head)), quote(path[-1])
+                how = f"each constant that {what} mentions, as it equals itself" if mentions else what
+                related.append((f"{head} depends on {how}", span))
+        at = asking
+    return Problem(
+        "rewrite-positive-only",
+        f"an equality depends on a rule that {does} constants: {' <- '.join(reversed(path))}",
+        rule.span,
+        related=tuple(related),
+        note="what a rule negates, compares or computes with may be any of several equal constants, so all equalities "
+        "must be known before it is applied",
+        hint="break the cycle; where nothing is negated, `equality=axioms` keeps each constant and its facts",
+    )
+
+
+# -- the upper layer ---------------------------------------------------------------------------------------------------
+
+
+class Upper:
+    """The rules above the equalities, taken apart; `hidden` has the relations that this takes."""
+
+    def __init__(self, core: Core, equality: Equality):
+        self._core, self._equality = core, equality
+        self.hidden = {p.name: p for p in (MEMBER, REPRESENTED, LOOP)}
+
+    def taken_apart(self, rule: Rule) -> Iterator[Rule]:
+        """Yield rules over normal facts that come to what a rule says of their expansions."""
+        for told in self._told_of_loops(rule):
+            tells, guarded = self._without_loops(told)
+            yield from tells
+            yield from self._expanded(guarded)
+
+    def loops(self, rules: Sequence[Rule]) -> list[Rule]:
+        """Return the rules by which constants that heads bring equal themselves."""
+        found: dict[object, Rule] = {}
+        for rule in rules:
+            if rule.head.predicate in self.hidden or self._core.predicates[rule.head.predicate].hidden:
+                continue
+            seen = {name for atom in rule.positive if self._is_seen(atom) for name in atom.variables()}
+            for column in constant_columns(self._core.predicates[rule.head.predicate].types):
+                term = rule.head.terms[column]
+                if not (isinstance(term, Variable) and term.name in seen):
+                    key = pattern_of(Atom(rule.head.predicate, (*rule.head.terms, term)))
+                    found.setdefault(key, Rule(Atom(LOOP.name, (term,)), (rule.head,), part_of=rule.whole))
+        return list(found.values())
+
+    def _is_seen(self, atom: Atom) -> bool:
+        """Return whether the constants of an atom's facts equal themselves."""
+        if atom.predicate == LOOP.name:
+            return True
+        return atom.predicate not in self.hidden and not self._core.predicates[atom.predicate].hidden
+
+    def _relation(self, kind: str, terms: Sequence[CoreTerm]) -> Atom:
+        """Return an atom of a new hidden relation."""
+        name = f"${kind} {len(self.hidden)}"
+        columns = tuple(f"c{i}" for i in range(len(terms)))
+        self.hidden[name] = Predicate(name, columns, ("term",) * len(terms), hidden=True)
+        return Atom(name, tuple(terms))
+
+    def _told_of_loops(self, rule: Rule) -> Iterator[Rule]:
+        """Yield a rule, and what becomes of it where equalities it asks for are of constants with themselves."""
+        asking = [atom for atom in rule.positive if self._equality.may_be(atom)]
+        for chosen in _subsets(asking):
+            if (variant := self._where_equal(rule, chosen)) is not None:
+                yield variant
+
+    def _where_equal(self, rule: Rule, equalities: Sequence[Atom]) -> Rule | None:
+        """Return a rule where some of its atoms say that a constant equals itself."""
+        kept = replace(rule, positive=tuple(a for a in rule.positive if a not in equalities), part_of=rule.whole)
+        sides: list[CoreTerm] = []
+        by: dict[str, CoreTerm] = {}
+        for atom in equalities:
+            unified = self._unified(_substituted(atom, by))
+            if unified is None:
+                return None
+            by = {**{name: _replaced(term, unified) for name, term in by.items()}, **unified}
+            sides.append(atom.terms[self._equality.sides[0]])
+        kept = _substituted_rule(kept, by)
+        seen = {name for atom in kept.positive if self._is_seen(atom) for name in atom.variables()}
+        ends = dict.fromkeys(_replaced(side, by) for side in sides)
+        asked = tuple(Atom(LOOP.name, (t,)) for t in ends if not (isinstance(t, Variable) and t.name in seen))
+        return replace(kept, positive=(*kept.positive, *asked)) if equalities else rule
+
+    def _unified(self, atom: Atom) -> dict[str, CoreTerm] | None:
+        """Return by what variables are replaced where an atom says that a constant equals itself."""
+        equality = self._equality
+        by: dict[str, CoreTerm] = {}
+        term = atom.terms[equality.column]
+        if isinstance(term, Variable):
+            by[term.name] = Constant(equality.value, "term")
+        elif term.value != equality.value:
+            return None
+        left, right = (_replaced(atom.terms[side], by) for side in equality.sides)
+        if isinstance(right, Variable):
+            by[right.name] = left
+        elif isinstance(left, Variable):
+            by[left.name] = right
+        elif left.value != right.value:
+            return None
+        return by
+
+    def _without_loops(self, rule: Rule) -> tuple[list[Rule], Rule]:
+        """Return rules that tell a rule where what it negates is that a constant equals itself, and that rule."""
+        tells: list[Rule] = []
+        negative = list(rule.negative)
+        bound = {name for atom in rule.positive for name in atom.variables()}
+        for atom in rule.negative:
+            if not self._equality.may_be(atom) or (by := self._unified(atom)) is None:
+                continue
+            if not bound.issuperset(atom.variables()):
+                raise ProgramError([_computed_equality(rule)])
+            same = self._relation("same", atom.terms)
+            tells.append(_substituted_rule(Rule(same, rule.positive, (), (), rule.clause, rule.whole), by))
+            negative.append(same)
+        return tells, replace(rule, negative=tuple(negative), part_of=rule.whole)
+
+    def _expanded(self, rule: Rule) -> Iterator[Rule]:
+        """Yield a rule whose built-ins look at all members of classes."""
+        if not rule.builtins:
+            yield rule
+            return
+        bound = {name for atom in rule.positive for name in atom.variables()}
+        looked_at = dict.fromkeys(name for builtin in rule.builtins for name in builtin.variables())
+        others = dict.fromkeys(name for atom in (rule.head, *rule.negative) for name in atom.variables())
+        computed = [name for name in others if name not in bound]
+        if computed:
+            made = self._relation("made", tuple(map(Variable, others)))
+            step = replace(rule, head=made, negative=())
+            yield from self._looking(step, [name for name in looked_at if name in bound])
+            yield from self._represented(replace(rule, positive=(made,), builtins=()), computed)
+        else:
+            yield from self._looking(rule, [name for name in looked_at if name in bound])
+
+    def _looking(self, rule: Rule, names: Sequence[str]) -> Iterator[Rule]:
+        """Yield a rule whose built-ins look at representatives, or at other members."""
+        for chosen in _subsets(names):
+            other = {name: Variable(f"{name} member") for name in chosen}
+            members = tuple(Atom(MEMBER.name, (Variable(name), member)) for name, member in other.items())
+            builtins = tuple(_substituted_builtin(builtin, other) for builtin in rule.builtins)
+            yield replace(rule, positive=(*rule.positive, *members), builtins=builtins, part_of=rule.whole)
+
+    def _represented(self, rule: Rule, names: Sequence[str]) -> Iterator[Rule]:
+        """Yield a rule whose head and negated atoms speak of the representatives of variables."""
+        for chosen in _subsets(names):
+            by = {name: Variable(f"{name} representative") for name in chosen}
+            members = tuple(Atom(MEMBER.name, (r, Variable(name))) for name, r in by.items())
+            alone = tuple(Atom(REPRESENTED.name, (Variable(name),)) for name in names if name not in by)
+            yield replace(
+                rule,
+                head=_substituted(rule.head, by),
+                positive=(*rule.positive, *members),
+                negative=(*(_substituted(atom, by) for atom in rule.negative), *alone),
+                part_of=rule.whole,
+            )
+
+
+def _computed_equality(rule: Rule) -> Problem:
+    return Problem(
+        "rewrite-positive-only",
+        f"a rule negates an equality of what it computes: {quote(rule.whole)}",
+        rule.span,
+        note="whether a constant equals itself depends on whether some fact mentions it",
+        hint="compare what is computed by `FILTER` instead, or derive it by a rule of its own",
+    )
+
+
+def _subsets(things: Sequence[T]) -> Iterator[tuple[T, ...]]:
+    return chain.from_iterable(combinations(things, size) for size in range(len(things) + 1))
+
+
+def _replaced(term: CoreTerm, by: Substitution) -> CoreTerm:
+    return by.get(term.name, term) if isinstance(term, Variable) else term
+
+
+def _substituted(atom: Atom, by: Substitution) -> Atom:
+    return Atom(atom.predicate, tuple(_replaced(term, by) for term in atom.terms))
+
+
+def _substituted_builtin(builtin: Builtin, by: Substitution) -> Builtin:
+    left, right = (_substituted_expression(argument, by) for argument in builtin.arguments)
+    return replace(builtin, arguments=(left, right))
+
+
+def _substituted_expression(expression: Expression, by: Substitution) -> Expression:
+    if isinstance(expression, Apply):
+        arguments = tuple(_substituted_expression(argument, by) for argument in expression.arguments)
+        return replace(expression, arguments=arguments)
+    return _replaced(expression, by)
+
+
+def _substituted_rule(rule: Rule, by: Substitution) -> Rule:
+    return replace(
+        rule,
+        head=_substituted(rule.head, by),
+        positive=tuple(_substituted(atom, by) for atom in rule.positive),
+        negative=tuple(_substituted(atom, by) for atom in rule.negative),
+        builtins=tuple(_substituted_builtin(builtin, by) for builtin in rule.builtins),
+    )

@@ -1,0 +1,176 @@
+"""Equality by rewriting for programs that negate, compare and compute: in two layers.
+
+E        explicit facts, as they were given
+I_low    the normal facts that follow by rules that equalities depend on, and those that stand for explicit facts
+I        the materialisation of the other rules, which has I_low, and the members of classes, for explicit facts
+loops    equalities with themselves of constants that the other rules have brought: they hold beside those of I
+
+`language.layering` says which rules these are and how they are taken apart. The lower layer is maintained as programs
+without negation are (`equality`), the upper one as programs without equality are (`adaptive`): what has changed below
+are explicit facts that it is told to delete and to insert. So an update costs what it changes, below and above.
+
+The constants of rules are rewritten as classes change. Then the layers may be others, as rules may derive what other
+rules ask for; all is then derived anew, below if the lower rules are others, and above in any case. An update by which
+negation comes to depend on itself is refused, as a program would be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from upheld.algebra.expanding import Rows
+from upheld.algebra.meter import phase
+from upheld.algebra.words import FactSet, derive, settle
+from upheld.language.ast import Variable
+from upheld.language.core import Atom, Core, Rule
+from upheld.language.equality import Equality
+from upheld.language.layering import LOOP, MEMBER, Layers, has_layers, layers
+from upheld.language.stratification import Stratification
+from upheld.maintain.adaptive import adaptive
+from upheld.maintain.books import Ranked
+from upheld.maintain.equality import Rewriting, RewrittenRules, changed_rows
+from upheld.maintain.ranked import add
+from upheld.maintain.state import State
+
+
+class Layered:
+    """The classes of equal constants of a materialisation in two layers, and how updates change all of it."""
+
+    def __init__(self, core: Core, strata: Stratification, E: FactSet, I: FactSet):
+        self.E, self.I, self.I_low, self._core = E, I, E.engine.named("I of equality"), core
+        self.ranks = E.engine.ranks()
+        self.rules = RewrittenRules(core.rules, ())
+        self._layers: dict[tuple[Rule, ...], Layers] = {}
+        self._lower: dict[tuple[int, ...], RewrittenRules] = {}
+        #: What is declared to the engine, and stays so.
+        self._declared = set(core.predicates)
+        self.lower = Rewriting(replace(core, rules=()), strata, E, self.I_low)
+        self.pi = self.lower.pi
+        self.layers = self._layers_now()
+        constant = Variable("c")
+        self._loop = (Rule(Equality().atom(constant, constant), (Atom(LOOP.name, (constant,)),)),)
+
+    def sets(self) -> tuple[FactSet, ...]:
+        """The sets beside E and I that are kept from one update to the next."""
+        return (self.I_low,)
+
+    def shown(self) -> FactSet:
+        """Return the normal facts that stand for what users see."""
+        return self.I | settle(derive(self._loop, self.I, self.I))
+
+    def materialise(self) -> None:
+        """Derive all that follows from E."""
+        nothing = self.E.engine.nothing
+        self.pi.remember()
+        D, A = self.lower.first()
+        D, A = self._with_its_rules(nothing, nothing, D, A)
+        _, A = self._above(D, A, self.layers.strata)
+        self.I |= A
+
+    def update(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """Return what is over-deleted and what is added by an update. The classes and the lower layer are changed."""
+        return self._make(E_minus, E_plus, afresh=False)
+
+    def rematerialise(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """As `update`, by deriving everything anew."""
+        return self._make(E_minus, E_plus, afresh=True)
+
+    def changed(self, deleted: FactSet, inserted: FactSet) -> tuple[dict[str, Rows], dict[str, Rows]]:
+        """Return by predicate what an update has made disappear and appear, given the normal facts that have."""
+        I, pi, loop = self.I, self.pi, self._loop
+        then = (I - inserted) | deleted
+        less = settle(deleted | derive(loop, deleted, deleted))
+        more = settle(inserted | derive(loop, inserted, inserted))
+        gone = settle(less - (I | settle(derive(loop, I, I, heads=less))))
+        came = settle(more - (then | settle(derive(loop, then, then, heads=more))))
+        differ = pi.difference()
+        if differ.before or differ.now:
+            gone = settle(gone | derive(loop, then, then, heads=pi.loops(differ.before)))
+            came = settle(came | derive(loop, I, I, heads=pi.loops(differ.now)))
+            gone = settle(gone | pi.mentioning(then, differ.before))
+            came = settle(came | pi.mentioning(I, differ.now))
+        hidden = {p.name for p in self.layers.upper.predicates.values() if p.hidden}
+        return changed_rows(pi, gone, came, hidden)
+
+    def represented(self, core: Core) -> Core:
+        """Return a program, such as a query, whose rules speak of representatives."""
+        return self.lower.represented(core)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _make(self, E_minus: FactSet, E_plus: FactSet, afresh: bool) -> tuple[FactSet, FactSet]:
+        self.layers = before = self._layers_now()  # an update that failed may have left others than the classes ask for
+        self.lower.begin(E_minus, E_plus)
+        D, A = (self.lower.anew if afresh else self.lower.changes)(E_minus, E_plus)
+        D, A = self._with_its_rules(E_minus, E_plus, D, A)
+        return self._above(D, A, before.strata if afresh or self.layers is not before else None)
+
+    def _layers_now(self) -> Layers:
+        """Return the layers by the classes that there are, and have the lower one follow them."""
+        self.rules.follow(self.pi)
+        rules = self.rules.now
+        if rules not in self._layers:
+            self._layers[rules] = layers(self._core, rules)
+        found = self._layers[rules]
+        for name, predicate in found.upper.predicates.items():
+            if name not in self._declared:
+                self.E.engine.declare(predicate)
+                self._declared.add(name)
+        if found.lower not in self._lower:
+            written = [self._core.rules[i] for i in found.lower]
+            self._lower[found.lower] = RewrittenRules(written, self.lower.reflexivity)
+        self.lower.follow(self._lower[found.lower])
+        return found
+
+    def _with_its_rules(self, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> tuple[FactSet, FactSet]:
+        """Return what the lower layer loses and gains, by the rules that are in it once its classes are known."""
+        while True:
+            before, self.layers = self.layers, self._layers_now()
+            if self.layers.lower == before.lower:
+                return settle(D - A), settle(A - D)
+            D, A = self.lower.again(E_minus, E_plus)
+
+    def _above(self, gone: FactSet, came: FactSet, before: Stratification | None) -> tuple[FactSet, FactSet]:
+        """Return what the upper layer loses and gains when the lower one has lost and gained, and change that one.
+
+        Strata of before are given if all is to be derived anew.
+        """
+        E_minus, E_plus = gone, came
+        if self.layers.expands:
+            left, joined = self.pi.memberships(MEMBER.name)
+            E_minus, E_plus = settle(gone | left), settle(came | joined)
+        if before is None:
+            state = State(self.I_low, self.I, self.layers.strata, ranks=self.ranks)
+            D, A = adaptive(state, E_minus, E_plus)
+        else:
+            D, A = self._anew(before, E_minus, E_plus)
+        I_low = self.I_low
+        I_low -= gone
+        I_low |= came
+        return D, A
+
+    @phase("materialisation")
+    def _anew(self, before: Stratification, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """Return all of the upper layer as it was, and as it is; its strata may have been others."""
+        I, ranks = self.I, self.ranks
+        D, A, E = map(I.engine.named, ("D", "A", "E above"))
+        E |= self.I_low
+        for s in before:
+            if s.rules:
+                ranks.forget(settle(s.out(I)), s)
+            else:
+                E |= settle(s.out(I))  # the members of classes are here
+        E -= E_minus
+        E |= E_plus
+        D |= I
+        for s in self.layers.strata:
+            if s.rules:
+                add(s, I, D, A, Ranked(ranks).first(s, E, A), ranks)
+            else:
+                A |= settle(s.out(E))
+        return D, A
+
+
+def rewriting(core: Core, strata: Stratification, E: FactSet, I: FactSet) -> Rewriting | Layered:
+    """Return classes for a program, in layers if it has any."""
+    return (Layered if has_layers(core) else Rewriting)(core, strata, E, I)
