@@ -10,8 +10,6 @@ import upheld
 from tests.maintain.streams import follow, random_decomposed_stream, random_stream
 from upheld.engines.memory import reducing
 from upheld.engines.memory.reducing import Reduction
-from upheld.language.compiling import compile_program
-from upheld.language.reading import read_text
 from upheld.maintain.algorithms import ALGORITHMS
 
 
@@ -90,20 +88,3 @@ def test_joins_that_lead_on_are_not_reduced(monkeypatch):
     monkeypatch.setattr(Reduction, "reduce", None)
     m = upheld.materialise(PATH, {"a": hubs(0, 10), "b": PLACES["b"], "c": [(v, v) for v in range(1000)]})
     assert len(m.update(insert={"a": hubs(10_000, 12_000)}).inserted["p"]) == 2000
-
-
-@pytest.mark.parametrize(
-    ("rule", "tree"),
-    [
-        (PATH, {0: [1], 1: [0, 2], 2: [1]}),
-        ("p(x) :- a(x, u), b(u, v), c(v, x).", None),
-        ("p(x) :- a(x, u), b(u, v), c(y, z).", None),
-        ("p(x) :- a(x, u), b(u, v).", None),
-    ],
-    ids=["path", "cycle", "product", "two atoms"],
-)
-def test_trees(rule, tree):
-    """Acyclic rules of three connected atoms and more have one."""
-    compiled = next(r for r in compile_program(read_text(rule)).core.rules if r.head.predicate == "p")
-    found = reducing.tree_of(compiled)
-    assert (found and {i: sorted(near) for i, near in found.items()}) == tree

@@ -29,12 +29,13 @@ from upheld.engines.memory.plans import (
     Planner,
 )
 from upheld.engines.memory.plantext import plan_lines
-from upheld.engines.memory.reducing import Reduced, Reduction, Tree, may_pay, pays, split, tree_of
+from upheld.engines.memory.reducing import Reduced, Reduction, may_pay, pays, split
 from upheld.engines.memory.sets import MemorySet, Spelling, Truth, own_set
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.ast import Variable
 from upheld.language.core import Atom, Predicate, Rule
 from upheld.language.corewriter import atom_text
+from upheld.language.hypertrees.jointree import Tree, tree_of
 from upheld.language.stratification import Stratum
 
 if TYPE_CHECKING:

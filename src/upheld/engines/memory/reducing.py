@@ -27,9 +27,8 @@ from upheld.engines.memory.plans import AtomStep, Literal, Plan
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows, Table, distinct_rows, key_view
 from upheld.language.ast import Constant, Variable
-from upheld.language.core import Atom, Rule
-from upheld.language.hypertrees.acyclicity import join_tree
-from upheld.language.hypertrees.hypergraph import hypergraph_of
+from upheld.language.core import Atom
+from upheld.language.hypertrees.jointree import SMALLER, Tree, edges_from
 
 #: Rows of a delta that are joined to see what becomes of them, and rows from which on that is worth while.
 TRIAL, FEWEST = 128, 512
@@ -37,30 +36,6 @@ TRIAL, FEWEST = 128, 512
 #: A join is worth reducing if at most this share of its bindings leads to an instance, and if there are this many times
 #: more bindings than facts to reduce.
 LED_ON, MORE = 0.25, 2.0
-
-#: How many times smaller than the largest relation a delta must be for the way down.
-SMALLER = 3
-
-#: The atoms that are next to each atom in a join tree.
-Tree = Mapping[int, Sequence[int]]
-
-
-def tree_of(rule: Rule) -> Tree | None:
-    """Return a join tree of the positive atoms of a rule; None if there is none, or nothing to reduce by it."""
-    hypergraph = hypergraph_of(rule)
-    if len(rule.positive) < 3 or not all(hypergraph.edges):
-        return None
-    found = join_tree(hypergraph)
-    if found is None:
-        return None
-    places = [min(node.lam) for node in found.nodes]
-    tree: dict[int, list[int]] = {i: [] for i in places}
-    for parent, child in found.edges:
-        if not found.nodes[parent].chi & found.nodes[child].chi:
-            return None  # a product: every fact matches every other
-        tree[places[parent]].append(places[child])
-        tree[places[child]].append(places[parent])
-    return tree
 
 
 def may_pay(plan: Plan, rows: int) -> bool:
@@ -92,7 +67,7 @@ class Reduction:
 
     def reduce(self, rows: Rows) -> tuple[Rows, dict[Table, Rows]]:
         """Return those of the rows that lead to instances, and the rows of tables that they may meet on the way."""
-        order = self._from_the_start()
+        order = edges_from(self.tree, self.start)
         down = len(rows) * SMALLER < max(self._table(i).n for i in self.literals)
         active = {self.start: rows}
         for above, i in order:
@@ -104,18 +79,6 @@ class Reduction:
             table = self._table(i)
             kept[table] = active[i] if table not in kept else np.concatenate([kept[table], active[i]])
         return active[self.start], {table: distinct_rows(some) for table, some in kept.items()}
-
-    def _from_the_start(self) -> list[tuple[int, int]]:
-        """Return the edges of the tree, those near its root first, each with the atom above it first."""
-        order: list[tuple[int, int]] = []
-        todo = [(self.start, self.start)]
-        while todo:
-            above, at = todo.pop()
-            for i in self.tree[at]:
-                if i != above:
-                    order.append((at, i))
-                    todo.append((at, i))
-        return order
 
     def _atom(self, i: int) -> Atom:
         return self.atom if i == self.start else self.literals[i].atom

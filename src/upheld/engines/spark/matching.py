@@ -22,10 +22,12 @@ from upheld.algebra.matching import is_ready
 from upheld.engines.spark.codes import SPARK_TYPES, Layout, literal
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.columnfunctors import check, either, evaluate, holds, is_partial
+from upheld.engines.spark.reducing import Placed, reduced
 from upheld.engines.spark.sets import Local, Part, SparkSet, Term, combine, is_large
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Expression, Rule
 from upheld.language.corewriter import atom_text, builtin_text
+from upheld.language.hypertrees.jointree import Tree, tree_of
 from upheld.language.stratification import Stratum
 
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ class Matcher:
     def __init__(self, engine: DataFrameEngine):
         self.engine = engine
         self._types: dict[Rule, dict[str, str]] = {}
+        self._trees: dict[Rule, Tree | None] = {}
 
     # -- the queries of the paper --------------------------------------------------------------------------------------
 
@@ -179,6 +182,11 @@ class Matcher:
         places = [(atom, place) for atom, place in atoms if place is not None]
         if len(places) < len(atoms):
             return  # an atom without facts
+        if (tree := self._tree(rule)) and not isinstance(first, _Bindings):
+            if first is None:
+                places = reduced(rule, tree, None, places)
+            elif first[0] in rule.positive:
+                first, *places = reduced(rule, tree, first, places)
         start = _Bindings()
         if isinstance(first, _Bindings):
             start = first
@@ -192,8 +200,16 @@ class Matcher:
         for bindings in self._joined(rule, start, places, some, list(rule.builtins)):
             yield self._finished(rule, bindings, small)
 
+    def _tree(self, rule: Rule) -> Tree | None:
+        """Return a join tree of a rule over nodes of a decomposition, by which it is to be reduced."""
+        if rule not in self._trees:
+            over_nodes = any(self.engine.codecs[atom.predicate].predicate.hidden for atom in rule.positive)
+            differ = len(set(rule.positive)) == len(rule.positive)
+            self._trees[rule] = tree_of(rule) if over_nodes and differ else None
+        return self._trees[rule]
+
     def _joined(
-        self, rule: Rule, so_far: _Bindings, atoms: list[_Placed], negated: list[_Placed], builtins: list[Builtin]
+        self, rule: Rule, so_far: _Bindings, atoms: list[Placed], negated: list[Placed], builtins: list[Builtin]
     ) -> Iterator[_Bindings]:
         """Yield what is joined with all atoms and tests: once, and once for each value that cannot be joined on."""
         atoms, negated, builtins = list(atoms), list(negated), list(builtins)
@@ -216,8 +232,8 @@ class Matcher:
         yield so_far
 
     def _next(
-        self, so_far: _Bindings, atoms: list[_Placed], negated: list[_Placed], builtins: list[Builtin]
-    ) -> Builtin | _Placed:
+        self, so_far: _Bindings, atoms: list[Placed], negated: list[Placed], builtins: list[Builtin]
+    ) -> Builtin | Placed:
         ready = [b for b in builtins if is_ready(b, so_far.bound)]
         for builtin in ready:
             variable = _bound_by(builtin, so_far.bound)
@@ -376,11 +392,9 @@ class Matcher:
         ]
 
     def forget(self, predicate: str) -> None:
-        self._types = {
-            rule: types
-            for rule, types in self._types.items()
-            if all(atom.predicate != predicate for atom in (rule.head, *rule.atoms))
-        }
+        for rule in [r for r in self._types if any(a.predicate == predicate for a in (r.head, *r.atoms))]:
+            del self._types[rule]
+            self._trees.pop(rule, None)
 
     def plan_lines(self, rule: Rule) -> Iterator[str]:
         """Yield lines that tell in which order a rule is joined: from all facts, and from new facts of each atom."""
@@ -389,8 +403,8 @@ class Matcher:
         for title, first in starts:
             yield f"from {title}"
             so_far = _Bindings(bound=frozenset(first.variables()) if first else frozenset())
-            atoms: list[_Placed] = [(a, _NOWHERE) for a in rule.positive if a is not first]
-            negated: list[_Placed] = [(a, _NOWHERE) for a in rule.negative]
+            atoms: list[Placed] = [(a, _NOWHERE) for a in rule.positive if a is not first]
+            negated: list[Placed] = [(a, _NOWHERE) for a in rule.negative]
             builtins, started = list(rule.builtins), first is not None
             while atoms or negated or builtins:
                 known = replace(so_far, frame=_NOWHERE if started else None)  # type: ignore[arg-type]
@@ -411,7 +425,6 @@ class Matcher:
                     so_far = replace(so_far, bound=so_far.bound | set(step[0].variables()))
 
 
-_Placed = tuple[Atom, Term]
 _Atoms = list[tuple[Atom, Term | None]]
 
 
@@ -445,7 +458,7 @@ def _other_side(builtin: Builtin, variable: str) -> Expression:
     return right if isinstance(left, Variable) and left.name == variable else left
 
 
-def _occurs(variable: str, atoms: Sequence[_Placed]) -> bool:
+def _occurs(variable: str, atoms: Sequence[Placed]) -> bool:
     return any(variable in atom.variables() for atom, _ in atoms)
 
 

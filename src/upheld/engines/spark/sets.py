@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from upheld.algebra.words import FactSet
 from upheld.engines.spark.codes import Layout, Row
+from upheld.engines.spark.cols import col
 from upheld.engines.spark.frames import SparkRows
 from upheld.engines.spark.table import Stored, Tables
 from upheld.language.ast import Value
@@ -173,6 +174,20 @@ class Combined:
         return left.join(F.broadcast(right) if isinstance(small, Local) else right, left.columns, how)
 
 
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """The facts of a term that match some of another's: those with the same values in these pairs of columns."""
+
+    term: Term
+    other: Term
+    on: tuple[tuple[str, str], ...]
+
+    def frame(self) -> DataFrame:
+        facts, keys = self.term.frame(), self.other.frame().select(*(col(b).alias(a) for a, b in self.on))
+        keys = keys if is_large(self.other) else F.broadcast(keys)
+        return facts.join(keys, [a for a, _ in self.on], "left_semi").select(*facts.columns)
+
+
 def combine(operator: str, left: Term | None, right: Term | None) -> Term | None:
     """Return the facts of an expression: known if that takes no job, and None where there are none for sure."""
     match operator:
@@ -247,21 +262,25 @@ def is_large(term: Term) -> bool:
             return False
         case Combined(left=left, right=right):
             return is_large(left) and (term.operator != "|" or is_large(right))
+        case Matching(term=some):
+            return is_large(some)
     return True
 
 
-def _bound(term: Term) -> int | None:
+def bound(term: Term) -> int | None:
     """Return a number that the facts of a term do not exceed, if its parts tell one."""
     match term:
         case Part():
             return term.count
         case Combined(operator=operator, left=left, right=right):
-            a, b = _bound(left), _bound(right)
+            a, b = bound(left), bound(right)
             if operator == "-":
                 return a
             if a is None or b is None:
                 return None
             return a + b if operator == "|" else min(a, b)
+        case Matching(term=some):
+            return bound(some)
     return None
 
 
@@ -335,8 +354,8 @@ class SparkSet:
         """A number that the facts of a predicate do not exceed. Only heads must be derived for it."""
         if (term := self.terms.get(predicate)) is None:
             return 0
-        if (bound := _bound(term)) is not None:
-            return bound
+        if (most := bound(term)) is not None:
+            return most
         part = self.part(predicate)
         return part.count if part is not None else 0
 
