@@ -5,11 +5,12 @@ A rule only joins facts of one case, so what follows in a case is what would fol
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from tests.strategies import Case, FactsGiven, Update, random_case, random_graph_case
+from tests.strategies import Case, FactsGiven, Update, random_case, random_cyclic_case, random_graph_case
 from upheld.language.ast import Variable
 from upheld.language.compiling import compile_program
 from upheld.language.core import Atom, Core, Fact, Predicate, Rule
@@ -88,6 +89,13 @@ def random_merged(seed: int, count: int, updates: int) -> Merged:
         cases = [random_graph_case(Random(f"{seed} {i}"), updates) for i in range(count)]
         return merged(cases)
     return merged(_alike(random_case(Random(seed), updates), seed, count, updates))
+
+
+def random_cyclic_merged(seed: int, count: int, updates: int) -> Merged:
+    """Return so many databases of one random program with cyclic rules, none of which divides: that might fail."""
+    programs = (random_cyclic_case(Random(f"{seed} {i}"), updates) for i in itertools.count())
+    first = next(case for case in programs if not set("/%") & set(case.program))
+    return merged(_alike(first, seed, count, updates))
 
 
 def _alike(first: Case, seed: int, count: int, updates: int) -> list[Case]:

@@ -30,22 +30,23 @@ PROGRAMS = {
 CASES, UPDATES = 230, 1
 
 
-def follow(run: Merged, engine, algorithm: str) -> int:
+def follow(run: Merged, engine, algorithm: str, decompose: str = "never") -> int:
     """Make the updates of a run, compare each with recomputation, and return how many were made."""
-    strata = stratify(run.core)
     explicit = facts_of(run.facts) | run.core.facts
     facts = {p: [row for q, row in explicit if q == p] for p in run.core.predicates}
-    m = materialise_core(run.core, facts.items(), engine=engine, algorithm=algorithm)
-    before = Recomputed(run.core, strata, explicit)
+    m = materialise_core(run.core, facts.items(), engine=engine, algorithm=algorithm, decompose=decompose)
+    strata = stratify(m._core)
+    before = Recomputed(m._core, strata, explicit)
     assert_recomputed(m, before)
     for u in run.updates:
         explicit = (explicit - facts_of(u.deletions)) | facts_of(u.insertions)
-        now = Recomputed(run.core, strata, explicit)
+        now = Recomputed(m._core, strata, explicit)
         change = m.update(delete=u.deletions, insert=u.insertions)
         assert_recomputed(m, now)
         assert {(r.name, row) for r in change.inserted.values() for row in r} == now.visible - before.visible
         assert {(r.name, row) for r in change.deleted.values() for row in r} == before.visible - now.visible
         before = now
+    assert before.visible == Recomputed(run.core, stratify(run.core), explicit).visible
     return len(run.updates)
 
 

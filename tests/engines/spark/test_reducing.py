@@ -32,7 +32,7 @@ def met(monkeypatch):
 
 
 def test_reduced_rules_find_the_same(spark_engine, met):
-    """Up the tree when all is derived; down and up from the few facts of an update."""
+    """Up the tree when all is derived; down and up from the facts of an update."""
     r = Random(5)
     facts = {name: list({(r.randrange(9), r.randrange(9)) for _ in range(30)}) for name in "abcde"} | {"n": [(3,)]}
     ms = [
@@ -47,7 +47,8 @@ def test_reduced_rules_find_the_same(spark_engine, met):
     whole = [dict(x=x, z=z, w=w, v=v) for x, z in triangles for t, w in d if t == z for s, v in e if s == w]
     assert set(map(tuple, left.frame().collect())) == {tuple(one[v] for v in atom.variables()) for one in whole}
     updates = [
-        m.update(insert={"d": [(1, 1), (2, 8)], "n": [(4,)]}, delete={"a": facts["a"][:2], "n": [(3,)]}) for m in ms
+        m.update(insert={"d": [(z, 9) for z in range(5)], "e": [(9, 1)]}, delete={"a": facts["a"][:2], "n": [(3,)]})
+        for m in ms
     ]
     assert any(delta and all(isinstance(term, Matching) for _, term in places) for delta, places in met[1:])
     assert len(updates[0].inserted["p"]) and len(updates[0].deleted["p"])

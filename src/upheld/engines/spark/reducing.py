@@ -6,9 +6,10 @@ if the delta is more than three times smaller than the largest relation; bottom 
 fact kept below (line 7). The join that begins with the delta then makes no binding in vain but for negated atoms and
 built-ins. The second way down of line 7 is left out, since the join itself goes that way.
 
-Departures: without a delta the smallest relation is the root. Unless at least two relations are held by Spark there is
-nothing to reduce: the others are broadcast. Facts are compared by the variables that two atoms share alone; constants
-and repeated variables are left to the join.
+Departures: without a delta the smallest relation is the root. A root that the driver holds is broadcast, and what is
+joined with it outwards is as little as the way down would leave; so only a root that Spark holds is worth reducing, and
+only by others that it holds. Facts are compared by the variables that two atoms share alone; constants and repeated
+variables are left to the join.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def reduced(rule: Rule, tree: Tree, first: Placed | None, others: Sequence[Place
     places = dict([first, *others] if first else others)
     active = {i: places[atom] for i, atom in enumerate(rule.positive)}
     root = rule.positive.index(first[0]) if first else min(active, key=lambda i: _size(active[i]))
-    if sum(map(is_large, active.values())) > 1:
+    if is_large(active[root]) and sum(map(is_large, active.values())) > 1:
         edges = edges_from(tree, root)
         if _size(active[root]) * SMALLER < max(map(_size, active.values())):
             for above, i in edges:
