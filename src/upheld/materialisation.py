@@ -290,8 +290,6 @@ class Materialisation:
 
         Until all is written the folder holds the version before, whatever happens. `restore` opens the last version.
         """
-        if self._rewriting is not None:
-            raise UsageError(NOT_SAVED)
         return draft_of(self, Store.open(folder)).commit()
 
     # -- changing ------------------------------------------------------------------------------------------------------
@@ -505,7 +503,7 @@ def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> 
 
     If the last version holds the facts as they were before the last update, it is enough to write its `change`.
     """
-    m._digest = m._digest or digest(m._written)
+    m._digest = m._digest or digest(m._written, m._equality)
     draft = store.begin(m._digest)
     if change is None:
         draft.relations.clear()
@@ -536,10 +534,3 @@ def _told_of_strata(strata: Stratification, progress: ProgressWatcher) -> Watche
         progress(Progress(stratum, len(strata), so_far.rounds, so_far.facts, so_far.seconds))
 
     return tell
-
-
-NOT_SAVED = Problem(
-    "rewrite-not-saved",
-    "a materialisation whose equal constants are rewritten can be neither saved nor restored",
-    hint="save the explicit facts, from `m.explicit`, and materialise them again",
-)

@@ -19,7 +19,7 @@ from upheld.language.hypertrees.deciding import check_mode
 from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import stratify
 from upheld.loading import FactsGiven, by_name, fitted_facts
-from upheld.materialisation import NOT_SAVED, Materialisation, ProgressWatcher
+from upheld.materialisation import Materialisation, ProgressWatcher
 from upheld.rdf.rulesets import RULESETS, rules
 from upheld.store import Manifest, Store, digest
 
@@ -156,18 +156,16 @@ def restore(
     >>> restore("q(x) :- p(x).", folder)["q"].to_set()
     {(2,)}
     """
-    if equality == "rewrite":
-        raise UsageError(NOT_SAVED)
     store = folder if isinstance(folder, Store) else Store.open(folder)
     saved = store.last()
     core = compile_saved(program, saved)
-    if digest(with_equality(core, equality)) != saved.program:
+    if digest(with_equality(core, equality), equality) != saved.program:
         raise UsageError(
             Problem(
                 "other-program",
                 f"version {saved.version} was made by another program",
                 place=store.folder,
-                note="a program is its relations, its rules and the facts it states",
+                note="a program is its relations, its rules, the facts it states, and how equality is treated",
                 hint="use the program that made it, or materialise this one and save that in another folder",
             )
         )

@@ -95,9 +95,13 @@ def _relation(given: Mapping[str, Any]) -> SavedRelation:
     )
 
 
-def digest(core: Core) -> str:
-    """Return what tells a program from others: its relations, rules and facts, however they are laid out."""
+def digest(core: Core, equality: str) -> str:
+    """Return what tells a program from others: its relations, rules and facts, however they are laid out.
+
+    Where equality is by axioms they are among the rules. Where it is by rewriting, that is told beside.
+    """
     lines = [f"{p.name}{p.columns}{p.types}" for p in core.predicates.values() if not p.hidden]
     lines += map(str, core.rules)
     lines += sorted(map(repr, core.facts))
+    lines += ["equality by rewriting"] if equality == "rewrite" else []
     return sha256("\n".join(lines).encode()).hexdigest()
