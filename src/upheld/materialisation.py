@@ -18,7 +18,7 @@ from upheld.changes import ByRelation, Change, relation_of, unknown_relation
 from upheld.columns import Row
 from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, quote
-from upheld.explaining import Explainer, Explanation
+from upheld.explaining import Explainer, Explanation, Kept
 from upheld.language.core import Core, Fact, Predicate, Rule
 from upheld.language.equality import Equality, Tested, tests_apart
 from upheld.language.hypertrees.deciding import Decision, decompose_program
@@ -241,23 +241,16 @@ class Materialisation:
         >>> m.explain("path(3, 1)").holds
         False
         """
-        if self._rewriting is not None:
-            raise UsageError(
-                Problem(
-                    "rewrite-explains-nothing",
-                    "facts are not explained where equal constants are rewritten",
-                    note="what is kept are facts about representatives, and not by which equalities others follow",
-                    hint="use `equality=axioms`: there equality has rules, and proofs show them",
-                )
-            )
         if row is None:
             goal = compile_fact(fact, self._core)
         else:
             goal = fact, next(iter(fitted_facts(self._core, {fact: [row]}, self._read)[fact]))
-        E, I = self._state.E, self._state.I
         try:
             with self._engine.meter.run():
-                return self._explainer.explain(goal, E, I)
+                if self._rewriting is None:
+                    return self._explainer.explain(goal, self._state.E, self._state.I)
+                kept = Kept(self._state.E, self._shown(), self._rewriting.pi, self._rewriting.rule_pairs())
+                return self._explainer.explain_rewritten(goal, kept, self._rewriting.represented(self._written))
         finally:
             self._engine.abandon(keep=self._state.sets())
 

@@ -374,7 +374,6 @@ def opened_small(rules: str = "", equality: str = "rewrite", algorithm: str = "a
         ("no-equality", lambda: upheld.materialise("p(x) :- q(x).", {"q": [1]}, equality="axioms")),
         ("rewrite-algorithm", lambda: opened_small(algorithm="counting")),
         ("rewrite-algorithm", lambda: opened_small().update(algorithm="bf")),
-        ("rewrite-explains-nothing", lambda: opened_small().explain("triple", triple("a R b"))),
         (
             "rewrite-decomposes-nothing",
             lambda: upheld.materialise(case("").program, equality="rewrite", decompose="always"),

@@ -6,7 +6,7 @@ import argparse
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_engine, add_facts, add_program
+from upheld.cli.options import add_engine, add_equality, add_facts, add_program
 from upheld.cli.progress import progress_line
 
 
@@ -19,13 +19,19 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--depth", type=_levels, default=20, metavar="N", help="show so many levels of a proof, 0 for all (default: 20)"
     )
     add_engine(command)
+    add_equality(command)
     add_limits(command)
 
 
 def execute(options: argparse.Namespace) -> int:
     with progress_line() as progress:
         m = upheld.load(
-            options.program, options.facts, engine=options.engine, limits=limits_of(options), progress=progress
+            options.program,
+            options.facts,
+            engine=options.engine,
+            equality=options.equality,
+            limits=limits_of(options),
+            progress=progress,
         )
         explanation = m.explain(options.fact)
     print(explanation.to_json() if options.json else explanation.to_text(options.depth or None))

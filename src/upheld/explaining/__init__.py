@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -10,13 +10,14 @@ from upheld.algebra.matching import instantiate
 from upheld.algebra.meter import Meter, phase
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import FactSet
+from upheld.explaining.equating import Kept, prove
 from upheld.explaining.explanation import Explanation, Failure, Proof, ProofStep, fact_text
 from upheld.explaining.proving import Prover
 from upheld.explaining.refuting import Refuter
 from upheld.explaining.unfolding import Rules, bound, instance_of
 from upheld.language.core import Core, Fact, Rule
 
-__all__ = ["Explainer", "Explanation", "Failure", "Proof", "ProofStep"]
+__all__ = ["Explainer", "Explanation", "Failure", "Kept", "Proof", "ProofStep"]
 
 
 class Explainer:
@@ -35,11 +36,23 @@ class Explainer:
                 return Explanation(goal, text, self._proof(goal, prover.prove(goal)))
             return Explanation(goal, text, None, tuple(Refuter(self.rules, I).refute(goal)))
 
-    def _proof(self, goal: Fact, chosen: Mapping[Fact, RuleInstance]) -> Proof:
-        """Return the proof that has these derivations, without hidden relations."""
+    @phase("explanation")
+    def explain_rewritten(self, goal: Fact, kept: Kept, core: Core) -> Explanation:
+        """Return why a fact holds or not where one constant stands for several: `core` speaks of those alone."""
+        text = fact_text(goal, self.rules.value_type)
+        with _limited_in_time_and_memory(kept.I.engine.meter):
+            if kept.holds(goal):
+                proved = prove(kept, goal)
+                return Explanation(goal, text, self._proof(goal, proved.by_rule, proved.by_equality))
+            return Explanation(goal, text, None, tuple(Refuter(Rules(core), kept.I).refute(kept.normal(goal))))
+
+    def _proof(
+        self, goal: Fact, chosen: Mapping[Fact, RuleInstance], by_equality: Mapping[Fact, Sequence[Fact]] | None = None
+    ) -> Proof:
+        """Return the proof that has these derivations, without hidden relations, and these steps by equality."""
         type = self.rules.value_type
         rules: dict[Fact, tuple[Rule, Rule]] = {}
-        bodies: dict[Fact, list[Fact]] = {}
+        bodies: dict[Fact, list[Fact]] = {fact: list(premises) for fact, premises in (by_equality or {}).items()}
         for fact, instance in chosen.items():
             if not self.rules.is_hidden(fact):
                 unfolded = self.rules.unfold(instance.rule)
@@ -52,7 +65,7 @@ class Explainer:
             tuple(
                 ProofStep(f, fact_text(f, type), *rules[f], tuple(place[b] for b in bodies[f]))
                 if f in rules
-                else ProofStep(f, fact_text(f, type))
+                else ProofStep(f, fact_text(f, type), premises=tuple(place[b] for b in bodies.get(f, ())))
                 for f in order
             )
         )

@@ -34,7 +34,11 @@ class Literal:
 
 @dataclass(frozen=True)
 class ProofStep:
-    """A fact of a proof, with the rule that derives it and the instance of that rule; an explicit fact has neither."""
+    """A fact of a proof, with the rule that derives it and the instance of that rule; an explicit fact has neither.
+
+    Nor has one that holds by equality: as its premises do, in which equal constants stand in the place of some, and
+    which say that these are equal.
+    """
 
     fact: Fact
     #: The fact as it is written.
@@ -44,6 +48,11 @@ class ProofStep:
     instance: Rule | None = None
     #: Where in the proof the facts are that the positive atoms of the rule were matched to.
     premises: tuple[int, ...] = ()
+
+    @property
+    def explicit(self) -> bool:
+        """Whether it is an explicit fact."""
+        return self.rule is None and not self.premises
 
     @property
     def conditions(self) -> tuple[Literal, ...]:
@@ -59,8 +68,10 @@ class ProofStep:
         """Return the step as data that JSON can hold."""
         predicate, values = self.fact
         told: dict[str, Any] = {"fact": self.text, "relation": predicate, "values": [_plain(v) for v in values]}
-        if self.rule is None:
+        if self.explicit:
             return {**told, "explicit": True}
+        if self.rule is None:
+            return {**told, "explicit": False, "by": "equality", "premises": list(self.premises)}
         return {
             **told,
             "explicit": False,
@@ -78,10 +89,10 @@ class Proof:
 
     @property
     def height(self) -> int:
-        """The number of rules one upon the other; 0 for an explicit fact."""
+        """The number of steps one upon the other, by rules and by equality; 0 for an explicit fact."""
         heights = [0] * len(self.steps)
         for at in range(len(self.steps) - 1, -1, -1):
-            if self.steps[at].rule is not None:
+            if not self.steps[at].explicit:
                 heights[at] = 1 + max((heights[p] for p in self.steps[at].premises), default=0)
         return heights[0]
 
@@ -104,7 +115,7 @@ class Proof:
             step = self.steps[which]
             line = f"{_indent(level)}{step.text}"
             shown.add(which)
-            if step.rule is None:
+            if step.explicit:
                 yield f"{line}  explicit"
             elif which in proved:
                 yield f"{line}  as above"
@@ -112,10 +123,10 @@ class Proof:
                 yield f"{line}  ..."
             else:
                 proved.add(which)
-                yield f"{line}  by {rules[step.rule]}"
+                yield f"{line}  by {'equality' if step.rule is None else rules[step.rule]}"
                 below: list[int | Literal] = [*step.premises, *step.conditions]
                 pending += [(level + 1, b) for b in reversed(below)]
-        if any(self.steps[which].rule is not None for which in shown - proved):
+        if any(not self.steps[which].explicit for which in shown - proved):
             missing = len(self.steps) - len(shown)
             yield f"cut at level {depth:,} of {self.height:,}: {missing:,} of {len(self.steps):,} facts are not shown"
 

@@ -141,6 +141,11 @@ class Rewriting:
         update.insert(update.explicit())
         return update.D, update.A
 
+    def rule_pairs(self) -> Sequence[tuple[Rule, Rule]]:
+        """Return each rule as it was written, and as it is by the classes that there are."""
+        self.Gamma.follow(self.pi)
+        return list(zip(self.Gamma.written, self.Gamma.now, strict=True))
+
     def represented(self, core: Core) -> Core:
         """Return a program, such as a query, whose rules speak of representatives."""
         constants = {c for rule in core.rules for c in _constants(rule)}

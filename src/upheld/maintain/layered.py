@@ -16,6 +16,7 @@ negation comes to depend on itself is refused, as a program would be.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from upheld.algebra.expanding import Rows
@@ -91,6 +92,11 @@ class Layered:
             came = settle(came | pi.mentioning(I, differ.now))
         hidden = {p.name for p in self.layers.upper.predicates.values() if p.hidden}
         return changed_rows(pi, gone, came, hidden)
+
+    def rule_pairs(self) -> Sequence[tuple[Rule, Rule]]:
+        """Return each rule as it was written, and as it is by the classes that there are."""
+        self.rules.follow(self.pi)
+        return list(zip(self.rules.written, self.rules.now, strict=True))
 
     def represented(self, core: Core) -> Core:
         """Return a program, such as a query, whose rules speak of representatives."""
