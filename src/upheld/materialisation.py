@@ -402,7 +402,7 @@ class Materialisation:
         updates: tuple[int, ...],
     ) -> Change:
         """Bring the state up to date, looking ahead to the next update if there is one, and return what changed."""
-        state, before = self._state, self._state.marks
+        state, marks, ranks = self._state, self._state.marks, self._state.ranks
         with ExitStack() as at_the_end:
             try:
                 with self._engine.transaction():
@@ -411,11 +411,12 @@ class Materialisation:
                     asserted, retracted = self._by_relation(E_plus), self._by_relation(E_minus)
                     ignored_facts = self._by_relation(ignored)
                     change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates)
-                    if outcome.marks is not before:  # no interruption may come between these and the sets they speak of
+                    # No interruption may come between these and the sets they speak of.
+                    if outcome.marks is not marks or state.ranks is not ranks:
                         at_the_end.enter_context(uninterrupted())
                         state.marks = outcome.marks
             except BaseException:
-                state.marks = before
+                state.marks, state.ranks = marks, ranks
                 raise
         return change
 

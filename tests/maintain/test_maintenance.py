@@ -145,3 +145,22 @@ def test_strata_without_recursion_start_again_at_once_or_not_at_all(share, again
     expected = {"materialisation": size - lost} if again else {"deletion": lost}
     assert dict(+change.statistics.instances) == expected
     assert any("of its derivations are expected to go" in choice for choice in change.statistics.choices) == again
+
+
+@pytest.mark.parametrize(("way", "share", "again"), [("delete", 4, True), ("delete", 20, False), ("insert", 4, True)])
+def test_many_strata_start_again_at_once_or_one_by_one(way, share, again):
+    """Where much of the explicit facts of a program with many strata changes, all is materialised anew, with ranks."""
+    rules = "\n".join(f"r{i + 1}(x, y) :- r{i}(x, y). r{i + 1}(x, z) :- r{i}(x, y), s(y, z)." for i in range(9))
+    facts = {"r0": [(x, x % 50) for x in range(8000)], "s": [(x, x + 1) for x in range(50)]}
+    some = {"r0": facts["r0"][::share]}
+    if way == "insert":
+        facts["r0"] = sorted(set(facts["r0"]) - set(some["r0"]))
+    m = upheld.materialise(rules, facts)
+    ranks = m._state.ranks
+    change = m.update(**{way: some})
+    assert (m._state.ranks is not ranks) == again
+    assert [choice.partition(" since")[0] for choice in change.statistics.choices] == (
+        ["all 9 strata: started again"] if again else []
+    )
+    after = m.explicit("r0").to_set()
+    assert m.facts() == upheld.materialise(rules, {"r0": after, "s": facts["s"]}).facts()

@@ -56,6 +56,10 @@ class Stratum:
         """The predicates that have facts in this stratum, but for those that no atom of a program speaks of."""
         return self.stratification.predicates_in(self.index)
 
+    def may_hold(self, predicate: str) -> bool:
+        """Return whether facts of a predicate may belong to this stratum: to the first, those no atom speaks of too."""
+        return self.index == 1 or predicate in self.holds
+
     def own(self, rule: Rule) -> tuple[int, ...]:
         """Return the positions of the positive atoms of one of the rules that belong to this stratum."""
         found = self._own.get(rule)

@@ -27,6 +27,7 @@ from upheld.maintain.books import Ranked
 from upheld.maintain.fbf import grounds
 from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.ranked import add, insert
+from upheld.maintain.seminaive import seminaive
 from upheld.maintain.state import State, reached
 
 #: A search is for so few facts at most, and may consider so many instances: one that pays finds its proof soon.
@@ -43,6 +44,9 @@ MOST_GONE = 0.5
 MOST_GONE_BEFORE_RECURSION = 0.15
 #: A fact that has gone is taken to have had a part in so many derivations at most: few facts do not stand for much.
 MOST_DERIVATIONS = 5_000
+#: Where strata are so many, what each of them pays to be maintained comes on top of the change itself. So the parts of
+#: all explicit facts that an update may delete or insert before all is materialised anew, as measured with `campus`.
+MANY_STRATA, MOST_DELETED, MOST_INSERTED = 8, 0.09, 0.19
 #: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed.
 SMALL = 1024
 
@@ -50,6 +54,8 @@ SMALL = 1024
 def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
     """Return what is over-deleted and what is added by an update; ranks, totals and supports are brought up to date."""
     E, I = state.E, state.I
+    if changes_much(state, E_minus, E_plus):
+        return start_from_nothing(state, E_minus, E_plus)
     D, A = I.engine.named("D"), I.engine.named("A")
     for s in reached(state.strata, E_minus, E_plus, D, A):
         stratum = Adaptive(state, s, D, A, E_minus)
@@ -67,6 +73,29 @@ def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, 
         else:
             insert(s, I, E_plus, D, A, stratum.gone, stratum.ranks)
     return D, A
+
+
+def changes_much(state: State, E_minus: FactSet, E_plus: FactSet) -> bool:
+    """Return whether so many explicit facts change that it is better to start from nothing, and note it if so."""
+    with_rules = sum(bool(s.rules) for s in state.strata)
+    gone, new = E_minus.count(), E_plus.count()
+    if with_rules < MANY_STRATA or gone + new <= SMALL:
+        return False
+    there = state.E.count() + new
+    if gone <= MOST_DELETED * there and new <= MOST_INSERTED * there:
+        return False
+    reason = f"of {there} explicit facts {gone} go and {new} are new"
+    state.E.engine.meter.statistics.choices.append(f"all {with_rules} strata: started again since {reason}")
+    return True
+
+
+@phase("materialisation")
+def start_from_nothing(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+    """Return the old materialisation and the new one, as `rematerialise` does. Ranks are begun anew."""
+    E = state.E.engine.named("new E")
+    E |= (state.E - E_minus) | E_plus
+    state.ranks = E.engine.ranks()
+    return state.I, seminaive(E, state.strata, Ranked(state.ranks))
 
 
 #: How over-deletion may end: all is deleted, it has become long, or it is better to start again.

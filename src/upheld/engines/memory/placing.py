@@ -122,6 +122,8 @@ class Placing:
         """Yield the rows of a set that belong to a stratum."""
         strata = stratum.stratification
         for table in whole.tables():
+            if not stratum.may_hold(table.name):
+                continue
             sole = strata.sole_stratum(table.name)
             if sole is None:
                 rows = whole.of(table)

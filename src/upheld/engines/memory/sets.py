@@ -110,7 +110,9 @@ class MemorySet:
         raise AssertionError("only a named set can be changed")
 
     def in_stratum(self, stratum: Stratum) -> MemorySet:
-        return self.engine.nothing if self.is_void() else OfStratum(self.engine, self, stratum)
+        if self.is_void() or not any(stratum.may_hold(table.name) for table in self.tables()):
+            return self.engine.nothing
+        return OfStratum(self.engine, self, stratum)
 
     def rows(self, predicate: str) -> Columns:
         table = self.engine.tables.get(predicate)
@@ -359,6 +361,11 @@ class Deferred(MemorySet):
     def drop(self) -> None:
         """Let go of what the set was to be computed from."""
         raise NotImplementedError
+
+    def in_stratum(self, stratum: Stratum) -> MemorySet:
+        if self.now is not None:
+            return self.now.in_stratum(stratum)
+        return OfStratum(self.engine, self, stratum)  # its tables are not known yet
 
     def is_void(self) -> bool:
         return self.now is not None and self.now.is_void()
