@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -28,7 +30,8 @@ CACHE = HERE / ".cache"
 OTHERS = HERE / ".venv" / "bin" / "python"
 
 SIZES = {"small": (10_000, 100_000), "large": (10_000, 100_000, 1_000_000)}
-#: Seconds after which a reasoner is stopped.
+#: Processor seconds after which a reasoner is stopped. One that took more than a tenth of them for a tenth of the
+#: triples is not begun: none is faster than linear.
 LIMIT = {"small": 60, "large": 600}
 UPDATES = (1, 100, 5_000)
 
@@ -47,7 +50,7 @@ def main() -> None:
     found = {
         "date": time.strftime("%Y-%m-%d"),
         "reading": reading(largest, max(folders)),
-        "reasoners": {n: reasoners(folder, LIMIT[options.size], options.others) for n, folder in folders.items()},
+        "reasoners": reasoners(folders, LIMIT[options.size], options.others),
         "relations": relations(largest),
         "updates": updates(largest),
     }
@@ -79,25 +82,48 @@ def reading(folder: Path, count: int) -> dict[str, Any]:
     return {"triples": count, "seconds": seconds}
 
 
-def reasoners(folder: Path, limit: float, others: Path) -> dict[str, Any]:
-    """Return the measurement of each reasoner, in a process of its own, or why there is none."""
-    found: dict[str, Any] = {}
-    for reasoner in REASONERS:
-        python = str(others) if reasoner in ("owlrl", "reasonable") else sys.executable
-        command = [python, str(HERE / "run_reasoner.py"), reasoner, str(folder)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
-        except subprocess.TimeoutExpired:
-            found[reasoner] = {"failed": f"not done after {limit:.0f} seconds"}
-        except FileNotFoundError:
-            found[reasoner] = {"failed": "not on this machine"}
-        else:
-            missing = "ModuleNotFoundError" in done.stderr
-            if done.returncode and not missing:
-                raise SystemExit(f"{reasoner} failed:\n{done.stderr}")
-            found[reasoner] = {"failed": "not on this machine"} if missing else json.loads(done.stdout)
-        print(folder.name, reasoner, found[reasoner], flush=True)
+def reasoners(folders: dict[int, Path], limit: int, others: Path) -> dict[int, dict[str, Any]]:
+    """Return for each number of triples the measurement of each reasoner, or why there is none."""
+    found: dict[int, dict[str, Any]] = {}
+    before: dict[str, Any] = {}
+    for count, folder in folders.items():
+        rows = {name: reasoner(name, folder, limit, others, before.get(name)) for name in REASONERS}
+        found[count] = before = rows
     return found
+
+
+def reasoner(name: str, folder: Path, limit: int, others: Path, before: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the measurement of a reasoner, in a process of its own, or why there is none."""
+    if before is not None and (slow := too_slow(before, limit)):
+        return {"failed": slow}
+    python = str(others) if name in ("owlrl", "reasonable") else sys.executable
+    command = [python, str(HERE / "run_reasoner.py"), name, str(folder)]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit)),
+        )
+    except FileNotFoundError:
+        return {"failed": "not on this machine"}
+    if "ModuleNotFoundError" in done.stderr:
+        return {"failed": "not on this machine"}
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return {"failed": f"not done after {limit} seconds"}
+    if done.returncode:
+        raise SystemExit(f"{name} failed:\n{done.stderr}")
+    measured: dict[str, Any] = json.loads(done.stdout)
+    print(folder.name, name, measured, flush=True)
+    return measured
+
+
+def too_slow(before: dict[str, Any], limit: int) -> str | None:
+    """Return why a reasoner is not begun on ten times the triples, if it is not."""
+    if "failed" in before:
+        return str(before["failed"]) if "machine" in before["failed"] else "not begun: fewer triples were too many"
+    seconds = before["total"]["cpu"]
+    return f"not begun: a tenth of the triples took {seconds:.0f} seconds" if 10 * seconds > limit else None
 
 
 deriving = Spent()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 from weakref import WeakSet
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +15,7 @@ from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
 from upheld.algebra.words import FactSet, Own
 from upheld.engines.spark.bags import NUMBER, Heads, SparkBag, SparkInstances
+from upheld.engines.spark.classes import Chosen, SparkClasses
 from upheld.engines.spark.codes import Codec, Layout, Row, encode, literal
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.columnfunctors import check
@@ -38,7 +39,7 @@ from upheld.engines.spark.sets import (
 )
 from upheld.engines.spark.table import Request, Rows, Stored, Tables, arranged
 from upheld.engines.spark.trace import SparkTrace
-from upheld.errors import Problem, ProgramError, UsageError
+from upheld.errors import Problem, ProgramError
 from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
 from upheld.language.equality import Equality
@@ -187,6 +188,8 @@ class DataFrameEngine:
                 )
             case Combined(operator="-", left=Part()) | OfStratum():
                 return Request(task.frame(), layout, small=False)
+            case Chosen():
+                return Request(task.frame(), layout, small=task.small)
         frame = task.frame().distinct()
         small = isinstance(task, Heads) and task.is_small
         return Request(frame, layout, [heads.watch for heads in _heads_in(task)], small)
@@ -336,14 +339,8 @@ class DataFrameEngine:
     def trace(self) -> SparkTrace:
         return SparkTrace(self)
 
-    def classes(self, equality: Equality) -> NoReturn:
-        raise UsageError(
-            Problem(
-                "rewrite-on-spark",
-                "equal constants cannot be rewritten on Spark",
-                hint="use `equality=axioms`, or another engine",
-            )
-        )
+    def classes(self, equality: Equality) -> SparkClasses:
+        return SparkClasses(self, equality)
 
     # -- the rest ------------------------------------------------------------------------------------------------------
 

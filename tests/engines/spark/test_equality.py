@@ -1,0 +1,163 @@
+"""Equality by rewriting on Spark: after each update all is as the axioms say, in many databases at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, islice
+from random import Random
+from unittest.mock import patch
+
+import pytest
+
+import upheld
+from tests.maintain.equality_streams import EqualityCase, Triple, check_state, iri, random_equality_case
+from upheld.algebra.reference import ReferenceEngine
+from upheld.language.compiling import compile_program
+from upheld.language.core import Fact
+from upheld.language.equality import SAME_AS, Equality, with_equality
+from upheld.maintain import equality
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+PROPERTIES = {iri("R"), iri("T"), SAME_AS}
+
+FUNCTIONAL = "[?y, owl:sameAs, ?z] :- [?x, :R, ?y], [?x, :R, ?z]."
+INVERSE = "[?x, owl:sameAs, ?y] :- [?x, :R, ?z], [?y, :R, ?z]."
+RECURSIVE = "[?x, owl:sameAs, ?z] :- [?x, :R, ?y], [?y, :T, ?z]. [?x, :T, ?z] :- [?x, :T, ?y], [?y, :R, ?z]."
+
+
+def merged(rules: str, seed: int, databases: int, updates: int) -> EqualityCase:
+    """Return rules with many random databases, each with names of its own, as one case."""
+    cases = list(islice((c for s in count(seed) if is_plain(c := random_equality_case(s, updates))), databases))
+
+    def together(sides: list[set[Triple]]) -> set[Triple]:
+        return {(named(s, i), p, named(o, i)) for i, triples in enumerate(sides) for s, p, o in triples}
+
+    changes = [
+        (together([c.updates[k][0] for c in cases]), together([c.updates[k][1] for c in cases])) for k in range(updates)
+    ]
+    return EqualityCase(f"PREFIX : <http://e/> {rules}", together([c.facts for c in cases]), changes)
+
+
+def is_plain(case: EqualityCase) -> bool:
+    """Return whether properties equal no others."""
+    sides = (case.facts, *(side for update in case.updates for side in update))
+    return not any({s, o} & PROPERTIES for side in sides for s, _, o in side)
+
+
+def named(name: str, database: int) -> str:
+    return name.replace("http://e/", f"http://e/{database}/")
+
+
+def by_axioms(case: EqualityCase, explicit: set[Triple]) -> set[tuple[object, ...]]:
+    m = upheld.materialise(case.program, {"triple": explicit}, equality="axioms", algorithm="rematerialise")
+    return m["triple"].to_set()
+
+
+def follow(case: EqualityCase, engine: upheld.SparkEngine) -> None:
+    """Make the updates of a case, and compare all that users see with recomputation under the axioms."""
+    explicit = set(case.facts)
+    m = upheld.materialise(case.program, {"triple": explicit}, engine=engine, equality="rewrite")
+    J = by_axioms(case, explicit)
+    assert m["triple"].to_set() == J
+    for deleted, inserted in case.updates:
+        change = m.update(delete={"triple": deleted}, insert={"triple": inserted})
+        explicit = (explicit - deleted) | inserted
+        before, J = J, by_axioms(case, explicit)
+        assert m["triple"].to_set() == J
+        assert len(m["triple"]) == len(J)
+        assert change.inserted["triple"].to_set() == J - before
+        assert change.deleted["triple"].to_set() == before - J
+        assert (len(change.inserted["triple"]), len(change.deleted["triple"])) == (len(J - before), len(before - J))
+        check_state(m)
+
+
+@pytest.mark.parametrize("rules, small, databases", [(FUNCTIONAL, 20_000, 60), (INVERSE, 100, 60)])
+def test_equals_recomputation(spark_engine, rules, small, databases):
+    """With all sets in the driver, and with the larger ones on Spark."""
+    with patch.multiple(equality, SMALL=0, FEW=100):
+        follow(merged(rules, seed=1, databases=databases, updates=1), spark_engine(small=small))
+
+
+CORE = with_equality(
+    compile_program(upheld.parse("pair(?x, 1) :- [?x, <http://e/R>, ?y].", dialect="dlog")).core, "off"
+)
+
+
+@pytest.mark.parametrize("small", [0, 20_000])
+def test_words(spark_engine, small):
+    """Each word says of facts on Spark, and of those in the driver, what it says on plain sets."""
+    told = [list(said_of_classes(engine)) for engine in (ReferenceEngine(), spark_engine(small=small).open(CORE))]
+    assert told[0] == told[1]
+
+
+def said_of_classes(engine) -> Iterator[object]:
+    """Yield what words say of facts while classes come together and apart."""
+    r = Random(7)
+    names = [iri(name) for name in "abcdefghij"]
+    facts = engine.load("triple", [(r.choice(names), r.choice(sorted(PROPERTIES)), r.choice(names)) for _ in range(60)])
+    loops = engine.load("triple", [(name, SAME_AS, name) for name in [*names, iri("z")]])
+    pairs = engine.load("pair", [(name, n) for name in names[:4] for n in (1, 2)])
+    everything = facts | loops | pairs
+    pi = engine.classes(Equality())
+
+    def shown(facts) -> set[Fact]:
+        return {(p, row) for p in facts.predicates() for row in facts.rows(p)}
+
+    def bagged(bag) -> dict[Fact, int]:
+        return dict(bag.items())
+
+    pi.count(engine.nothing, facts | pairs)
+    for step in range(3):
+        pi.remember()
+        old = engine.settle(pi.represent(everything))
+        if step < 2:
+            equal = [[("a", "b"), ("c", "b"), ("e", "f")], [("f", "g"), ("g", "c"), ("h", "i")]][step]
+            joining = pi.joining(engine.load("triple", [(iri(x), SAME_AS, iri(y)) for x, y in equal]))
+            yield sorted(joining.constants.values)
+            joining.make()
+        else:
+            pi.split(pi.constants(engine.load("triple", [(iri("a"), SAME_AS, iri("a"))])))
+        yield pi.representatives(names), [pi.class_of(name) for name in names]
+        yield bagged(pi.rewritten(everything))
+        normal = engine.settle(pi.represent(everything))
+        some = pi.members(pi.constants(engine.load("triple", [(iri("a"), SAME_AS, iri("a"))])))
+        for said in (
+            normal,
+            pi.apart(normal),
+            pi.several(normal),
+            pi.plain(normal),
+            pi.mentioning(facts | pairs, some),
+        ):
+            yield shown(engine.settle(said))
+        yield shown(engine.settle(pi.mentioned(loops, facts))), shown(engine.settle(pi.counted(loops)))
+        yield sorted(pi.torn(pi.constants(pi.several(normal)), engine.settle(pi.apart(facts))).values)
+        for predicate in ("triple", "pair"):
+            expanded = pi.expanded(normal, predicate)
+            yield len(expanded), set(expanded)
+            for side in pi.changed(old, normal, predicate):
+                yield len(side), set(side)
+        pi.count(facts, engine.nothing) if step == 1 else pi.count(engine.nothing, loops)
+
+
+def test_expansions_are_made_by_spark(spark, spark_engine):
+    """A DataFrame has the facts of all equal constants, whether Spark or the driver holds what is kept."""
+    for small in (0, 20_000):
+        facts = {(iri("a"), SAME_AS, iri("b")), (iri("b"), iri("R"), iri("c"))}
+        program = upheld.parse("", dialect="dlog")
+        m = upheld.materialise(program, {"triple": facts}, engine=spark_engine(small=small), equality="rewrite")
+        assert {tuple(row) for row in m["triple"].to_spark(spark).collect()} == m["triple"].to_set()
+        assert (iri("a"), iri("R"), iri("c")) in m["triple"]
+        assert (iri("c"), iri("R"), iri("a")) not in m["triple"]
+
+
+def test_a_failed_update_changes_nothing(spark_engine):
+    program = upheld.parse(f"PREFIX : <http://e/> {FUNCTIONAL}", dialect="dlog")
+    facts = {(iri("a"), iri("R"), iri("b")), (iri("a"), iri("R"), iri("c"))}
+    m = upheld.materialise(program, {"triple": facts}, engine=spark_engine(), equality="rewrite")
+    before = m["triple"].to_set()
+    with patch.object(m._rewriting.Gamma, "follow", side_effect=[(), RuntimeError]), pytest.raises(RuntimeError):
+        m.update(delete={"triple": [(iri("a"), iri("R"), iri("c"))]})
+    assert m["triple"].to_set() == before
+    assert m.equals(iri("c")) == [iri("b"), iri("c")]
+    check_state(m)
