@@ -16,6 +16,7 @@ from upheld.language.compiling import compile_program
 from upheld.language.core import Core
 from upheld.language.equality import with_equality
 from upheld.language.hypertrees.deciding import check_mode
+from upheld.language.rdfox import COLUMNS
 from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import stratify
 from upheld.loading import FactsGiven, by_name, fitted_facts
@@ -79,7 +80,10 @@ def materialise(
     declared = {d.name for d in parsed.declarations}
     read = facts_reader(engine)
     inferred = {name: facts_of(name, data, read=read) for name, data in given.items() if name not in declared}
-    core = compile_program(parsed, {name: types for name, (_, types) in inferred.items() if types}).core
+    types = {name: types for name, (_, types) in inferred.items() if types}
+    if parsed.dialect == "dlog":  # where triples are known, though none be given
+        types |= {name: ("term",) * len(columns) for name, columns in COLUMNS.items() if name in given.keys() - types}
+    core = compile_program(parsed, types).core
     ready: dict[str, object] = {name: inferred[name][0] if name in inferred else data for name, data in given.items()}
     fitted = fitted_facts(core, ready, read).items()
     return materialise_core(

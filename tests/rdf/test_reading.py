@@ -281,3 +281,12 @@ def test_w3c_syntax(suite):
             if not isomorphic(found, set(upheld.rdf.read("expected.nt")["triple"])):
                 wrong.append(name)
     assert wrong == []
+
+
+@pytest.mark.parametrize("equality", ["off", "rewrite"])
+def test_no_triples_yet(equality):
+    """A program over triples that names none takes an empty list of them, and some later."""
+    m = upheld.materialise(upheld.parse("", dialect="dlog"), {"triple": []}, equality=equality)
+    assert len(m["triple"]) == 0
+    m.update(insert={"triple": [("<http://a>", "<http://p>", "<http://b>")]})
+    assert m.explicit("triple").to_set() == {("<http://a>", "<http://p>", "<http://b>")}
