@@ -40,6 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure RDF, and write benchmarks/results/SIZE-rdf.json.")
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("--others", type=Path, default=OTHERS, help="a Python that has owlrl and reasonable")
+    parser.add_argument("--limit", type=int, help="processor seconds after which a reasoner is stopped")
     options = parser.parse_args()
     folders = {}
     for count in SIZES[options.size]:
@@ -50,7 +51,7 @@ def main() -> None:
     found = {
         "date": time.strftime("%Y-%m-%d"),
         "reading": reading(largest, max(folders)),
-        "reasoners": reasoners(folders, LIMIT[options.size], options.others),
+        "reasoners": reasoners(folders, options.limit or LIMIT[options.size], options.others),
         "relations": relations(largest),
         "updates": updates(largest),
     }

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import upheld
+from upheld.language.compiling import compile_program
+from upheld.language.equality import Equality, follows_from_equality, with_equality
 from upheld.language.reading import read_text
 from upheld.rdf.rulesets import RULESETS, named_clauses
 
@@ -226,3 +228,33 @@ def test_rule_sets_are_combined(tmp_path, monkeypatch):
 def test_rule_files_are_checked():
     for path in RULESETS.values():
         assert not upheld.check(path).warnings
+
+
+# -- where sameness is equality ----------------------------------------------------------------------------------------
+
+EQUALITY = ["eq-ref", "eq-rep-o", "eq-rep-p", "eq-rep-s", "eq-sym", "eq-trans"]
+
+
+def test_rules_that_say_what_equality_means_are_left_out():
+    """By axioms and by rewriting they are not needed; all others are."""
+    core = compile_program(upheld.rdf.rules("owl2rl")).core
+    left_out = set(core.rules) - set(with_equality(core, "axioms").rules)
+    assert sorted({rule.span.source.name.partition("/")[2] for rule in left_out}) == EQUALITY
+
+
+@pytest.mark.parametrize(
+    "rule, follows",
+    [
+        ("[?x, :p, ?z] :- [?x, :p, ?y], [?z, owl:sameAs, ?y].", True),
+        ("[?x, :p, ?w] :- [?x, :p, ?y], [?z, owl:sameAs, ?y], [?z, owl:sameAs, ?w].", True),
+        ("[?x, ?q, ?y] :- [?x, :p, ?y], [:p, owl:sameAs, ?q].", True),
+        ("[?x, owl:sameAs, ?y] :- [?x, :p, ?y].", False),
+        ("[:c, owl:sameAs, :c] :- [?x, :p, ?y].", False),
+        ("[?x, :q, ?y] :- [?x, :p, ?y].", False),
+        ("[?y, :p, ?x] :- [?x, :p, ?y], [?z, owl:sameAs, ?y].", False),
+        ("same(?x, ?z) :- same(?x, ?y), [?y, owl:sameAs, ?z].", True),
+    ],
+)
+def test_which_rules_follow_from_equality(rule, follows):
+    core = compile_program(upheld.parse(f"PREFIX : <http://e/> {rule}", dialect="dlog")).core
+    assert follows_from_equality(core.rules[0], Equality()) == follows

@@ -87,10 +87,41 @@ def with_equality(core: Core, mode: str) -> Core:
     if TRIPLE not in core.predicates:
         triple = Predicate(TRIPLE, COLUMNS[TRIPLE], ("term",) * 3)
         core = replace(core, predicates={**core.predicates, TRIPLE: triple})
+    equality = Equality()
+    core = replace(core, rules=tuple(rule for rule in core.rules if not follows_from_equality(rule, equality)))
     if mode == "axioms":
-        equality = Equality()
         return replace(core, rules=(*core.rules, *reflexivity(core, equality), *replacement(core, equality)))
     return core
+
+
+def follows_from_equality(rule: Rule, equality: Equality) -> bool:
+    """Return whether a rule says only what equality means: its head is one of its atoms, with equals for equals.
+
+    Such are symmetry, transitivity and replacement, as `owl2rl` has them, for whom equality is a property like others.
+    """
+    equal: dict[CoreTerm, CoreTerm] = {}
+
+    def one_of(term: CoreTerm) -> CoreTerm:
+        while term in equal:
+            term = equal[term]
+        return term
+
+    def sides(atom: Atom) -> list[CoreTerm] | None:
+        is_equality = atom.predicate == equality.predicate and _is(atom.terms[equality.column], equality.value)
+        return [one_of(atom.terms[side]) for side in equality.sides] if is_equality else None
+
+    for atom in rule.positive:
+        if (pair := sides(atom)) and pair[0] != pair[1]:
+            equal[pair[0]] = pair[1]
+    body = {(atom.predicate, tuple(map(one_of, atom.terms))) for atom in rule.positive}
+    head = rule.head
+    if (pair := sides(head)) and pair[0] == pair[1]:
+        return any(pair[0] in terms for _, terms in body)
+    return (head.predicate, tuple(map(one_of, head.terms))) in body
+
+
+def _is(term: CoreTerm, value: Value) -> bool:
+    return isinstance(term, Constant) and term.value == value
 
 
 def constant_columns(types: Sequence[str]) -> tuple[int, ...]:
