@@ -509,3 +509,56 @@ def test_comparisons_of_terms(operator, left, right, holds):
 def test_terms_without_an_order(operator):
     with pytest.raises(NoValue):
         constraint(operator, "term")("<http://a>", "<http://b>")
+
+
+@pytest.mark.parametrize(
+    "term, same",
+    [
+        ('"a"', '"a"'),
+        ('"a"@en', '"a"@en'),
+        (literal("+010", "integer"), literal("10", "integer")),
+        (literal("255", "unsignedByte"), literal("255", "integer")),
+        (literal("256", "unsignedByte"), None),
+        (literal(" 1", "integer"), None),
+        (literal("10.0", "decimal"), literal("10", "integer")),
+        (literal("-.50", "decimal"), literal("-0.5", "decimal")),
+        (literal("1e0", "decimal"), None),
+        (literal("1E400", "double"), literal("INF", "double")),
+        (literal("1e39", "float"), literal("INF", "float")),
+        (literal("0.1", "float"), literal("0.10000000149011612", "float")),
+        (literal("NaN", "double"), literal("NaN", "double")),
+        (literal("1", "boolean"), literal("true", "boolean")),
+        (literal("yes", "boolean"), None),
+        (literal("2020-01-01", "date"), None),
+        ('"<a/>"^^<http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral>',) * 2,
+        ('"<"^^<http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral>', None),
+        ("<http://a>", None),
+        ("_:b", None),
+    ],
+)
+def test_canonical(term, same):
+    """One literal for all of one value, and none for a literal that has no value that is known."""
+    if same is None:
+        with pytest.raises(NoValue):
+            apply("canonical", "term", term)
+    else:
+        assert apply("canonical", "term", term) == same
+        assert apply("canonical", "term", same) == same
+
+
+@pytest.mark.parametrize(
+    "term, datatype",
+    [
+        ('"a"', "http://www.w3.org/2001/XMLSchema#string"),
+        ('"a"@en', "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"),
+        (literal("x", "integer"), "http://www.w3.org/2001/XMLSchema#integer"),
+        ('"x"^^<http://e/mine>', "http://e/mine"),
+    ],
+)
+def test_datatype(term, datatype):
+    assert apply("datatype", "term", term) == f"<{datatype}>"
+
+
+def test_functions_of_terms_are_unknown_to_the_other_dialect():
+    with pytest.raises(upheld.UpheldError, match="unknown-functor"):
+        upheld.materialise('p(canonical(x)) :- q(x). q("a").')

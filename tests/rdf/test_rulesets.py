@@ -136,6 +136,17 @@ RDFS = {
     "rdfs-axioms": ("", "[rdf:first, rdfs:domain, rdf:List], [rdfs:label, rdfs:range, rdfs:Literal]"),
 }
 
+DATATYPES = {
+    "rdfs1": ("", "[xsd:byte, a, rdfs:Datatype], [rdf:XMLLiteral, a, rdfs:Datatype]"),
+    "rdfD1": ('[:a, :p, "7"^^xsd:short].', '["7"^^xsd:short, a, xsd:short]'),
+    "dt-type2": ('[:a, :p, "7"^^xsd:long].', '["7"^^xsd:long, a, xsd:decimal], ["7"^^xsd:long, a, xsd:unsignedByte]'),
+    "dt-eq": ('[:a, :p, "007.0"^^xsd:decimal].', "[:a, :p, 7]"),
+    "dt-not-type": ('[:a, :p, "7"]. ["7", a, xsd:integer].', "violation"),
+    "dt-ill-typed": ('[:a, :p, "seven"^^xsd:integer].', "violation"),
+}
+
+CASES = {"owl2rl": OWL2RL, "rdfs": RDFS, "datatypes": DATATYPES}
+
 
 def facts_of(text: str) -> str:
     """Return triples with `LIST(...)` written out as the cells `:l0`, `:l1` and so on."""
@@ -150,12 +161,10 @@ def facts_of(text: str) -> str:
     return PREFIX + text.replace("ZERO", number.format(0)).replace("ONE", number.format(1))
 
 
-@pytest.mark.parametrize(
-    "ruleset, name", [(ruleset, name) for ruleset, cases in (("owl2rl", OWL2RL), ("rdfs", RDFS)) for name in cases]
-)
+@pytest.mark.parametrize("ruleset, name", [(ruleset, name) for ruleset, cases in CASES.items() for name in cases])
 def test_rule(ruleset, name):
     """The rule alone, with those of its lists, derives what its table says; without it nothing does."""
-    text, conclusion = {"owl2rl": OWL2RL, "rdfs": RDFS}[ruleset][name]
+    text, conclusion = CASES[ruleset][name]
     facts = read_text(facts_of(text), "dlog")
     all_names = {n for n, _ in named_clauses(ruleset)} - {""}
     wanted = f'violation("{name}", _, _, _)' if conclusion == "violation" else conclusion
@@ -168,7 +177,7 @@ def test_rule(ruleset, name):
     assert not holds(all_names)
 
 
-@pytest.mark.parametrize("ruleset, cases", [("owl2rl", OWL2RL), ("rdfs", RDFS)])
+@pytest.mark.parametrize("ruleset, cases", CASES.items())
 def test_every_rule_has_a_test(ruleset, cases):
     assert {name for name, _ in named_clauses(ruleset)} - {""} == set(cases)
 

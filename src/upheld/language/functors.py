@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from upheld.language import terms
+from upheld.language import datatypes, terms
 from upheld.language.ast import Value
 from upheld.language.values import INT64_MAX, INTEGER_RANGES, NAN, UINT64_MAX, float_text, normalise_float
 
@@ -83,6 +83,8 @@ SIGNATURES: dict[str, tuple[Signature, ...]] = {
     "to_unsigned": (Signature(("T",), "unsigned", PLAIN),),
     "to_float": (Signature(("T",), "float", PLAIN),),
     "to_string": (Signature(("T",), "symbol", PLAIN), Signature(("term",), "term")),
+    "datatype": (Signature(("term",), "term"),),
+    "canonical": (Signature(("term",), "term"),),
     "range": (_same(2, NUMERIC, generates=True), _same(3, NUMERIC, generates=True)),
 }
 
@@ -290,6 +292,7 @@ _SYMBOL: dict[str, Callable[..., Value]] = {
     "strlen": len,
     "substr": _substring,
 }
+_TERM: dict[str, Callable[..., Value]] = {"datatype": datatypes.datatype, "canonical": datatypes.canonical}
 _INTEGERS = {type: _integer_operations(type) for type in ("number", "unsigned")}
 
 
@@ -299,7 +302,7 @@ def functor(name: str, arity: int, type: str) -> Functor:
     if name == "range":
         return Functor(name, type, _range, generates=True)  # type: ignore[arg-type]
     if type == "term":
-        return Functor(name, type, terms.FUNCTORS[f"{name}/{arity}"])
+        return Functor(name, type, _TERM.get(name) or terms.FUNCTORS[f"{name}/{arity}"])
     if name in ("min", "max"):
         return Functor(name, type, min if name == "min" else max)
     if name.startswith("to_"):

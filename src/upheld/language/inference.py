@@ -135,13 +135,20 @@ class Inference:
         raise AssertionError("a wildcard where a value is needed")
 
     def _call(self, number: int, call: Call) -> Slot:
-        signatures = SIGNATURES.get(call.functor)
+        # Signatures of one length differ in being for RDF terms or for plain values, which the dialect decides.
+        is_term = self.draft.program.dialect == "dlog"
+        known = {
+            name: fit
+            for name, ss in SIGNATURES.items()
+            if (fit := [s for s in ss if is_term or "term" not in s.arguments])
+        }
+        signatures = known.get(call.functor)
         if signatures is None:
             self.draft.problem(
                 "unknown-functor",
                 f"unknown functor {quote(call.functor)}",
                 call.span,
-                hint=nearest(call.functor, SIGNATURES) or "the reference lists every functor",
+                hint=nearest(call.functor, known) or "the reference lists every functor",
             )
             return Slot()
         fitting = [s for s in signatures if len(s.arguments) == len(call.arguments)]
@@ -159,8 +166,6 @@ class Inference:
                 hint="add what is missing, or remove what is too many",
             )
             return Slot()
-        # Signatures of one length differ in being for RDF terms or for plain values, which the dialect decides.
-        is_term = self.draft.program.dialect == "dlog"
         signature = next((s for s in fitting if ("term" in s.arguments) == is_term), fitting[0])
         first = self._apply(number, signature, call.arguments)
         self._uses[number, id(call)] = first

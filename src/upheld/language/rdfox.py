@@ -39,7 +39,13 @@ OPERATORS = {
     **dict.fromkeys(("*", "/"), TERM + 1),
 }
 #: Functions of terms, with the functor each stands for.
-FUNCTIONS = {"STRLEN": "strlen", "CONCAT": "cat", "STR": "to_string"}
+FUNCTIONS = {
+    "STRLEN": "strlen",
+    "CONCAT": "cat",
+    "STR": "to_string",
+    "DATATYPE": "datatype",
+    "CANONICAL": "canonical",
+}
 #: Functions that are tests. Their arguments stand the other way round than in the `.dl` dialect.
 TESTS = {"REGEX": "match", "CONTAINS": "contains"}
 RESERVED = frozenset(

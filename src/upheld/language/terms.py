@@ -15,7 +15,8 @@ from functools import lru_cache
 from upheld.language.ast import Value
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
-RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDF_TYPE = f"<{RDF}type>"
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
@@ -70,6 +71,12 @@ def number_of(term: str) -> Number | None:
     if datatype in (XSD + "double", XSD + "float"):
         return float(text)
     return Decimal(text) if datatype == XSD + "decimal" else int(text)
+
+
+def parts(term: str) -> tuple[str, str | None, str | None] | None:
+    """Return the inside of a literal, its language and its datatype, and None for every other term."""
+    found = _LITERAL.fullmatch(term)
+    return (found.group(1), found.group(2), found.group(3)) if found else None
 
 
 def string_of(term: str) -> str | None:

@@ -16,7 +16,7 @@ from upheld.source import Source, Span
 _FOLDER = Path(__file__).parent / "rules"
 
 #: Rule sets by name.
-RULESETS = {"rdfs": _FOLDER / "rdfs.dlog", "owl2rl": _FOLDER / "owl2rl.dlog"}
+RULESETS = {name: _FOLDER / f"{name}.dlog" for name in ("rdfs", "owl2rl", "datatypes")}
 
 _NAME = re.compile(r"# ([a-z][A-Za-z0-9]*(?:-[a-z0-9]+)*)")
 
@@ -24,8 +24,8 @@ _NAME = re.compile(r"# ([a-z][A-Za-z0-9]*(?:-[a-z0-9]+)*)")
 def rules(*parts: str | Path | Program, without: Collection[str] = ()) -> Program:
     """Return rule sets and `.dlog` programs as one program, without some of the rules.
 
-    The rule sets are `rdfs` and `owl2rl`; their rules are named as in the documents of the W3C, `rdfs9` or `prp-trp`.
-    What the rules of `owl2rl` find inconsistent are facts of `violation`.
+    The rule sets are `rdfs` and `owl2rl`, and `datatypes` to use beside these; their rules are named as in the
+    documents of the W3C, `rdfs9` or `prp-trp`. What they find inconsistent are facts of `violation`.
 
     >>> len(rules("owl2rl").clauses) > len(rules("owl2rl", without=["eq-ref"]).clauses)
     True
