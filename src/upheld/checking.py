@@ -11,6 +11,7 @@ from upheld.errors import Problem, quote
 from upheld.language.ast import Program, Variable
 from upheld.language.compiling import compile_program
 from upheld.language.core import Apply, Builtin, Core, Rule, expression_variables
+from upheld.language.functors import IDEMPOTENT
 from upheld.language.stratification import Stratification, Stratum, stratify
 from upheld.opening import parse
 
@@ -94,6 +95,8 @@ def _computed(builtin: Builtin, variables: set[str]) -> Iterator[str]:
     left, right = builtin.arguments
     for one, other in ((left, right), (right, left)):
         if builtin.operator == "=" and isinstance(one, Variable) and isinstance(other, Apply):
+            if other.functor.name in IDEMPOTENT:
+                continue  # applied to what it has found it finds nothing more
             if not variables.isdisjoint(expression_variables(other)):
                 yield one.name
 

@@ -88,6 +88,9 @@ SIGNATURES: dict[str, tuple[Signature, ...]] = {
     "range": (_same(2, NUMERIC, generates=True), _same(3, NUMERIC, generates=True)),
 }
 
+#: Functors whose values have themselves as value, or none.
+IDEMPOTENT = frozenset({"datatype", "canonical"})
+
 CONSTRAINTS: dict[str, Signature] = {
     **{name: Signature(("T", "T"), "", ALL) for name in ("=", "!=", "<", "<=", ">", ">=")},
     **{

@@ -16,7 +16,13 @@ from upheld.source import Source, Span
 _FOLDER = Path(__file__).parent / "rules"
 
 #: Rule sets by name.
-RULESETS = {name: _FOLDER / f"{name}.dlog" for name in ("rdfs", "owl2rl", "datatypes")}
+_FILES = {name: _FOLDER / f"{name}.dlog" for name in ("rdfs", "owl2rl", "datatypes")}
+
+#: Those that are others without some of their rules. Where equal constants are rewritten, equalities may depend on any
+#: triple, and so on what rules find that compare terms: those cannot be applied.
+_WITHOUT = {"owl2rl-rewrite": ("owl2rl", ("eq-diff2", "eq-diff3", "prp-adp", "cax-adc", "dt-diff"))}
+
+RULESETS = (*_FILES, *_WITHOUT)
 
 _NAME = re.compile(r"# ([a-z][A-Za-z0-9]*(?:-[a-z0-9]+)*)")
 
@@ -24,8 +30,8 @@ _NAME = re.compile(r"# ([a-z][A-Za-z0-9]*(?:-[a-z0-9]+)*)")
 def rules(*parts: str | Path | Program, without: Collection[str] = ()) -> Program:
     """Return rule sets and `.dlog` programs as one program, without some of the rules.
 
-    The rule sets are `rdfs` and `owl2rl`, and `datatypes` to use beside these; their rules are named as in the
-    documents of the W3C, `rdfs9` or `prp-trp`. What they find inconsistent are facts of `violation`.
+    The rule sets are `rdfs`, `owl2rl`, `owl2rl-rewrite`, and `datatypes` to use beside these; their rules are named as
+    in the documents of the W3C, `rdfs9` or `prp-trp`. What they find inconsistent are facts of `violation`.
 
     >>> len(rules("owl2rl").clauses) > len(rules("owl2rl", without=["eq-ref"]).clauses)
     True
@@ -53,7 +59,10 @@ def named_clauses(ruleset: str) -> tuple[tuple[str, Clause], ...]:
 
     Proofs and messages tell the place of a rule by its name: `owl2rl/prp-trp:88:1`.
     """
-    text = RULESETS[ruleset].read_text(encoding="utf-8")
+    if ruleset in _WITHOUT:
+        of, left_out = _WITHOUT[ruleset]
+        return tuple((name, clause) for name, clause in named_clauses(of) if name not in left_out)
+    text = _FILES[ruleset].read_text(encoding="utf-8")
     names = [""]
     for line in text.splitlines():
         found = _NAME.fullmatch(line)

@@ -16,6 +16,7 @@ from upheld.algebra.reference import ReferenceEngine
 from upheld.language.compiling import compile_program
 from upheld.language.core import Fact, Predicate
 from upheld.language.equality import SAME_AS, Equality, with_equality
+from upheld.language.layering import MEMBER
 from upheld.maintain import equality
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -82,7 +83,7 @@ def test_equals_recomputation(spark_engine, rules, small, few):
 
 PAIR = Predicate("pair", ("name", "number"), ("term", "number"))
 NO_RULES = with_equality(compile_program(upheld.parse("", dialect="dlog")).core, "rewrite")
-CORE = replace(NO_RULES, predicates={**NO_RULES.predicates, PAIR.name: PAIR})
+CORE = replace(NO_RULES, predicates={**NO_RULES.predicates, PAIR.name: PAIR, MEMBER.name: MEMBER})
 
 
 @pytest.mark.parametrize("small", [0, 20_000])
@@ -121,6 +122,7 @@ def said_of_classes(engine) -> Iterator[object]:
             pi.split(pi.constants(engine.load("triple", [(iri("a"), SAME_AS, iri("a"))])))
         yield pi.representatives(names), [pi.class_of(name) for name in names]
         yield bagged(pi.rewritten(everything))
+        yield [shown(side) for side in pi.memberships(MEMBER.name)]
         normal = engine.settle(pi.represent(everything))
         some = pi.members(pi.constants(engine.load("triple", [(iri("a"), SAME_AS, iri("a"))])))
         for said in (

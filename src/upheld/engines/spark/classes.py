@@ -80,8 +80,8 @@ class DriverTable:
     def without(self, frame: DataFrame, columns: Iterable[int]) -> DataFrame:
         """Return the rows of a plan that have no key in any of some columns."""
         for i in columns:
-            mine = self._stored.frame.select(col("key").alias(f"c{i}"))
-            frame = frame.join(F.broadcast(mine), [f"c{i}"], "left_anti")
+            mine = self._stored.frame.select(col("key").alias(f"key{i}"))
+            frame = frame.join(F.broadcast(mine), col(f"c{i}") == col(f"key{i}"), "left_anti")
         return frame
 
 
@@ -406,6 +406,13 @@ class SparkClasses:
         touched = self._before.together(left) | self.now.together(joined)
         then, there = (frozenset(by.get(c, c) for c in touched) for by in (before, now))
         return Difference(SomeConstants(then), SomeConstants(there))
+
+    def memberships(self, predicate: str) -> tuple[SparkSet, SparkSet]:
+        def others(by: Mapping[Value, Value], than: Mapping[Value, Value]) -> SparkSet:
+            moved = [(by[c], c) for c in self._moved if c in by and than.get(c) != by[c]]
+            return self.engine.load(predicate, moved)
+
+        return others(self._before.by, self.now.by), others(self.now.by, self._before.by)
 
     def expanded(self, facts: FactSet, predicate: str) -> ShownRows:
         part = own_set(facts).part(predicate)
