@@ -11,7 +11,6 @@ import re
 import struct
 from decimal import Decimal
 from functools import lru_cache
-from xml.parsers import expat
 
 from upheld.language.terms import RDF, XSD, NoValue, escape, parts, unescape
 
@@ -94,6 +93,8 @@ def _float(text: str, local: str) -> str:
 
 def _is_xml(text: str) -> bool:
     """Return whether a text is the content of an XML element."""
+    from xml.parsers import expat  # which few programs need
+
     try:
         expat.ParserCreate().Parse(f"<x>{text}</x>", True)
     except (expat.ExpatError, UnicodeEncodeError):
