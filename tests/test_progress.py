@@ -38,6 +38,22 @@ def test_a_function_is_told(engine, monkeypatch):
     assert 50 <= told[-1].facts <= 2 * len(m["n"]) + 2
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("negated, layers", [("", 1), (", NOT [?x, :T, :c]", 2)])
+def test_a_function_is_told_where_equal_constants_are_rewritten(engine, negated, layers, monkeypatch):
+    """Rules that no stratum has, as their constants are others, are told by their layer."""
+    monkeypatch.setattr(Meter, "_TELL_EVERY", 0.0)
+    rules = f"PREFIX : <a:> [:b, :S, ?x] :- [?x, :R, ?y]{negated}. [?x, owl:sameAs, ?y] :- [?x, :E, ?y]."
+    facts = {"triple": [("<a:x>", "<a:R>", "<a:y>"), ("<a:a>", "<a:E>", "<a:b>")]}
+    told: list[upheld.Progress] = []
+    m = upheld.materialise(
+        upheld.parse(rules, dialect="dlog"), facts, engine=engine, equality="rewrite", progress=told.append
+    )
+    assert ("<a:a>", "<a:S>", "<a:x>") in m["triple"]
+    assert {p.stratum for p in told} == set(range(1, layers + 1))
+    assert {p.strata for p in told} == {layers}
+
+
 def test_a_line_on_a_terminal(tmp_path):
     """A run of more than a moment shows stratum, round and facts on a terminal, and wipes the line out."""
     (tmp_path / "count.dl").write_text(COUNTING.format(last=4_000))

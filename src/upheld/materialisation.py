@@ -106,7 +106,7 @@ class Materialisation:
             if self._rewriting is None:
                 self._decompose(E, decompose, granular)
             if progress is not None:
-                self._engine.meter.watcher = _told_of_strata(self._strata, progress)
+                self._engine.meter.watcher = _told_of_strata(self._rewriting or self._strata, progress)
             if self._rewriting is not None:
                 self._rewriting.materialise()
                 self._state = State(E, self._rewriting.I, self._strata, beside=self._rewriting.sets())
@@ -520,11 +520,14 @@ def _forecast(core: Core, E: FactSet) -> Forecast:
     return Forecast(core, lambda atom: Table(*E.profile(atom)))
 
 
-def _told_of_strata(strata: Stratification, progress: ProgressWatcher) -> Watcher:
-    """Return a watcher that tells the stratum of the rule at work."""
+def _told_of_strata(strata: Stratification | Rewriting | Layered, progress: ProgressWatcher) -> Watcher:
+    """Return a watcher that tells the stratum of the rule at work, or the layer where equal constants are rewritten."""
 
     def tell(so_far: Statistics, rule: Rule | None) -> None:
-        stratum = strata.level(rule.head) if rule is not None else 1
-        progress(Progress(stratum, len(strata), so_far.rounds, so_far.facts, so_far.seconds))
+        if isinstance(strata, Stratification):
+            stratum, of = strata.level(rule.head) if rule is not None else 1, len(strata)
+        else:
+            stratum, of = strata.layer(rule)
+        progress(Progress(stratum, of, so_far.rounds, so_far.facts, so_far.seconds))
 
     return tell

@@ -72,6 +72,10 @@ class Rewriting:
         """Return the normal facts that stand for what users see."""
         return self.I
 
+    def layer(self, rule: Rule | None) -> tuple[int, int]:
+        """Return the layer of a rule at work, and how many there are."""
+        return 1, 1
+
     def follow(self, rules: RewrittenRules) -> None:
         """Have these rules from now on, as they are by the classes that there are."""
         self.Gamma = rules
@@ -314,6 +318,7 @@ class _Update:
         loops = settle(pi.loops(pi.members(pi.constants(large))))
         return (M - large) | pi.represent(loops - settle(pi.counted(loops)))
 
+    @phase("check")
     def obvious(self, plain: FactSet) -> FactSet:
         """Return those of facts that stand for themselves alone that are explicit, or follow from such in a step."""
         known = settle((plain & self.explicit()) | self.pi.counted(plain))
@@ -346,8 +351,9 @@ class _Update:
         """Return those of the over-deleted facts that are explicit or follow from the rest, and what new rules say."""
         D, I = self.D, self.I
         known = settle((D & (self.E - self.E_minus)) | self.stand_ins.above_zero(D) | self.pi.mentioned(D, I - D))
-        derived = settle(derive(self.Gamma.now, I - D, I, heads=D - known))
-        return settle(known | derived | derive(fresh, I - D, I))
+        applied, done = settle(derive(fresh, I - D, I)), set(fresh)
+        others = tuple(rule for rule in self.Gamma.now if rule not in done) if done else self.Gamma.now
+        return settle(known | applied | derive(others, I - D, I, heads=D - (known | applied)))
 
 
 class Proofs(Proving):

@@ -59,6 +59,10 @@ class Layered:
         """Return the normal facts that stand for what users see."""
         return self.I | settle(derive(self._loop, self.I, self.I))
 
+    def layer(self, rule: Rule | None) -> tuple[int, int]:
+        """Return the layer of a rule at work, and how many there are."""
+        return 2 if rule in self.layers.upper.rules else 1, 2
+
     def materialise(self) -> None:
         """Derive all that follows from E."""
         nothing = self.E.engine.nothing
