@@ -88,7 +88,10 @@ def reasoners(folders: dict[int, Path], limit: int, others: Path) -> dict[int, d
     found: dict[int, dict[str, Any]] = {}
     before: dict[str, Any] = {}
     for count, folder in folders.items():
-        rows = {name: reasoner(name, folder, limit, others, before.get(name)) for name in REASONERS}
+        rows: dict[str, Any] = {}
+        for name in REASONERS:
+            rows[name] = reasoner(name, folder, limit, others, before.get(name))
+            print(folder.name, name, rows[name], flush=True)
         found[count] = before = rows
     return found
 
@@ -115,7 +118,6 @@ def reasoner(name: str, folder: Path, limit: int, others: Path, before: dict[str
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stderr}")
     measured: dict[str, Any] = json.loads(done.stdout)
-    print(folder.name, name, measured, flush=True)
     return measured
 
 

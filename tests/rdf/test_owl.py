@@ -129,6 +129,21 @@ def test_everything():
     assert m.query("[?x, rdf:type, :A]").to_set() == {("<http://e/x>",)}
 
 
+def test_imports(tmp_path):
+    """What is imported is named beside what imports it, by its own IRI or by that of its version; the rest is told."""
+    first, second, third = (tmp_path / f"{name}.ttl" for name in "abc")
+    owl = "@prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> ."
+    first.write_text(f"{owl} <http://a> a owl:Ontology ; owl:imports <http://b>, <http://c/1> .")
+    second.write_text(f"{owl} <http://b> a owl:Ontology . <http://b#A> rdfs:subClassOf <http://b#B> .")
+    third.write_text(f"{owl} <http://c> a owl:Ontology ; owl:versionIRI <http://c/1> .")
+    assert len(upheld.rdf.translate(first).dropped) == 2
+    assert upheld.rdf.translate(first, second).dropped == (
+        "Import(<http://c/1>): imports are not followed: name the imported file beside this one",
+    )
+    found = upheld.rdf.translate(first, second, third)
+    assert not found.dropped and len(found.program.clauses) == 1
+
+
 def test_what_is_not_understood():
     """What says nothing in OWL is told, and so are imports."""
     found = translated(

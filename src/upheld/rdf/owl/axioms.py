@@ -107,6 +107,8 @@ _PARTS |= {rdf("first"), rdf("rest")}
 
 def axioms_of(graph: Graph) -> Iterator[Axiom]:
     """Yield the axioms of an ontology, and what of it is not understood."""
+    there = {s for s, p, o in graph.triples if p == TYPE and o == owl("Ontology")}
+    there |= {o for s, p, o in graph.triples if p == owl("versionIRI") and s in there}
     annotations = _ANNOTATIONS | {s for s, p, o in graph.triples if p == TYPE and o == owl("AnnotationProperty")}
     for s, p, o in graph.triples:
         try:
@@ -115,7 +117,8 @@ def axioms_of(graph: Graph) -> Iterator[Axiom]:
             elif p in _BY_PROPERTY:
                 yield from _BY_PROPERTY[p](s, o, graph)
             elif p == owl("imports"):
-                yield Unread(f"Import({o})", "imports are not followed: name the imported file beside this one")
+                if o not in there:
+                    yield Unread(f"Import({o})", "imports are not followed: name the imported file beside this one")
             elif p not in annotations and p not in _PARTS:
                 known = not p.startswith(_VOCABULARY) or p in (owl("sameAs"), owl("differentFrom"))
                 yield Fact((s, p, o)) if known else Unread(f"{s} {p} {o}", "this property of OWL is not understood")
