@@ -168,7 +168,7 @@ WORKLOADS: dict[str, dict[str, Cyclic]] = {
         "collaborators, k = 100": Cyclic(COLLABORATORS, partial(collaborators, 200, 100)),
         "collaborators, k = 400": Cyclic(COLLABORATORS, partial(collaborators, 200, 400)),
         "expressions": Cyclic(EXPRESSIONS, partial(expressions, 10, 8000, 4)),
-        "graph": Cyclic(GRAPH, partial(graph, 10, 100, 20)),
+        "graph": Cyclic(GRAPH, partial(graph, 10, 110, 22)),
         "campus": Cyclic(CAMPUS, partial(campus, 40)),
         "campus with cycles": Cyclic(CAMPUS + CAMPUS_CYCLES, partial(campus, 40)),
     },
