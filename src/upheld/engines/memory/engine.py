@@ -183,14 +183,16 @@ class MemoryEngine:
             if (bag := reference()) is not None and bag.pending:
                 bag.compute()
             del bag
-        while work := next((d for d in self._waiting() if isinstance(d, Derivation | Tally)), None):
+        waiting = self._waiting()
+        while work := next((d for d in waiting if isinstance(d, Derivation | Tally)), None):
+            del waiting  # asked anew: the operands of what has been computed are gone, if nobody else holds them
             work.force()
+            waiting = self._waiting()
         del work
-        # Asked anew: the operands of what has been computed are gone, if nobody else holds them.
-        for pending in self._waiting():
+        for pending in waiting:
             if any(leaf is named for leaf in pending.leaves()):
                 pending.force()
-        self.deferred = [weakref.ref(pending) for pending in self._waiting()]
+        self.deferred = [weakref.ref(pending) for pending in waiting if pending.now is None and not pending.spent]
 
     def _waiting(self) -> list[Deferred]:
         """Return the sets that somebody holds and that are not computed yet."""

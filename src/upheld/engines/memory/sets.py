@@ -196,6 +196,8 @@ class Named(MemorySet):
 
     def __ior__(self, other: FactSet) -> Self:  # type: ignore[override]
         added = self.engine.settle_for_change(own_set(other))
+        if added.is_void():
+            return self
         self.engine.about_to_change(self)
         bits = FLAGS(1 << self.bit)
         for table, rows in added.listed():
@@ -209,6 +211,8 @@ class Named(MemorySet):
 
     def __isub__(self, other: FactSet) -> Self:  # type: ignore[override]
         removed = self.engine.settle_for_change(own_set(other))
+        if removed.is_void():
+            return self
         self.engine.about_to_change(self)
         keep = FLAGS(~(1 << self.bit) & 0xFFFF)
         for table, rows in removed.listed():
