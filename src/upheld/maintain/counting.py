@@ -52,12 +52,12 @@ class Rounds:
         self.list_gains(A, D)
         while rounds := self.loss.keys() | self.gain.keys() | self.doubt.keys():
             i = min(rounds)
-            N = I.engine.named("N")
-            N |= self.doubt.pop(i, N)
+            N = self.doubt.pop(i, I.engine.nothing)
             if i in self.loss:
-                N |= self.take_away(i)
+                N = N | self.take_away(i)
             if i in self.gain:
-                N |= self.add(i)
+                N = N | self.add(i)
+            N = settle(N)
             counted = settle(trace.counted(N, i))
             appeared = settle(trace.after(counted, i))
             vanished = settle(trace.at(N - counted, i))

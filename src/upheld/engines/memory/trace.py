@@ -140,6 +140,10 @@ class MemoryTrace:
         groups: dict[int, list[Group]] = {}
         for group in own_instances(found).groups:
             rounds = self._rounds(group, stratum, column)
+            first = int(rounds[0])
+            if (rounds == first).all():  # as a rule
+                groups.setdefault(first, []).append(group)
+                continue
             for i in np.unique(rounds).tolist():
                 groups.setdefault(i, []).append(group.chosen(rounds == i))
         return {i: MemoryInstances(self.engine, mine) for i, mine in groups.items()}
@@ -156,8 +160,13 @@ class MemoryTrace:
         for group in own_instances(found).groups:
             fires = self._rounds(group, stratum, self._old if old else self._new) == round
             fires &= group.hold(engine, positive, negative)
-            fire.append(group.chosen(fires))
-            quiet.append(group.chosen(~fires))
+            if fires.all():
+                fire.append(group)
+            elif not fires.any():
+                quiet.append(group)
+            else:
+                fire.append(group.chosen(fires))
+                quiet.append(group.chosen(~fires))
         return MemoryInstances(engine, fire), MemoryInstances(engine, quiet)
 
     def items(self) -> Iterator[tuple[Fact, dict[int, int], int]]:
