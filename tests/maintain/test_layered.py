@@ -14,7 +14,7 @@ from tests.maintain.layered_streams import check_layered_stream, random_layered_
 from tests.maintain.test_equality import SEARCHING, case, fact_names, triple, triples
 from upheld.engines import ENGINES
 from upheld.errors import LimitReached, Problem, ProgramError
-from upheld.maintain import equality
+from upheld.maintain import adaptive, equality
 
 #: Streams come in blocks, so that test processes can share them.
 BLOCKS, STREAMS = 3, 25
@@ -29,6 +29,19 @@ def test_equals_the_well_founded_model(engine, block):
         with patch.multiple(equality, **SEARCHING[seed % 2]):
             made += check_layered_stream(random_layered_case(seed), engine).made
     assert made > STREAMS
+
+
+#: Such that proofs are looked for from the first fact on, in the lower layer and in the upper one.
+LOWER = SEARCHING[1]
+UPPER = {"SEARCH_FOR": 1000, "MANY_ROUNDS": 0, "MANY_LOST": 0, "SEARCH_BUDGET": 1000}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_equals_the_well_founded_model_with_searches(engine):
+    """The last one has taken more sets at once than the memory engine has bits for."""
+    for seed in (*range(500, 515), 2137):
+        with patch.multiple(equality, **LOWER), patch.multiple(adaptive, **UPPER):
+            check_layered_stream(random_layered_case(seed), engine)
 
 
 @given(st.integers(1000, 100_000))

@@ -220,7 +220,8 @@ class _Update:
         self.reflexivity, self.equalities = rewriting.reflexivity, rewriting.equalities
         self.stand_ins, self.E_minus, self.E_plus = rewriting.stand_ins, E_minus, E_plus
         self.strata = rewriting.strata
-        self.D, self.A = self.E.engine.named("D"), self.E.engine.named("A")
+        #: Nothing is added before all is over-deleted, so that this needs no set of its own till then.
+        self.D, self.A = self.E.engine.named("D"), self.E.engine.nothing
 
     def now(self) -> FactSet:
         return (self.I - self.D) | self.A
@@ -234,7 +235,8 @@ class _Update:
     @phase("insertion")
     def insert(self, N: FactSet) -> None:
         """Add to A the representatives of facts, and all that follows."""
-        pi, A = self.pi, self.A
+        pi, A = self.pi, self.E.engine.named("A")
+        self.A = A
         while fresh := settle(N - self.now()):  # 41, 42
             delta = settle(pi.represent(fresh) - self.now())  # 43, 44
             if apart := settle(pi.apart(delta)):
