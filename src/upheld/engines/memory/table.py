@@ -220,6 +220,10 @@ class BlockIndex:
         self._packed = 0
 
     def catch_up(self, table: Table) -> None:
+        more = table.n - self.upto
+        if more > _MANY_ROWS and self._used + 3 * more > len(self.pool):
+            # Blocks that double leave behind as much as they hold: with that much room none must be packed on the way.
+            self.pool = _grown(self.pool, (self._used + 3 * more,))
         while self.upto < table.n:
             self.upto, self.distinct, self._used = indexkernels.block_rows(
                 table.rows, self.upto, table.n, self.columns, self.slots, self.entries, self.distinct, self.pool,
