@@ -1,7 +1,8 @@
 """Materialise an ontology and data with one reasoner, and print what it took and what it entails.
 
-python benchmarks/run_reasoner.py REASONER FOLDER
+python benchmarks/run_reasoner.py REASONER FOLDER SECONDS
 
+It is stopped if that takes more than so many seconds of the processor; what comparing takes does not count.
 The entailments that are compared are the triples whose words are those of the data: each reasoner adds triples about
 the ontology of its own.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -78,7 +80,9 @@ def entailed(triples: Iterable[tuple[str, str, str]]) -> tuple[int, str]:
 
 
 def main() -> None:
-    reasoner, folder = sys.argv[1], Path(sys.argv[2])
+    reasoner, folder, limit = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, most))
     match reasoner:
         case "reasonable":
             total, loading, triples = reasonable_by(folder)
@@ -87,6 +91,7 @@ def main() -> None:
         case _:
             total, loading, triples = upheld_by(reasoner, folder)
     peak = peak_memory()
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     count, digest = entailed(triples)
     print(
         json.dumps(
