@@ -246,6 +246,35 @@ def test_runs_of_a_round(spark_engine, small, most):
     assert runs[1] - runs[0] <= 4 * most
 
 
+def test_runs_of_a_round_with_many_new_facts(spark_engine):
+    """One plan finds many new facts from few edges in the driver; nothing is computed for few rows before."""
+    runs = []
+    for length in (2, 4):
+        edges = [(i, 100) for i in range(8)] + [(100, 200 + i) for i in range(8)]
+        edges += [(100 * k + i, 100 * k + 100 + i) for k in range(2, length + 1) for i in range(8)]
+        m = upheld.materialise(PATHS, {"edge": edges}, engine=spark_engine(small=60), algorithm="dred")
+        assert len(m["path"]) == len(upheld.materialise(PATHS, {"edge": edges}, engine="reference")["path"])
+        runs.append(m._engine.tables.runs)
+    assert runs[1] - runs[0] <= 2 + 1  # two rounds, and tiers that are brought together
+
+
+def test_new_facts_over_what_spark_holds(spark_engine):
+    """Facts that are known to be new are added until they are too many for the driver: then they are a tier more."""
+    program = ".decl p(x:number)\n.decl q(x:number)\nq(x) :- p(x)."
+    engine = spark_engine(small=4).open(compile_program(read_text(program)).core)
+    held = engine.named("held")
+    held |= engine.load("p", [(i,) for i in range(6)])
+    for first in (5, 8, 11):
+        new = settle(engine.load("p", [(i,) for i in range(first, first + 4)]) - held)
+        held |= new
+        part = held.part("p")
+        assert all(not tier.minus.rows for tier in part.tiers)
+    assert {row for (row,) in held.rows("p")} == set(range(15))
+    assert [tier.stored.count for tier in part.tiers] == [6, 6]
+    held -= engine.load("p", [(0,), (7,), (14,)])
+    assert {row for (row,) in held.rows("p")} == set(range(15)) - {0, 7, 14}
+
+
 def test_jobs_of_a_settled_set(spark, spark_engine):
     """Truth, size and predicates of a settled set take no job; nor does a derivation from nothing."""
     m = upheld.materialise(PATHS, chain(3), engine=spark_engine(small=0), algorithm="dred")

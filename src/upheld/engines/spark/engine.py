@@ -133,12 +133,12 @@ class DataFrameEngine:
         encoded = frozenset(map(self.codecs[predicate].encode, rows))
         return SparkSet(self, {predicate: self.local(predicate, encoded)} if encoded else {})
 
-    def local(self, predicate: str, rows: Iterable[Row]) -> Part:
+    def local(self, predicate: str, rows: Iterable[Row], apart: Iterable[Part] = ()) -> Part:
         """Return distinct rows of the driver as a part; Spark is to hold them if they are many."""
         layout, distinct = self.codecs[predicate].layout, frozenset(rows)
         if len(distinct) <= self.tables.small:
-            return Local(self.tables, layout, distinct)
-        return self._tiered(layout, self.tables.store(layout, list(distinct)))
+            return Local(self.tables, layout, distinct, apart=apart)
+        return self._tiered(layout, self.tables.store(layout, list(distinct)), apart)
 
     def _tiered(self, layout: Layout, stored: Stored, apart: Iterable[Part] = ()) -> Tiered:
         none = Local(self.tables, layout, frozenset())
@@ -149,7 +149,7 @@ class DataFrameEngine:
         layout = self.codecs[predicate].layout
         width = len(layout.names)
         if rows.local is not None:
-            return self.local(predicate, (row[:width] for row in rows.local)) if rows.local else None
+            return self.local(predicate, (row[:width] for row in rows.local), apart) if rows.local else None
         stored = rows.stored
         assert stored is not None, "rows that are nowhere"
         if rows.layout != layout:
@@ -196,9 +196,10 @@ class DataFrameEngine:
 
     def _done(self, predicate: str, task: Term, rows: Rows) -> Part | None:
         match task:
-            case Combined(operator="-", left=Local() as left, right=Tiered()):
+            case Combined(operator="-", left=Local() as left, right=Tiered() as right):
                 there = frozenset(self.fetch_rows(rows))
-                return self.local(predicate, left.rows - there) if left.rows - there else None
+                new = left.rows - there
+                return self.local(predicate, new, apart=right.parts_within()) if new else None
             case Combined(operator="-", right=Part() as right):
                 return self.part_of(predicate, rows, apart=right.parts_within())
         return self.part_of(predicate, rows)

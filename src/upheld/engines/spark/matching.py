@@ -23,7 +23,7 @@ from upheld.engines.spark.codes import SPARK_TYPES, Layout, literal
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.columnfunctors import check, either, evaluate, holds, is_partial
 from upheld.engines.spark.reducing import Placed, reduced
-from upheld.engines.spark.sets import Local, Part, SparkSet, Term, combine, is_large
+from upheld.engines.spark.sets import Local, Part, SparkSet, Term, bound, combine, is_large
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Expression, Rule
 from upheld.language.corewriter import atom_text, builtin_text
@@ -193,9 +193,10 @@ class Matcher:
         elif first is not None:
             atom, term = first
             frame = self._rows(atom, term, rule)
-            small = not is_large(term)
-            start = _Bindings(F.broadcast(frame) if small else frame, frozenset(atom.variables()))
-        small = small or not any(is_large(place) for _, place in places)
+            start = _Bindings(frame if is_large(term) else F.broadcast(frame), frozenset(atom.variables()))
+            small = self._brings_little(term)
+        if not isinstance(first, tuple):
+            small = small or not any(is_large(place) for _, place in places)
         some = [(atom, place) for atom, place in negated if place is not None]
         for bindings in self._joined(rule, start, places, some, list(rule.builtins)):
             yield self._finished(rule, bindings, small)
@@ -207,6 +208,14 @@ class Matcher:
             differ = len(set(rule.positive)) == len(rule.positive)
             self._trees[rule] = tree_of(rule) if over_nodes and differ else None
         return self._trees[rule]
+
+    def _brings_little(self, given: Term) -> bool:
+        """Return whether few instances are expected of some facts, however large the sets are they are joined with.
+
+        A plan that has been run for few rows and has more is run again, so that a fact is taken to have two instances.
+        """
+        most = bound(given)
+        return not is_large(given) and (most is None or 2 * most <= self.engine.tables.small)
 
     def _joined(
         self, rule: Rule, so_far: _Bindings, atoms: list[Placed], negated: list[Placed], builtins: list[Builtin]

@@ -69,8 +69,15 @@ class Part:
 class Local(Part):
     """Facts in the driver."""
 
-    def __init__(self, tables: Tables, layout: Layout, rows: frozenset[Row], within: Iterable[Part] = ()):
-        super().__init__(tables, layout, within)
+    def __init__(
+        self,
+        tables: Tables,
+        layout: Layout,
+        rows: frozenset[Row],
+        within: Iterable[Part] = (),
+        apart: Iterable[Part] = (),
+    ):
+        super().__init__(tables, layout, within, apart)
         self.rows = rows
 
     @property
@@ -130,6 +137,8 @@ class Tiered(Part):
         return together
 
     def frame(self) -> DataFrame:
+        if not self.tiers:
+            return self.plus.frame()
         together = self.tiers_frame()
         return together.unionAll(self.plus.frame()) if self.plus.rows else together
 
@@ -145,7 +154,8 @@ class Tiered(Part):
         return frame.join(F.broadcast(self.plus.frame()), names, "left_anti") if self.plus.rows else frame
 
     def with_rows(self, more: Local) -> Tiered:
-        tiers = tuple(tier.without(more.rows) for tier in self.tiers)
+        # What is known to be new need not be taken from the tiers.
+        tiers = self.tiers if more.is_apart_from(self) else tuple(tier.without(more.rows) for tier in self.tiers)
         plus = Local(self.tables, self.layout, self.plus.rows | more.rows)
         return Tiered(tiers, plus, within=[*self.parts_within(), more])
 
