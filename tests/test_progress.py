@@ -54,6 +54,17 @@ def test_a_function_is_told_where_equal_constants_are_rewritten(engine, negated,
     assert {p.strata for p in told} == {layers}
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_function_is_told_of_queries(engine, monkeypatch):
+    """A long query is made above the last stratum of the program."""
+    monkeypatch.setattr(Meter, "_TELL_EVERY", 0.0)
+    told: list[upheld.Progress] = []
+    m = upheld.materialise(COUNTING.format(last=150), engine=engine, progress=told.append)
+    told.clear()
+    assert len(m.query("n(x), n(y), x < y")) == 150 * 151 // 2
+    assert {(p.stratum, p.strata) for p in told} == {(3, 3)}
+
+
 def test_a_line_on_a_terminal(tmp_path):
     """A run of more than a moment shows stratum, round and facts on a terminal, and wipes the line out."""
     (tmp_path / "count.dl").write_text(COUNTING.format(last=4_000))

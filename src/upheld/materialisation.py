@@ -521,11 +521,15 @@ def _forecast(core: Core, E: FactSet) -> Forecast:
 
 
 def _told_of_strata(strata: Stratification | Rewriting | Layered, progress: ProgressWatcher) -> Watcher:
-    """Return a watcher that tells the stratum of the rule at work, or the layer where equal constants are rewritten."""
+    """Return a watcher that tells the stratum of the rule at work, or the layer where equal constants are rewritten.
+
+    The rules of a query are in no stratum of the program, and look at what all of them have derived.
+    """
 
     def tell(so_far: Statistics, rule: Rule | None) -> None:
         if isinstance(strata, Stratification):
-            stratum, of = strata.level(rule.head) if rule is not None else 1, len(strata)
+            of = len(strata)
+            stratum = 1 if rule is None else strata.level(rule.head) if strata.has(rule.head) else of
         else:
             stratum, of = strata.layer(rule)
         progress(Progress(stratum, of, so_far.rounds, so_far.facts, so_far.seconds))

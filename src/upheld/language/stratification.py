@@ -99,6 +99,10 @@ class Stratification:
     def __len__(self) -> int:
         return len(self.strata)
 
+    def has(self, atom: Atom) -> bool:
+        """Return whether an atom is one of the program."""
+        return pattern_of(atom) in self._levels
+
     def level(self, atom: Atom) -> int:
         """Return the stratum of an atom of the program."""
         return self._levels[pattern_of(atom)]
