@@ -340,7 +340,9 @@ def test_failing_at_every_call_of_a_safeguard(engine, case, monkeypatch):
     subject = make()
     subject.update()
     said = " ".join(subject.m._engine.meter.statistics.choices)
-    assert {"search": "found proofs of 1", "start again": "stratum 2: started again"}.get(case, "all 4 strata") in said
+    assert {"search": "found proofs of 1", "start again": "stratum 2: started again"}.get(
+        case, "all strata: started again"
+    ) in said
     for after in (False, True):
         fail_everywhere(make, KeyboardInterrupt, after=after)
 

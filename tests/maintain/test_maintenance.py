@@ -160,7 +160,20 @@ def test_many_strata_start_again_at_once_or_one_by_one(way, share, again):
     change = m.update(**{way: some})
     assert (m._state.ranks is not ranks) == again
     assert [choice.partition(" since")[0] for choice in change.statistics.choices] == (
-        ["all 9 strata: started again"] if again else []
+        ["all strata: started again"] if again else []
     )
     after = m.explicit("r0").to_set()
     assert m.facts() == upheld.materialise(rules, {"r0": after, "s": facts["s"]}).facts()
+
+
+@pytest.mark.parametrize(("share", "again"), [(5, True), (10, False)])
+def test_recursive_strata_start_again_together(share, again):
+    """Where much goes of what a program of recursive strata alone is given, it starts again with fresh ranks."""
+    rules = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
+    edges = [(i, i + 1) for i in range(12_000) if i % 6]
+    m = upheld.materialise(rules, {"edge": edges})
+    ranks = m._state.ranks
+    change = m.update(delete={"edge": edges[::share]})
+    assert (m._state.ranks is not ranks) == again
+    assert any(choice.startswith("all strata: started again") for choice in change.statistics.choices) == again
+    assert m.facts() == upheld.materialise(rules, {"edge": sorted(set(edges) - set(edges[::share]))}).facts()

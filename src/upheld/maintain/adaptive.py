@@ -77,15 +77,20 @@ def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, 
 
 def changes_much(state: State, E_minus: FactSet, E_plus: FactSet) -> bool:
     """Return whether so many explicit facts change that it is better to start from nothing, and note it if so."""
-    with_rules = sum(bool(s.rules) for s in state.strata)
     gone, new = E_minus.count(), E_plus.count()
-    if with_rules < MANY_STRATA or gone + new <= SMALL:
+    if gone + new <= SMALL:
         return False
     there = state.E.count() + new
-    if gone <= MOST_DELETED * there and new <= MOST_INSERTED * there:
+    with_rules = [s for s in state.strata if s.rules]
+    if len(with_rules) >= MANY_STRATA:
+        much = gone > MOST_DELETED * there or new > MOST_INSERTED * there
+    else:  # strata with recursion would start again one by one
+        recursive = bool(with_rules) and all(s.recursive for s in with_rules)
+        much = recursive and gone > MOST_GONE_BEFORE_RECURSION * there
+    if not much:
         return False
     reason = f"of {there} explicit facts {gone} go and {new} are new"
-    state.E.engine.meter.statistics.choices.append(f"all {with_rules} strata: started again since {reason}")
+    state.E.engine.meter.statistics.choices.append(f"all strata: started again since {reason}")
     return True
 
 
