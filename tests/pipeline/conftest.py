@@ -43,11 +43,38 @@ def rows(load):
         loaded = load(given, predicate)
         with explained(loaded.table.place):
             found = sorted(map(tuple, loaded.rows().collect()))
+        _compare(loaded, found)
         check([loaded])
         assert loaded.read == len(found)
         return found
 
     return rows
+
+
+def by_arrow(loaded) -> tuple[list[tuple], list[str]] | None:
+    """Return the rows of a source as plain files have them, and the lines that are left; None if it is not plain."""
+    import pyarrow as pa
+
+    from upheld.pipeline.plain import NotPlain
+
+    rows, rest = [], []
+    try:
+        for split in loaded.reading.plain.splits(2):
+            table, left = loaded.reading.plain.read(split)
+            rows += zip(*(column.to_pylist() for column in table.columns))
+            rest += left["value"].to_pylist() if left is not None else []
+    except (NotPlain, OSError, pa.ArrowException):
+        return None
+    return rows, rest
+
+
+def _compare(loaded, found: list[tuple]) -> None:
+    """Compare what Spark has read with what a task would read of a plain file."""
+    came = by_arrow(loaded) if loaded.reading.plain is not None else None
+    if came is not None:
+        rows, rest = came
+        assert not loaded.bad or rest
+        assert set(rows) <= set(found) if rest else sorted(rows) == found
 
 
 @pytest.fixture

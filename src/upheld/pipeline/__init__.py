@@ -29,7 +29,7 @@ __all__ = ["Pipeline", "PipelineRun", "RunReport", "Stage"]
 class PipelineRun:
     """A finished run of a pipeline: its relations as DataFrames, and its report."""
 
-    frames: dict[str, DataFrame]
+    frames: Mapping[str, DataFrame]
     report: RunReport
     #: Holds what the DataFrames are made of.
     _held: object = field(repr=False)

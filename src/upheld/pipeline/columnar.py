@@ -10,6 +10,7 @@ from operator import or_
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.pipeline.plain import PlainParquet
 from upheld.pipeline.reading import Reading, columns, file_of_row, nothing, numbered
 
 
@@ -32,16 +33,23 @@ class Columnar:
 
     def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
         schema = ", ".join(f"{_quoted(name)} {type}" for name, type in zip(self.names, self.types))
-        frame = self.spark.read.schema(schema).format(self.format).load(list(self.files))
         values = [F.col(_quoted(name)) for name in names]
+
+        def given() -> DataFrame:
+            return self.spark.read.schema(schema).format(self.format).load(list(self.files))
+
+        def frame() -> DataFrame:
+            return _rows(given().select(*columns(values), file_of_row()), len(names))
 
         def located() -> DataFrame:
             if self.format == "parquet":
                 row = (F.col("_metadata.row_index") + 1).alias("_row")
-                return _rows(frame.select(*columns(values), file_of_row(), row), len(names), "_row")
-            return _rows(numbered(frame.select(*columns(values), "_metadata")), len(names), "_row")
+                return _rows(given().select(*columns(values), file_of_row(), row), len(names), "_row")
+            return _rows(numbered(given().select(*columns(values), "_metadata")), len(names), "_row")
 
-        return Reading(_rows(frame.select(*columns(values), file_of_row()), len(names)), located)
+        theirs = tuple(dict(zip(self.names, self.types))[name] for name in names)
+        plain = PlainParquet(self.files, tuple(names), theirs, tuple(types)) if self.format == "parquet" else None
+        return Reading(frame, located, plain=plain)
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class Given:
         def located() -> DataFrame:
             return _rows(frame, len(names)).withColumn("_row", F.lit(None).cast("long"))
 
-        return Reading(_rows(frame, len(names)), located)
+        return Reading(lambda: _rows(frame, len(names)), located)
 
 
 def _rows(frame: DataFrame, count: int, *more: str) -> DataFrame:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from upheld.errors import FactsError, Problem, quote
+from upheld.pipeline.plain import PlainDelimited
 from upheld.pipeline.reading import Reading, columns, file_of_row, lines, numbered
 
 #: The column that gets a line which is no row.
@@ -49,11 +50,14 @@ class Delimited:
         chosen = [self.names.index(name) for name in names]
         plain = [f"f{i}" for i in range(len(self.names))]
         options = {"sep": self.delimiter, "escape": '"', "columnNameOfCorruptRecord": _WHOLE, "emptyValue": ""}
-        reader = self.spark.read.options(**options)
-        # Spark compares the header of each file with the names of the schema.
-        reader = reader.options(header=str(self.header).lower(), enforceSchema=str(not self.header).lower())
-        schema = StructType([StructField(name, StringType()) for name in (*self.names, _WHOLE)])
-        frame = reader.schema(schema).csv(list(self.files)).select("*", file_of_row()).toDF(*plain, _WHOLE, "_file")
+
+        def frame() -> DataFrame:
+            reader = self.spark.read.options(**options)
+            # Spark compares the header of each file with the names of the schema.
+            reader = reader.options(header=str(self.header).lower(), enforceSchema=str(not self.header).lower())
+            schema = StructType([StructField(name, StringType()) for name in (*self.names, _WHOLE)])
+            rows = reader.schema(schema).csv(list(self.files)).select("*", file_of_row())
+            return self._rows(rows.toDF(*plain, _WHOLE, "_file"), chosen)
 
         def located() -> DataFrame:
             texts = numbered(lines(self.spark, self.files)).filter(F.col("value") != "")
@@ -63,7 +67,9 @@ class Delimited:
             return self._rows(texts, chosen, "_row")
 
         expected = f"{len(self.names)} values with {quote(self.delimiter)} between them"
-        return Reading(self._rows(frame, chosen), located, expected)
+        header = f"{self.delimiter.join(self.names)}\n".encode() if self.header else None
+        by_arrow = PlainDelimited(self.files, self.delimiter, header, self.names, tuple(names), tuple(types))
+        return Reading(frame, located, expected, by_arrow)
 
     def _rows(self, frame: DataFrame, chosen: Sequence[int], *more: str) -> DataFrame:
         # Spark has null for a field with nothing in it, and that is the empty text.

@@ -16,10 +16,8 @@ from pyspark.sql import functions as F
 from upheld.engines.spark.frames import bits_of
 from upheld.errors import FactsError, Problem, quote
 from upheld.pipeline.filesystem import FileSystem
+from upheld.pipeline.plain import TEXTS
 from upheld.pipeline.sinks import Writer
-
-#: The types whose values are texts.
-TEXTS = ("symbol", "term")
 
 _MANIFEST = "dictionary.json"
 

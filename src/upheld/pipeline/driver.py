@@ -6,8 +6,9 @@ a small part of what Spark takes for that. Else they come as ids, and each disti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +16,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.algebra.meter import Limits
 from upheld.columns import Column, Columns, Texts
+from upheld.engines.memory.texts import TextPool
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.session import ARROW, configured
 from upheld.language.core import Core, Predicate
 from upheld.materialisation import Materialisation
 from upheld.opening import materialise_core
-from upheld.pipeline.dictionary import TEXTS, encoded
+from upheld.pipeline.dictionary import encoded
 from upheld.pipeline.job import Settings
 from upheld.pipeline.modes import bytes_of
+from upheld.pipeline.plain import TEXTS
 from upheld.relation import Relation
 
 if TYPE_CHECKING:
@@ -34,13 +37,20 @@ _BATCH = 1 << 16
 
 @dataclass(frozen=True)
 class Facts:
-    """The rows of a relation that fit, held by Spark, and their number."""
+    """The rows of a relation that fit, held by Spark or in the driver, and their number."""
 
     predicate: Predicate
-    rows: DataFrame
+    make: Callable[[], DataFrame]
     count: int
     #: The bytes of all texts in the rows.
     bytes: int = 0
+    #: The rows in the driver, if they came there by Arrow.
+    loaded: Columns | None = None
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        """The rows as Spark reads them."""
+        return self.make()
 
 
 def bounded(settings: Settings, limits: Limits) -> Limits:
@@ -49,9 +59,11 @@ def bounded(settings: Settings, limits: Limits) -> Limits:
     return replace(limits, memory=min(allowed, limits.memory or allowed))
 
 
-def materialise(core: Core, facts: Iterable[tuple[str, Columns]], limits: Limits) -> Materialisation:
-    """Return all that follows from facts in the driver."""
-    return materialise_core(core, facts, engine="memory", limits=limits)
+def materialise(
+    core: Core, facts: Iterable[tuple[str, Columns]], limits: Limits, algorithm: str = "rematerialise"
+) -> Materialisation:
+    """Return all that follows from facts in the driver. Unless it will be updated, no bookkeeping is begun."""
+    return materialise_core(core, facts, engine="memory", algorithm=algorithm, limits=limits)
 
 
 def load(relations: Iterable[Facts], pairs: DataFrame | None) -> list[tuple[str, Columns]]:
@@ -65,43 +77,57 @@ def load(relations: Iterable[Facts], pairs: DataFrame | None) -> list[tuple[str,
     def column(values: pyarrow.ChunkedArray, type: str) -> Column:
         if type not in TEXTS:
             return numbers(values, type)
-        if ids is None:
-            return texts_in(values)
         codes = np.searchsorted(ids, values.to_numpy())
         assert np.array_equal(ids[codes], values.to_numpy()), "an id without its text"
         return Texts(codes, texts)
 
     def columns(facts: Facts) -> Columns:
         types = facts.predicate.types
-        rows = FrameRows(facts.rows, types).encoded() if ids is None else encoded(facts.rows, types)
-        table = rows.toArrow()
+        if facts.loaded is not None:
+            return facts.loaded
+        if ids is None:
+            return columns_of(types, FrameRows(facts.rows, types).encoded().toArrow())
+        table = encoded(facts.rows, types).toArrow()
         return Columns(types, [column(table[i], type) for i, type in enumerate(types)], table.num_rows)
 
     return [(one.predicate.name, columns(one)) for one in relations if one.count]
 
 
 def distinct_texts(facts: Iterable[tuple[str, Columns]]) -> tuple[int, int]:
-    """Return how many distinct texts columns hold, and how many characters these have."""
-    dictionaries: list[Any] = [c.dictionary for _, rows in facts for c in rows.columns if isinstance(c, Texts)]
-    texts: set[str] = set().union(*dictionaries)
-    return len(texts), sum(map(len, texts))
+    """Return how many distinct texts columns hold, and how many bytes these have. Their dictionaries are pools."""
+    columns = [column for _, rows in facts for column in rows.columns if isinstance(column, Texts)]
+    pools: Any = list({id(column.dictionary): column.dictionary for column in columns}.values())
+    if len(pools) == 1:
+        return len(pools[0]), pools[0].bytes
+    together = TextPool()
+    for pool in pools:
+        together.intern_pool(pool)
+    return len(together), together.bytes
 
 
-def texts_in(values: pyarrow.ChunkedArray) -> Texts:
-    """Return a column of texts as the memory engine takes it."""
-    import pyarrow
+def columns_of(types: Sequence[str], table: pyarrow.Table) -> Columns:
+    """Return the rows of an Arrow table as the memory engine takes them."""
+    pool = TextPool()
+    columns = [texts_in(c, pool) if t in TEXTS else numbers(c, t) for c, t in zip(table.columns, types)]
+    return Columns(types, columns, table.num_rows)
 
-    column = values.dictionary_encode().combine_chunks()
-    if isinstance(column, pyarrow.ChunkedArray):  # of no chunks
-        return Texts(np.zeros(0, np.int64), np.zeros(0, np.object_))
-    return Texts(column.indices.to_numpy(), column.dictionary.to_numpy(zero_copy_only=False))
+
+def texts_in(values: pyarrow.ChunkedArray, pool: TextPool) -> Texts:
+    """Return a column of texts by their codes in a dictionary, which takes in those that are new."""
+    codes = [np.zeros(0, np.int64)]
+    for chunk in values.chunks:
+        if len(chunk):
+            _, offsets, data = chunk.buffers()
+            bounds = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
+            codes.append(pool.intern_utf8(np.frombuffer(data or b"", np.uint8), bounds))
+    return Texts(np.concatenate(codes), pool)
 
 
 def numbers(values: pyarrow.ChunkedArray, type: str) -> Column:
     """Return a column of numbers of some type, as Spark has them, as the memory engine takes it."""
     column = values.to_numpy()
     if type == "unsigned":
-        return column.view(np.uint64)
+        return column.view(np.uint64)  # Spark has them as the signed numbers of the same bits
     if type == "float":
         column = column.copy()
         column[np.isnan(column)] = np.nan  # one NaN

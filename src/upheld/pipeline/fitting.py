@@ -27,26 +27,36 @@ class Load:
     reading: Reading
     predicate: Predicate
     counts: Observation = field(default_factory=Observation)
+    #: Rows that came by Arrow, all of which fit; None if all rows go through Spark.
+    plain: int | None = None
+    #: Whether some rows go through Spark.
+    has_rest: bool = True
 
-    def rows(self) -> DataFrame:
-        """Return the rows that fit, as columns `c0`, `c1`, ... of Spark's type for each of the relation's."""
-        fitted = _fitted(self.reading.frame, self.predicate.types)
-        counted = fitted.observe(
-            self.counts, F.count(F.lit(1)).alias("rows"), F.count_if(F.col("_column").isNotNull()).alias("bad")
-        )
+    def rows(self, rest: DataFrame | None = None) -> DataFrame:
+        """Return the rows that fit, as columns `c0`, `c1`, ... of Spark's type for each of the relation's.
+
+        If others came by Arrow, `rest` has the lines that are left.
+        """
+        assert rest is None or self.reading.rest is not None, "lines of a source that has none"
+        frame = self.reading.frame() if rest is None else self.reading.rest(rest)  # type: ignore[misc]
+        fitted = _fitted(frame, self.predicate.types)
+        if self.plain is None or rest is not None:
+            fitted = fitted.observe(
+                self.counts, F.count(F.lit(1)).alias("rows"), F.count_if(F.col("_column").isNotNull()).alias("bad")
+            )
         return (
-            counted.filter(F.col("_column").isNull())
+            fitted.filter(F.col("_column").isNull())
             .select(*(f"v{i}" for i in range(self.predicate.arity)))
             .toDF(*(f"c{i}" for i in range(self.predicate.arity)))
         )
 
     @property
     def read(self) -> int:
-        return int(self.counts.get["rows"])
+        return (self.plain or 0) + (int(self.counts.get["rows"]) if self.has_rest else 0)
 
     @property
     def bad(self) -> int:
-        return int(self.counts.get["bad"])
+        return int(self.counts.get["bad"]) if self.has_rest else 0
 
     def bad_rows(self) -> DataFrame:
         """Return the rows that do not fit: `_file`, `_row`, `_bad`, `_record`, `_column` from zero or -1, `_value`."""

@@ -43,4 +43,4 @@ class JsonLines:
             return rows(texts.select(parsed.alias("v"), "_file", "_row").select("v.*", "_file", "_row"), "_row")
 
         wanted = ", ".join(f"{quote(name)}: {type}" for name, type in zip(names, types))
-        return Reading(rows(frame), located, f"a JSON object on one line, with {wanted}")
+        return Reading(lambda: rows(frame), located, f"a JSON object on one line, with {wanted}")

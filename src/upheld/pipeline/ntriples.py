@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.language.terms import XSD
+from upheld.pipeline.plain import TEXTS, PlainTriples
 from upheld.pipeline.reading import Reading, columns, file_of_row, lines, numbered
 
 NAMES = ("subject", "predicate", "object")
@@ -47,8 +48,12 @@ class NTriples:
         def located() -> DataFrame:
             return self._rows(numbered(lines(self.spark, self.files)), names, "_row")
 
-        frame = lines(self.spark, self.files).select("value", file_of_row())
-        return Reading(self._rows(frame, names), located, "a triple as N-Triples writes it, with `.` at its end")
+        def frame() -> DataFrame:
+            return self._rows(lines(self.spark, self.files).select("value", file_of_row()), names)
+
+        expected = "a triple as N-Triples writes it, with `.` at its end"
+        plain = PlainTriples(self.files, tuple(map(NAMES.index, names))) if set(types) <= set(TEXTS) else None
+        return Reading(frame, located, expected, plain, lambda rest: self._rows(rest, names))
 
     def _rows(self, frame: DataFrame, names: Sequence[str], *more: str) -> DataFrame:
         line, plain, parts = F.col("value"), F.col("plain"), F.col("parts")

@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from upheld.algebra.meter import Limits
-from upheld.columns import Columns, Texts
+from upheld.columns import Texts
 from upheld.engines.spark.codes import ARROW_TYPES, Codec, Layout
 from upheld.engines.spark.slots import Slots
 from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
 from upheld.opening import materialise_core
-from upheld.pipeline.dictionary import TEXTS
-from upheld.pipeline.driver import numbers, texts_in
+from upheld.pipeline.driver import columns_of
 from upheld.relation import Relation, arrow_texts
 
 #: Rows that go back to Spark at a time.
@@ -71,8 +70,9 @@ class Part:
         if not arriving:
             return
         arrived = pa.Table.from_batches(arriving)
-        facts = [(name, self._columns(name, self.arriving.take(k, arrived))) for k, name in enumerate(self.given)]
-        facts += [(name, self._columns(name, table)) for name, table in self.whole.items()]
+        tables = [(name, self.arriving.take(k, arrived)) for k, name in enumerate(self.given)]
+        tables += self.whole.items()
+        facts = [(name, columns_of(self.core.predicates[name].types, table)) for name, table in tables]
         try:
             m = materialise_core(
                 self.core,
@@ -88,11 +88,6 @@ class Part:
             yield from self.leaving.fill(k, table_of(self.core.predicates[name], m[name])).to_batches(_BATCH)
         sizes = {name: (len(m.explicit(name)), len(m[name])) for name in self.counted}
         yield from self._note(Outcome(sizes, m.statistics.rounds, m.statistics.facts))
-
-    def _columns(self, name: str, table: pa.Table) -> Columns:
-        types = self.core.predicates[name].types
-        columns = [texts_in(c) if t in TEXTS else numbers(c, t) for c, t in zip(table.columns, types)]
-        return Columns(types, columns, table.num_rows)
 
     def _note(self, outcome: Outcome) -> list[pa.RecordBatch]:
         return self.leaving.fill(len(self.wanted), NOTE.arrow([(outcome.to_text(),)])).to_batches()

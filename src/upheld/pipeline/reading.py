@@ -9,21 +9,26 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from upheld.pipeline.plain import Plain
+
 
 @dataclass(frozen=True)
 class Reading:
     """Rows as a source has them.
 
-    `frame` has a column `c0`, `c1`, ... for each of the relation, and three more: `_file`, where the row is; `_bad`,
-    the slug of what is wrong with its record as a whole, or null; `_record`, the text of such a record. `located` makes
-    the same rows with a number from one in `_row`, which is null if the source has no order. It costs another look at
-    the data, or two.
+    `frame` makes them: a column `c0`, `c1`, ... for each of the relation, and three more: `_file`, where the row is;
+    `_bad`, the slug of what is wrong with its record as a whole, or null; `_record`, the text of such a record.
+    `located` makes the same rows with a number from one in `_row`, which is null if the source has no order. It costs
+    another look at the data, or two.
     """
 
-    frame: DataFrame
+    frame: Callable[[], DataFrame]
     located: Callable[[], DataFrame]
     #: What a record is, where a whole one may be bad.
     expected: str = ""
+    #: How plain files can be read in columns, and what lines `value` of files `_file` are that these leave.
+    plain: Plain | None = None
+    rest: Callable[[DataFrame], DataFrame] | None = None
 
 
 class Table(Protocol):

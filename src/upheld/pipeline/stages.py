@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 
+import pyarrow
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,14 +27,16 @@ from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.materialisation import Materialisation, draft_of
 from upheld.opening import materialise_core
 from upheld.pipeline import PipelineRun, decomposed, driver
-from upheld.pipeline.derived import Derived
-from upheld.pipeline.dictionary import TEXTS, Dictionary, identify, texts_of
+from upheld.pipeline.derived import Derived, Frames
+from upheld.pipeline.dictionary import Dictionary, identify, texts_of
 from upheld.pipeline.driver import Facts
 from upheld.pipeline.filesystem import AnyFiles, FileSystem
 from upheld.pipeline.fitting import Load, check, quarantined
 from upheld.pipeline.job import Job, Source
-from upheld.pipeline.modes import Shape, Sizes, fits
+from upheld.pipeline.modes import Shape, Sizes, bytes_of, fits
 from upheld.pipeline.modes import choose as choose_mode
+from upheld.pipeline.plain import TEXTS, WANTED, Arrived
+from upheld.pipeline.plain import load as load_plain
 from upheld.pipeline.reading import Table
 from upheld.pipeline.report import Recorder, StageWatcher
 from upheld.pipeline.sinks import Writer
@@ -69,14 +72,16 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             stage.result = count(len(loads), "source")
         writer = kept.enter_context(writing(spark))
         with recorder.stage("read") as stage, explained(", ".join(load.table.place for load in loads[:1])):
-            facts = _read(kept, core, job, loads)
+            pivots = find_pivots(core)
+            plain = _plain(spark, job, loads, pivots) if dictionary.folder is None else {}
+            facts = _read(kept, core, job, loads, plain)
             stage.result = f"{sum(load.read for load in loads):,} rows"
             _quarantine(job, loads, writer)
         report.sources = [
             {"relation": x.predicate.name, "place": x.table.place, "rows": x.read, "bad": x.bad} for x in loads
         ]
         with recorder.stage("encode") as stage:
-            shape = _shape(find_pivots(core), facts, spark)
+            shape = _shape(pivots, facts, spark)
             texts = _loaded(job, facts, shape) if dictionary.folder is None else None
             if texts is None:
                 texts = _encode(kept, facts, dictionary, writer)
@@ -235,24 +240,76 @@ def _loads(core: Core, tables: list[tuple[Source, Table]]) -> list[Load]:
 # -- reading and encoding ----------------------------------------------------------------------------------------------
 
 
-def _read(kept: ExitStack, core: Core, job: Job, loads: list[Load]) -> list[Facts]:
-    """Return the facts of each relation, read once; raise bad rows, unless these are to be quarantined."""
-    relations: dict[str, DataFrame] = {}
+def _plain(
+    spark: SparkSession, job: Job, loads: list[Load], pivots: Pivots | Obstacle
+) -> dict[str, tuple[Columns, int]]:
+    """Return the facts of relations that come to the driver by Arrow, and the bytes of their texts.
+
+    They are those that the driver may need, if their files are plain and there is room for them.
+    """
+    mode = job.settings.mode
+    if mode == "rounds" or (mode == "decomposed" and isinstance(pivots, Obstacle)):
+        return {}
+    sources: dict[str, list[Load]] = {}
     for load in loads:
-        name, rows = load.predicate.name, load.rows()
-        relations[name] = relations[name].unionAll(rows) if name in relations else rows
-    for name, rows in relations.items():
+        sources.setdefault(load.predicate.name, []).append(load)
+    if mode == "decomposed":
+        sources = {name: of for name, of in sources.items() if name in pivots.in_driver}  # type: ignore[union-attr]
+    sources = {name: of for name, of in sources.items() if all(load.reading.plain for load in of)}
+    chosen = [load for of in sources.values() for load in of]
+    readers = [load.reading.plain for load in chosen if load.reading.plain is not None]
+    came = dict(zip(map(id, chosen), load_plain(spark, readers, bytes_of(job.settings.driver_memory))))
+    found: dict[str, tuple[Columns, int]] = {}
+    for name, of in sources.items():
+        parts = [arrived for load in of if (arrived := came[id(load)]) is not None]
+        if len(parts) == len(of):
+            tables = [table for load, part in zip(of, parts) for table in _tables(spark, load, part)]
+            types = of[0].predicate.types
+            texts = sum(column.nbytes for t in tables for column, type in zip(t.columns, types) if type in TEXTS)
+            found[name] = driver.columns_of(types, pyarrow.concat_tables(tables)), texts
+    return found
+
+
+def _tables(spark: SparkSession, load: Load, arrived: Arrived) -> Iterator[pyarrow.Table]:
+    """Yield the rows of a source that came by Arrow, after Spark has read the lines that were left for it."""
+    types = load.predicate.types
+    yield pyarrow.schema([(f"c{i}", WANTED[type]) for i, type in enumerate(types)]).empty_table()
+    load.plain, load.has_rest = sum(table.num_rows for table in arrived.rows), bool(arrived.rest)
+    if arrived.rest:
+        rest = load.rows(spark.createDataFrame(pyarrow.concat_tables(arrived.rest)))
+        yield FrameRows(rest, types).encoded().toArrow()
+    yield from arrived.rows
+
+
+def _read(
+    kept: ExitStack, core: Core, job: Job, loads: list[Load], plain: Mapping[str, tuple[Columns, int]]
+) -> list[Facts]:
+    """Return the facts of each relation, read once; raise bad rows, unless these are to be quarantined."""
+    sources: dict[str, list[Load]] = {}
+    for load in loads:
+        sources.setdefault(load.predicate.name, []).append(load)
+
+    def held(name: str) -> DataFrame:
         # Parsing costs more than holding: texts of N-Triples took 5 us a row to parse and 2 to hold and take back.
-        relations[name] = rows.persist(StorageLevel.MEMORY_AND_DISK)
+        rows = reduce(DataFrame.unionAll, (load.rows() for load in sources[name])).persist(StorageLevel.MEMORY_AND_DISK)
         kept.callback(rows.unpersist)
-    counts = [_counted(name, rows, core.predicates[name].types) for name, rows in relations.items()]
+        return rows
+
+    by_spark = {name: held(name) for name in sources if name not in plain}
+    counts = [_counted(name, rows, core.predicates[name].types) for name, rows in by_spark.items()]
     found = {row["name"]: row for row in reduce(DataFrame.unionAll, counts).collect()} if counts else {}
     if job.settings.quarantine is None:
         check(loads)
-    return [
-        Facts(core.predicates[name], rows, found[name]["n"], found[name]["bytes"] or 0)
-        for name, rows in relations.items()
-    ]
+    facts = []
+    for name in sources:
+        predicate = core.predicates[name]
+        if name in plain:
+            columns, size = plain[name]
+            facts.append(Facts(predicate, partial(held, name), columns.count, size, columns))
+        else:
+            row = found[name]
+            facts.append(Facts(predicate, partial(by_spark.__getitem__, name), row["n"], row["bytes"] or 0))
+    return facts
 
 
 def _counted(name: str, rows: DataFrame, types: Sequence[str]) -> DataFrame:
@@ -339,8 +396,11 @@ def _materialise(
         m = materialise_core(core, rows, engine=SparkEngine(spark), algorithm=algorithm, limits=limits)
     else:
         columns = texts.loaded if texts.loaded is not None else driver.load(facts, texts.pairs)
-        m = driver.materialise(core, columns, allowed)
-    frames = {name: driver.to_spark(spark, m[name]) for name in outputs}
+        keeps_books = job.stream is not None or job.settings.state is not None
+        m = driver.materialise(core, columns, allowed, "adaptive" if keeps_books else "rematerialise")
+    frames: Mapping[str, DataFrame] = Frames(outputs, lambda name: driver.to_spark(spark, m[name]))
+    if job.stream is not None:
+        frames = dict(frames)  # as they are now: updates will follow
     numbers = {name: (len(m.explicit(name)), len(m[name])) for name in m.relations}
     return m, Derived(frames, numbers, m.statistics.rounds, m)
 

@@ -53,7 +53,7 @@ class Turtle:
         def located() -> DataFrame:
             return rows
 
-        return Reading(rows.drop("_row"), located, "Turtle")
+        return Reading(lambda: rows.drop("_row"), located, "Turtle")
 
 
 def _batches(path: str, content: bytes) -> Iterator[pyarrow.RecordBatch]:

@@ -44,6 +44,11 @@ class TextPool:
     def __len__(self) -> int:
         return int(self._size[0])
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of all texts."""
+        return int(self._offsets[len(self)])
+
     # -- texts to codes ------------------------------------------------------------------------------------------------
 
     def intern(self, data: Bytes, before: Places, after: Places) -> Codes:
@@ -66,8 +71,11 @@ class TextPool:
 
     def intern_strings(self, texts: Sequence[str]) -> Codes:
         """Return the codes of texts."""
-        data, offsets = utf8(texts)
-        self._has_newlines |= bool((data == NEWLINE).any())
+        return self.intern_utf8(*utf8(texts))
+
+    def intern_utf8(self, data: Bytes, offsets: Places) -> Codes:
+        """Return the codes of texts that lie one after the other in some bytes."""
+        self._has_newlines |= bool((data[offsets[0] : offsets[-1]] == NEWLINE).any())
         return self.intern(data, offsets[:-1] - 1, offsets[1:])
 
     def _make_room(self, texts: int, length: int) -> None:

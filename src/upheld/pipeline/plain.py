@@ -1,0 +1,364 @@
+"""Plain files by Arrow: what nearly every file holds, read by tasks in columns, for the memory engine in the driver.
+
+Spark's readers make a row of each line and a Java object of each text, which takes ten times as long. A file with
+anything in it that is not plain, right or wrong, is read again by Spark, so the rows and the errors are those of
+Spark's readers, whichever of the two gave them. Of N-Triples only the lines that are not plain are.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Protocol
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv, ipc, parquet
+from pyspark.sql import DataFrame, SparkSession
+
+from upheld.engines.spark.session import configured
+from upheld.language.terms import XSD
+from upheld.pipeline.filesystem import shown
+
+#: Bytes of a file that a task reads: few files are cut for tasks of less, and texts of more may not fit an array.
+_LEAST, _MOST = 1 << 22, 1 << 26
+#: Rows that leave a task at a time.
+_BATCH = 1 << 18
+#: Bytes that are parsed at a time: no line may be longer.
+_BLOCK = 1 << 20
+#: Bytes in memory for each byte of a packed file, and copies of all of them on their way.
+_UNPACKED, _COPIES = 8, 4
+#: Java takes ten times as long to pass a byte on as this takes to save it.
+_PACKED = ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+
+#: Bytes that Spark's readers have their own way with: other ends of lines, what we part lines by, the signs for what is
+#: no UTF-8 and for the beginning of a file.
+_SPECIAL = b"\r", b"\0", b"\x01"
+_SPECIAL_SIGNS = "\N{REPLACEMENT CHARACTER}".encode(), "\N{BYTE ORDER MARK}".encode()
+
+#: The types whose values are texts.
+TEXTS = ("symbol", "term")
+
+_INTEGER, _FLOAT = r"^-?[0-9]{1,18}$", r"^-?[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?$"
+_ARROW = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+}
+WANTED = {"number": pa.int64(), "unsigned": pa.uint64(), "float": pa.float64(), "symbol": pa.string()}
+WANTED["term"] = WANTED["symbol"]
+
+_IRI = r'<[a-zA-Z][a-zA-Z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*>'
+_LITERAL = rf'"[^"\\\x00-\x1f\x7f]*"(?:\^\^{_IRI}|@[a-z]+(?:-[a-z0-9]+)*)?'
+#: Triples that are in their one form as they are, but for the type of a string.
+TRIPLE = rf"^{_IRI} {_IRI} (?:{_IRI}|{_LITERAL}) \.$"
+_STRING_TYPE = f"^^<{XSD}string>"
+
+
+class NotPlain(Exception):
+    """Something that only Spark's readers know."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A part of a file: its bytes, or its row groups, from the first to before the last."""
+
+    file: str
+    first: int
+    last: int
+    #: What it takes in memory.
+    bytes: int
+
+
+class Plain(Protocol):
+    """How tasks read the plain files of a source."""
+
+    def splits(self, tasks: int) -> list[Split]:
+        """Return the parts that so many tasks are to read; raise `NotPlain` if the files are none of ours."""
+        ...
+
+    def read(self, split: Split) -> tuple[pa.Table, pa.Table | None]:
+        """Return the rows of a part, of Arrow's types for the relation's, and lines that are left for Spark."""
+        ...
+
+
+@dataclass
+class Arrived:
+    """What has come of a source: rows in columns `c0`, `c1`, ..., and lines `value` of files `_file` left for Spark."""
+
+    rows: list[pa.Table] = field(default_factory=list)
+    rest: list[pa.Table] = field(default_factory=list)
+
+
+def load(spark: SparkSession, sources: Sequence[Plain], room: int) -> list[Arrived | None]:
+    """Return what sources hold, in the driver and read by one job; None for each that is not plain.
+
+    If there may be no room for so many bytes, none is.
+    """
+    tasks = spark.sparkContext.defaultParallelism
+    splits: list[tuple[int, Split]] = []
+    found: list[Arrived | None] = []
+    for number, source in enumerate(sources):
+        try:
+            splits += [(number, split) for split in source.splits(tasks)]
+            found.append(Arrived())
+        except (NotPlain, OSError, pa.ArrowException):
+            found.append(None)
+    if _COPIES * sum(split.bytes for _, split in splits) > room:
+        return [None] * len(sources)
+    if not splits:
+        return found
+    readers = tuple(sources)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                number, split = splits[at]
+                yield from _told(number, readers[number], split)
+
+    frame = spark.range(0, len(splits), 1, len(splits)).mapInArrow(read, "source int, rest boolean, data binary")
+    for number, is_rest, data in _collected(spark, frame):
+        arrived = found[number]
+        if data is None:
+            found[number] = None
+        elif arrived is not None:
+            (arrived.rest if is_rest else arrived.rows).append(ipc.open_stream(data).read_all())
+    return found
+
+
+def _told(number: int, source: Plain, split: Split) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a part, many to a batch that is one binary for Spark; or that it is not plain."""
+    try:
+        rows, rest = source.read(split)
+    except (NotPlain, OSError, EOFError, zlib.error, pa.ArrowException):
+        yield _batch(number, False, None)
+        return
+    for table, is_rest in ((rows, False), (rest, True)):
+        if table is not None:
+            for at in range(0, table.num_rows, _BATCH):
+                sink = pa.BufferOutputStream()
+                with ipc.new_stream(sink, table.schema, options=_PACKED) as stream:
+                    stream.write_table(table.slice(at, _BATCH))
+                yield _batch(number, is_rest, sink.getvalue())
+
+
+def _batch(number: int, is_rest: bool, data: pa.Buffer | None) -> pa.RecordBatch:
+    if data is None:
+        packed = pa.nulls(1, pa.binary())
+    else:
+        bounds = pa.py_buffer(np.array([0, data.size], np.int32))
+        packed = pa.Array.from_buffers(pa.binary(), 1, [None, bounds, data])
+    arrays = [pa.array([number], pa.int32()), pa.array([is_rest]), packed]
+    return pa.RecordBatch.from_arrays(arrays, ["source", "rest", "data"])
+
+
+def _collected(spark: SparkSession, frame: DataFrame) -> Iterator[tuple[int, bool, pa.Buffer | None]]:
+    with configured(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"}):  # each is large enough
+        table = frame.toArrow()
+    for number, is_rest, data in zip(*(column for column in table.columns)):
+        yield number.as_py(), is_rest.as_py(), data.as_buffer()
+
+
+# -- text files --------------------------------------------------------------------------------------------------------
+
+
+def _local(file: str) -> str:
+    """Return the path of a file that Python can open, which those of other file systems are not."""
+    path = shown(file)
+    if "%" in file or not path.startswith("/"):
+        raise NotPlain
+    return path
+
+
+def _text_splits(files: Sequence[str], extensions: Sequence[str], tasks: int) -> list[Split]:
+    splits = []
+    sizes = {file: _size(file) for file in files}
+    width = min(max(sum(sizes.values()) // tasks + 1, _LEAST), _MOST)
+    for file, size in sizes.items():
+        if not file.removesuffix(".gz").lower().endswith(tuple(extensions)):
+            raise NotPlain  # Spark unpacks what is packed in other ways, by its name
+        if file.endswith(".gz"):
+            splits.append(Split(_local(file), 0, size, _UNPACKED * size))
+        else:
+            ends = [(at, min(at + width, size)) for at in range(0, size, width)]
+            splits += [Split(_local(file), first, last, last - first) for first, last in ends]
+    return splits
+
+
+def _size(file: str) -> int:
+    with open(_local(file), "rb") as stream:
+        return stream.seek(0, 2)
+
+
+def _lines(split: Split, header: bytes | None = None) -> bytes:
+    """Return the lines that begin in a part of a file, without its header; raise `NotPlain` for odd bytes."""
+    with open(split.file, "rb") as stream:
+        if split.file.endswith(".gz"):
+            data = gzip.decompress(stream.read())
+        else:
+            begin, end = (_line_from(stream, at) for at in (split.first, split.last))
+            stream.seek(begin)
+            data = stream.read(end - begin)
+    if header is not None and not split.first:
+        if not data.startswith(header):
+            raise NotPlain
+        data = data[len(header) :]
+    if any(special in data for special in _SPECIAL):
+        raise NotPlain
+    if not data.isascii() and any(sign in data for sign in _SPECIAL_SIGNS):
+        raise NotPlain
+    return data
+
+
+def _line_from(stream: IO[bytes], at: int) -> int:
+    """Return where the first line begins that begins at a place or after it."""
+    if not at:
+        return 0
+    stream.seek(at - 1)
+    stream.readline()
+    return stream.tell()
+
+
+def _fields(data: bytes, names: Sequence[str], delimiter: str, chosen: Sequence[str]) -> pa.Table:
+    if not data:
+        return pa.table({name: pa.array([], pa.string()) for name in chosen})
+    return csv.read_csv(
+        pa.BufferReader(data),
+        csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=list(names)),
+        csv.ParseOptions(delimiter=delimiter, quote_char=False, escape_char=False),
+        csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), include_columns=list(chosen)),
+    )
+
+
+@dataclass(frozen=True)
+class PlainDelimited:
+    """Lines of fields without quotes."""
+
+    files: tuple[str, ...]
+    delimiter: str
+    header: bytes | None
+    names: tuple[str, ...]
+    chosen: tuple[str, ...]
+    types: tuple[str, ...]
+
+    def splits(self, tasks: int) -> list[Split]:
+        if len(self.delimiter) != 1 or not self.delimiter.isascii():
+            raise NotPlain
+        return _text_splits(self.files, (".csv", ".tsv", ".facts"), tasks)
+
+    def read(self, split: Split) -> tuple[pa.Table, pa.Table | None]:
+        data = _lines(split, self.header)
+        if b'"' in data:
+            raise NotPlain
+        table = _fields(data, self.names, self.delimiter, list(dict.fromkeys((self.names[0], *self.chosen))))
+        if self.delimiter.isspace() or len(self.names) == 1:
+            # Spark leaves out lines of nothing but white space.
+            blank = pc.equal(pc.utf8_trim_whitespace(table[0]), "")
+            if pc.any(blank).as_py():
+                raise NotPlain
+        columns = [_number(table[name], type) for name, type in zip(self.chosen, self.types)]
+        return pa.Table.from_arrays(columns, [f"c{i}" for i in range(len(columns))]), None
+
+
+def _number(texts: pa.ChunkedArray, type: str) -> pa.ChunkedArray:
+    """Return texts as values of a type, whose texts both Spark and Arrow must take for the same."""
+    if type in TEXTS:
+        return texts
+    if not pc.all(pc.match_substring_regex(texts, _FLOAT if type == "float" else _INTEGER), min_count=0).as_py():
+        raise NotPlain
+    return _valued(texts, type)
+
+
+def _valued(column: pa.ChunkedArray, type: str) -> pa.ChunkedArray:
+    values = column.cast(WANTED[type])  # raises what a number cannot be without loss
+    return pc.add(values, 0.0) if type == "float" else values  # no -0.0
+
+
+@dataclass(frozen=True)
+class PlainTriples:
+    """N-Triples. Lines that have escapes, blank nodes, comments or odd spaces are left, and so are bad ones."""
+
+    files: tuple[str, ...]
+    #: The places of the columns among subject, predicate and object.
+    chosen: tuple[int, ...]
+
+    def splits(self, tasks: int) -> list[Split]:
+        if any(quote(shown(file)) != shown(file) for file in self.files):
+            raise NotPlain  # Spark's name of the file is another, which tells blank nodes of files apart
+        return _text_splits(self.files, (".nt",), tasks)
+
+    def read(self, split: Split) -> tuple[pa.Table, pa.Table | None]:
+        data = _lines(split)
+        lines = _fields(data, ["value"], "\x01", ["value"])["value"]
+        is_plain = pc.match_substring_regex(lines, TRIPLE)
+        rest = None
+        if not pc.all(is_plain, min_count=0).as_py():
+            odd = lines.filter(pc.invert(is_plain))
+            files = pa.repeat(pa.scalar(f"file://{split.file}"), len(odd))
+            rest = pa.table({"value": odd, "_file": files})
+            lines = lines.filter(is_plain)
+        subject, predicate, object = _cut(lines)
+        found = subject, predicate, object
+        return pa.table({f"c{i}": found[place] for i, place in enumerate(self.chosen)}), rest
+
+
+def _cut(lines: pa.ChunkedArray) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Return the three terms of plain lines."""
+    flat = pa.concat_arrays([pc.split_pattern(chunk, " ", max_splits=2).flatten() for chunk in lines.chunks] or _NONE)
+    count = len(flat) // 3
+    subject, predicate, last = (flat.take(pa.array(np.arange(i, 3 * count, 3))) for i in range(3))
+    object = pc.utf8_slice_codeunits(last, 0, -len(" ."))
+    strings = pc.ends_with(object, _STRING_TYPE)
+    if pc.any(strings).as_py():
+        object = pc.if_else(strings, pc.utf8_slice_codeunits(object, 0, -len(_STRING_TYPE)), object)
+    return subject, predicate, object
+
+
+_NONE = [pa.array([], pa.string())]
+
+
+# -- Parquet -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlainParquet:
+    """Parquet files with the columns of the first one, and a value everywhere."""
+
+    files: tuple[str, ...]
+    chosen: tuple[str, ...]
+    #: What Spark calls the types of the columns, and the types of the relation.
+    given: tuple[str, ...]
+    types: tuple[str, ...]
+
+    def splits(self, tasks: int) -> list[Split]:
+        if any("." in name for name in self.chosen) or not set(self.given) <= set(_ARROW):
+            raise NotPlain
+        files = {_local(file): parquet.read_metadata(_local(file)) for file in self.files}
+        width = max(1, sum(file.num_row_groups for file in files.values()) // tasks)
+        splits = []
+        for path, file in files.items():
+            for at in range(0, file.num_row_groups, width):
+                groups = range(at, min(at + width, file.num_row_groups))
+                size = sum(file.row_group(i).total_byte_size for i in groups)
+                splits.append(Split(path, groups.start, groups.stop, _UNPACKED * size))
+        return splits
+
+    def read(self, split: Split) -> tuple[pa.Table, pa.Table | None]:
+        with parquet.ParquetFile(split.file) as file:
+            table = file.read_row_groups(range(split.first, split.last), columns=list(self.chosen), use_threads=False)
+        columns = []
+        for name, given, type in zip(self.chosen, self.given, self.types):
+            column = table[name]
+            if column.type != _ARROW[given] or column.null_count:
+                raise NotPlain
+            column.validate(full=True)  # of texts, that they are UTF-8
+            columns.append(column if type in TEXTS else _valued(column, type))
+        return pa.Table.from_arrays(columns, [f"c{i}" for i in range(len(columns))]), None
