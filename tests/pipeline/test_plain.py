@@ -103,7 +103,8 @@ def test_triples():
 
 def test_lines_that_are_left_go_through_spark(spark):
     Path("f.nt").write_text('<a:a> <a:b> <a:c> .\n_:x <a:b> "\\u0041" .\n# nothing\n<a:a> bad .\n')
-    rules = ".decl triple(subject:symbol, predicate:symbol, object:symbol)\nt(s, o) :- triple(s, p, o)."
+    declared = ".decl triple(subject:symbol, predicate:symbol, object:symbol)\n.decl t(s:symbol, o:symbol)\n"
+    rules = f"{declared}t(s, o) :- triple(s, p, o)."
     run = upheld.Pipeline(rules, {"triple": "f.nt"}, quarantine="bad").run(spark)
     assert run.report.sources[0]["rows"] == 3
     assert run.report.sources[0]["bad"] == 1

@@ -1,8 +1,10 @@
 """Decomposed mode: each part of a program by its pivots is derived in one task of Spark, by the memory engine there.
 
 Whole relations come to the driver, which applies the rules on them, and are broadcast. Facts of parted relations and
-the pivots that guards hold for are shuffled once, by their pivots. One `mapInArrow` then derives all that follows in
-the parts: nothing more is shuffled, however many rounds there are. Facts of gathered relations are made distinct last.
+the pivots that guards hold for are shuffled once, by their pivots; if there are only guards, the driver deals them out.
+One `mapInArrow` then derives all that follows in the parts: nothing more is shuffled, however many rounds there are. It
+leaves batches of facts as bytes, which become rows when somebody looks at them. Facts of gathered relations are made
+distinct last.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
+import numpy as np
 import pyarrow as pa
 from pyspark import Broadcast, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from upheld.algebra.meter import Limits, Meter
 from upheld.engines.spark.codes import Codec, encode
+from upheld.engines.spark.cols import col
 from upheld.engines.spark.frames import FrameRows, decoded
 from upheld.engines.spark.slots import Slots
 from upheld.language.core import Core, Predicate
@@ -27,7 +31,7 @@ from upheld.materialisation import Materialisation
 from upheld.pipeline import driver
 from upheld.pipeline.derived import Derived
 from upheld.pipeline.driver import Facts
-from upheld.pipeline.parts import NOTE, Outcome, Part, outcome_of, table_of
+from upheld.pipeline.parts import LEAVING, NOTE, Outcome, Part, facts_in, outcome_of, table_of
 
 #: Parts for each task that Spark runs at once: more even out what parts take, and each loads all whole relations.
 _PARTS_PER_TASK = 2
@@ -74,6 +78,12 @@ def _release(frames: list[DataFrame], broadcasts: list[Broadcast[Part]]) -> None
             broadcast.destroy()
 
 
+def _dealt(tables: Sequence[pa.Table], parts: int) -> tuple[pa.Table, ...]:
+    """Return rows, no two of which have a pivot in common, dealt out to parts."""
+    rows = pa.concat_tables(tables) if tables else pa.table({})
+    return tuple(rows.take(pa.array(np.arange(part, rows.num_rows, parts))) for part in range(parts))
+
+
 class _Decomposing:
     """A run in decomposed mode."""
 
@@ -97,10 +107,9 @@ class _Decomposing:
         derived = {rule.head.predicate for rule in self.pivots.within.rules}
         asked = [*self.outputs, *sorted(self.pivots.gathered & derived)]
         wanted = tuple(dict.fromkeys(n for n in asked if n in derived or n in self.pivots.columns))
-        leaving = Slots([*(Codec(self.core.predicates[name]).layout for name in wanted), NOTE])
-        result = self._derived(wanted, leaving)
-        outcomes = self._outcomes(leaving.select(len(wanted), result))
-        of_parts = {name: leaving.select(k, result) for k, name in enumerate(wanted)}
+        result = self._derived(wanted)
+        outcomes = self._outcomes(result.filter(col("relation") == NOTE))
+        of_parts = {name: self._facts(k, name, result) for k, name in enumerate(wanted)}
         frames: dict[str, DataFrame] = {}
         sizes: dict[str, tuple[int, int]] = {}
         for predicate in self.core.predicates.values():
@@ -125,35 +134,42 @@ class _Decomposing:
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
-    def _derived(self, wanted: tuple[str, ...], leaving: Slots) -> DataFrame:
+    def _derived(self, wanted: tuple[str, ...]) -> DataFrame:
         """Return what leaves all parts."""
         within, columns = self.pivots.within, self.pivots.columns
-        arriving = [(self.core.predicates[name], frame) for name in columns for frame in self._explicit(name)]
-        arriving += [(within.predicates[guard], self._guarded(type)) for type, guard in self.pivots.guards.items()]
-        if not arriving:
-            nothing = self.core.predicates[next(iter(columns))]
-            arriving = [(nothing, self.spark.createDataFrame(Codec(nothing).layout.arrow(())))]
-        slots = Slots([Codec(predicate).layout for predicate, _ in arriving])
-        rows = reduce(DataFrame.unionAll, (slots.pack(k, frame) for k, (_, frame) in enumerate(arriving)))
-        key = slots.key({k: columns.get(predicate.name, 0) for k, (predicate, _) in enumerate(arriving)})
+        tasks = self.spark.sparkContext.defaultParallelism
+        explicit = [(self.core.predicates[name], frame) for name in columns for frame in self._explicit(name)]
+        guards = [(within.predicates[guard], self._guarded(type)) for type, guard in self.pivots.guards.items()]
+        slots = Slots([Codec(predicate).layout for predicate, _ in [*explicit, *guards]])
         part = Part(
             within,
             self.limits,
-            tuple(predicate.name for predicate, _ in arriving),
+            tuple(predicate.name for predicate, _ in [*explicit, *guards]),
             slots,
             wanted,
-            leaving,
             tuple(columns),
             {name: table_of(self.core.predicates[name], self.whole[name]) for name in self.pivots.whole},
         )
+        if explicit:
+            arriving = [*explicit, *((guard, self.spark.createDataFrame(table)) for guard, table in guards)]
+            rows = reduce(DataFrame.unionAll, (slots.pack(k, frame) for k, (_, frame) in enumerate(arriving)))
+            key = slots.key({k: columns.get(predicate.name, 0) for k, (predicate, _) in enumerate(arriving)})
+            parts = rows.repartition(_PARTS_PER_TASK * tasks, *key)
+        else:
+            part = replace(part, dealt=_dealt([slots.fill(k, table) for k, (_, table) in enumerate(guards)], tasks))
+            parts = self.spark.range(0, tasks, 1, tasks)
         shared = self.spark.sparkContext.broadcast(part)
         self.held.broadcasts.append(shared)
 
         def derive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return shared.value.derive(batches)
+            return (shared.value.derive_dealt if shared.value.dealt else shared.value.derive)(batches)
 
-        parts = rows.repartition(_PARTS_PER_TASK * self.spark.sparkContext.defaultParallelism, *key)
-        return self.held.keep(parts.mapInArrow(derive, leaving.layout.schema))
+        return self.held.keep(parts.mapInArrow(derive, LEAVING.schema))
+
+    def _facts(self, k: int, name: str, result: DataFrame) -> DataFrame:
+        """Return the facts of a relation out of what leaves all parts."""
+        packed = result.filter(col("relation") == k).select("data")
+        return packed.mapInArrow(facts_in, Codec(self.core.predicates[name]).layout.schema)
 
     def _explicit(self, name: str) -> list[DataFrame]:
         """Return the explicit facts of a relation that Spark knows, and those that the program states."""
@@ -165,7 +181,7 @@ class _Decomposing:
             frames.append(self.spark.createDataFrame(codec.layout.arrow(map(codec.encode, own))))
         return frames
 
-    def _guarded(self, type: str) -> DataFrame:
+    def _guarded(self, type: str) -> pa.Table:
         """Return the pivots of a type that no parted fact brings along: values of whole relations, and constants."""
         predicates = self.core.predicates
         guard = Codec(self.pivots.within.predicates[self.pivots.guards[type]]).layout
@@ -174,11 +190,11 @@ class _Decomposing:
             if predicates[name].types[column] == type:
                 values.append(table_of(predicates[name], self.whole[name])[column])
         together = pa.chunked_array([chunk for one in values for chunk in one.chunks], values[0].type)
-        return self.spark.createDataFrame(pa.Table.from_arrays([together.unique()], list(guard.names)))
+        return pa.Table.from_arrays([together.unique()], list(guard.names))
 
     def _outcomes(self, notes: DataFrame) -> list[Outcome]:
         """Return what parts have told, after they have done their work; raise what went wrong in one."""
-        outcomes = [outcome_of(row["note"]) for row in notes.collect()]
+        outcomes = [outcome_of(row["data"]) for row in notes.collect()]
         for outcome in outcomes:
             if outcome.error is not None:
                 raise outcome.error

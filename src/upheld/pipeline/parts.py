@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,13 +17,15 @@ from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
 from upheld.opening import materialise_core
 from upheld.pipeline.driver import columns_of
+from upheld.pipeline.packed import packed, unpacked
 from upheld.relation import Relation, arrow_texts
 
 #: Rows that go back to Spark at a time.
 _BATCH = 1 << 16
 
-#: What a part tells of its work, in one text.
-NOTE = Layout(("note",), ("string",))
+#: What leaves a part: packed facts of the relation with this number, or what a part tells of its work.
+LEAVING = Layout(("relation", "data"), ("bigint", "binary"))
+NOTE = -1
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,10 @@ class Outcome:
     facts: int = 0
     error: UpheldError | None = None
 
-    def to_text(self) -> str:
-        return base64.b64encode(pickle.dumps(self)).decode("ascii")
 
-
-def outcome_of(text: str) -> Outcome:
+def outcome_of(data: bytes) -> Outcome:
     """Return the outcome that a part of ours has told."""
-    outcome = pickle.loads(base64.b64decode(text))
+    outcome = pickle.loads(data)
     assert isinstance(outcome, Outcome), "a note that is none"
     return outcome
 
@@ -57,12 +55,19 @@ class Part:
     #: The relations whose facts come with a part.
     given: tuple[str, ...]
     arriving: Slots
-    #: The relations whose facts leave a part; in `leaving` a note comes after them.
+    #: The relations whose facts leave a part.
     wanted: tuple[str, ...]
-    leaving: Slots
     #: The relations of which a part tells how many facts it has.
     counted: tuple[str, ...]
     whole: dict[str, pa.Table]
+    #: The rows of each part, if the driver has them all; else they come from Spark.
+    dealt: tuple[pa.Table, ...] = ()
+
+    def derive_dealt(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what follows from the facts of parts of these numbers."""
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from self.derive(self.dealt[number].to_batches())
 
     def derive(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what follows from the facts of a part, and a note."""
@@ -82,15 +87,25 @@ class Part:
                 limits=self.limits,
             )
         except UpheldError as error:
-            yield from self._note(Outcome(error=error))
+            yield _leaving(NOTE, pickle.dumps(Outcome(error=error)))
             return
         for k, name in enumerate(self.wanted):
-            yield from self.leaving.fill(k, table_of(self.core.predicates[name], m[name])).to_batches(_BATCH)
+            for data in packed(table_of(self.core.predicates[name], m[name]), _BATCH):
+                yield _leaving(k, data)
         sizes = {name: (len(m.explicit(name)), len(m[name])) for name in self.counted}
-        yield from self._note(Outcome(sizes, m.statistics.rounds, m.statistics.facts))
+        yield _leaving(NOTE, pickle.dumps(Outcome(sizes, m.statistics.rounds, m.statistics.facts)))
 
-    def _note(self, outcome: Outcome) -> list[pa.RecordBatch]:
-        return self.leaving.fill(len(self.wanted), NOTE.arrow([(outcome.to_text(),)])).to_batches()
+
+def _leaving(number: int, data: bytes) -> pa.RecordBatch:
+    arrays = [pa.array([number], pa.int64()), pa.array([data], pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, list(LEAVING.names))
+
+
+def facts_in(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the facts that are packed in `data`."""
+    for batch in batches:
+        for data in batch.column(0):
+            yield from unpacked(data.as_buffer()).to_batches()
 
 
 def table_of(predicate: Predicate, relation: Relation) -> pa.Table:

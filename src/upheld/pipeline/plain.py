@@ -17,12 +17,13 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv, ipc, parquet
+from pyarrow import csv, parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from upheld.engines.spark.session import configured
 from upheld.language.terms import XSD
 from upheld.pipeline.filesystem import shown
+from upheld.pipeline.packed import packed, unpacked
 
 #: Bytes of a file that a task reads: few files are cut for tasks of less, and texts of more may not fit an array.
 _LEAST, _MOST = 1 << 22, 1 << 26
@@ -32,8 +33,6 @@ _BATCH = 1 << 18
 _BLOCK = 1 << 20
 #: Bytes in memory for each byte of a packed file, and copies of all of them on their way.
 _UNPACKED, _COPIES = 8, 4
-#: Java takes ten times as long to pass a byte on as this takes to save it.
-_PACKED = ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 
 #: Bytes that Spark's readers have their own way with: other ends of lines, what we part lines by, the signs for what is
 #: no UTF-8 and for the beginning of a file.
@@ -130,7 +129,7 @@ def load(spark: SparkSession, sources: Sequence[Plain], room: int) -> list[Arriv
         if data is None:
             found[number] = None
         elif arrived is not None:
-            (arrived.rest if is_rest else arrived.rows).append(ipc.open_stream(data).read_all())
+            (arrived.rest if is_rest else arrived.rows).append(unpacked(data))
     return found
 
 
@@ -143,20 +142,12 @@ def _told(number: int, source: Plain, split: Split) -> Iterator[pa.RecordBatch]:
         return
     for table, is_rest in ((rows, False), (rest, True)):
         if table is not None:
-            for at in range(0, table.num_rows, _BATCH):
-                sink = pa.BufferOutputStream()
-                with ipc.new_stream(sink, table.schema, options=_PACKED) as stream:
-                    stream.write_table(table.slice(at, _BATCH))
-                yield _batch(number, is_rest, sink.getvalue())
+            for data in packed(table, _BATCH):
+                yield _batch(number, is_rest, data)
 
 
-def _batch(number: int, is_rest: bool, data: pa.Buffer | None) -> pa.RecordBatch:
-    if data is None:
-        packed = pa.nulls(1, pa.binary())
-    else:
-        bounds = pa.py_buffer(np.array([0, data.size], np.int32))
-        packed = pa.Array.from_buffers(pa.binary(), 1, [None, bounds, data])
-    arrays = [pa.array([number], pa.int32()), pa.array([is_rest]), packed]
+def _batch(number: int, is_rest: bool, data: bytes | None) -> pa.RecordBatch:
+    arrays = [pa.array([number], pa.int32()), pa.array([is_rest]), pa.array([data], pa.binary())]
     return pa.RecordBatch.from_arrays(arrays, ["source", "rest", "data"])
 
 
