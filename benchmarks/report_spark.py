@@ -76,7 +76,7 @@ def _loading(found: dict[str, Any]) -> list[str]:
             f"{one['rows']:,} | {one['cpu']:.2f} | {one['wall']:.2f} | {one['rate']:,.0f} | {one['spark alone']:.2f}"
         )
         lines.append(f"| {one['format']} | {cells} |")
-    told = "*Spark's reader alone* brings the rows, or of N-Triples the lines, to the driver, and does nothing with them."
+    told = "*Spark's reader alone* brings rows, or of N-Triples lines, to the driver, and does nothing with them."
     return [*lines, "", told, ""] if len(lines) > 2 else []
 
 
