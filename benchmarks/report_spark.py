@@ -63,7 +63,7 @@ def goals_of_spark(found: dict[str, Any]) -> list[Goal]:
     for one in found.get("update", ()):
         if one["facts"] < LEAST_FACTS:
             continue
-        least, saved = LEAST_SAVED[one["engine"]], one["again"]["cpu"] / max(one["cpu"], 0.01)
+        least, saved = LEAST_SAVED[one["engine"]], one["again"]["cpu"] / max(one["cpu"], 0.001)
         text = f"100 facts of {one['facts']:,}, {one['engine']}: at least {least:,.0f} times less than deriving anew"
         goals.append(Goal(text, f"{saved:,.0f} times", saved >= least))
     return goals
@@ -90,12 +90,14 @@ def _closure(found: dict[str, Any]) -> list[str]:
 
 
 def _updates(found: dict[str, Any]) -> list[str]:
-    lines = ["| update, held by | facts | changed | CPU s | s | anew, CPU s |", "|---|--:|--:|--:|--:|--:|"]
+    lines = [
+        "| update, held by | facts | changed | CPU s | s | anew, CPU s | the first one of all, CPU s |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
     for one in found.get("update", ()):
-        cells = (
-            f"{one['facts']:,} | {one['changed']:,} | {one['cpu']:.2f} | {one['wall']:.2f} | {one['again']['cpu']:.2f}"
-        )
-        lines.append(f"| {one['engine']} | {cells} |")
+        first = f"{one['first']['cpu']:.2f}" if "first" in one else ""
+        cells = f"{one['facts']:,} | {one['changed']:,} | {one['cpu']:.3f} | {one['wall']:.3f}"
+        lines.append(f"| {one['engine']} | {cells} | {one['again']['cpu']:.2f} | {first} |")
     return [*lines, ""] if len(lines) > 2 else []
 
 
