@@ -66,6 +66,10 @@ UPDATE = 100
 # -- what is spent -----------------------------------------------------------------------------------------------------
 
 
+#: The ticks that each process below this one has used when it was last seen: idle workers end.
+USED: dict[int, int] = {}
+
+
 def processor_time() -> float:
     """Return the seconds that this process and all below it have used so far."""
     ticks: dict[int, tuple[int, int]] = {}
@@ -75,14 +79,15 @@ def processor_time() -> float:
                 fields = Path(entry.path, "stat").read_text().rpartition(")")[2].split()
             except OSError:  # it has ended since
                 continue
-            ticks[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:15]))
+            ticks[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:13]))
     here = os.getpid()
     mine, found = {here}, -1
     while found != len(mine):
         found = len(mine)
         mine |= {pid for pid, (parent, _) in ticks.items() if parent in mine}
+    USED.update({pid: ticks[pid][1] for pid in mine - {here}})
     # An update in memory takes less than a tick of the clock that others are measured by.
-    return time.process_time() + sum(ticks[pid][1] for pid in mine - {here}) / os.sysconf("SC_CLK_TCK")
+    return time.process_time() + sum(USED.values()) / os.sysconf("SC_CLK_TCK")
 
 
 def spent(work: Callable[[], Any], repeat: int = 1) -> tuple[dict[str, float], Any]:
