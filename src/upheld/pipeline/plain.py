@@ -1,6 +1,6 @@
 """Plain files by Arrow: what nearly every file holds, read by tasks in columns, for the memory engine in the driver.
 
-Spark's readers make a row of each line and a Java object of each text, which takes ten times as long. A file with
+Spark's readers make a row of each line and a Java object of each text, which takes several times as long. A file with
 anything in it that is not plain, right or wrong, is read again by Spark, so the rows and the errors are those of
 Spark's readers, whichever of the two gave them. Of N-Triples only the lines that are not plain are.
 """
