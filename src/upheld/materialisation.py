@@ -240,6 +240,8 @@ class Materialisation:
           edge(2, 3)  explicit
         >>> m.explain("path(3, 1)").holds
         False
+
+        Where equal constants are rewritten, the proof need not be the shortest.
         """
         if row is None:
             goal = compile_fact(fact, self._core)

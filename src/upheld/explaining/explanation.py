@@ -167,7 +167,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a fact holds, as its shortest proof; or why it does not, rule by rule."""
+    """Why a fact holds, by a proof, which is the shortest unless equal constants are rewritten; or why it does not."""
 
     fact: Fact
     #: The fact as it is written.

@@ -27,19 +27,21 @@ def main() -> int:
     options = arguments()
     ends, made = time.monotonic() + options.seconds, 0
     for seed in count(options.seed):
-        if time.monotonic() > ends or seed - options.seed == options.programs:
+        if seed - options.seed == options.programs:
             break
         small = SIZES[seed % len(SIZES)]
         cases = 100 if small else 20
         kind, decompose = (random_cyclic_merged, "always") if seed % CYCLIC == 0 else (random_merged, "never")
         for algorithm in options.algorithm or ALGORITHMS:
+            if time.monotonic() > ends:
+                return 0
             try:
                 made += cases * follow(kind(seed, cases, 2), upheld.SparkEngine(small=small), algorithm, decompose)
             except Exception:
                 traceback.print_exc()
                 print(f'seed {seed} fails: make soak-spark ARGS="--programs 1 --seed {seed} --algorithm {algorithm}"')
                 return 1
-        print(f"seed {seed}, {made} updates of a database without a difference", flush=True)
+            print(f"seed {seed}, {algorithm}: {made} updates of a database without a difference", flush=True)
     return 0
 
 
