@@ -271,6 +271,18 @@ def test_connected_bodies_stay(rule):
     assert rules(rule) == [rule]
 
 
+def test_unconnected_parts_that_compute_stay():
+    """A computation without a result is an error only where the rest of the body holds; a range always has one."""
+    stays = "p(x) :- q(x), r(y), y / y = 1."
+    assert rules(stays) == [stays]
+    assert rules("p(x) :- q(x), y = range(0, 3), y > 1.")[0] == "p(x) :- q(x), [y = range(0, 3), y > 1]()."
+    m = upheld.materialise(f".decl p, q, r(x:number)\n{stays}", {"r": [(0,), (1,)]})
+    with pytest.raises(upheld.UpheldError, match="division by zero"):
+        m.update(insert={"q": [(5,)]})
+    m.update(insert={"q": [(5,)]}, delete={"r": [(0,)]})
+    assert m["p"].to_set() == {(5,)}
+
+
 def test_unconnected_parts_with_wildcards():
     """They are shown, and shared, as they were written."""
     assert rules("p(x) :- q(x), r(_, y). s(x) :- q(x), q(_), r(_, y).") == [

@@ -67,6 +67,7 @@ def test_other_files(path):
         reader.splits(1)
 
 
+@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize(
     "table, is_plain",
     [
@@ -101,6 +102,7 @@ def test_triples():
     assert rest["value"].to_pylist() == lines[3:]
 
 
+@pytest.mark.xdist_group("spark")
 def test_lines_that_are_left_go_through_spark(spark):
     Path("f.nt").write_text('<a:a> <a:b> <a:c> .\n_:x <a:b> "\\u0041" .\n# nothing\n<a:a> bad .\n')
     declared = ".decl triple(subject:symbol, predicate:symbol, object:symbol)\n.decl t(s:symbol, o:symbol)\n"

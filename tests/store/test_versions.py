@@ -36,13 +36,16 @@ def test_every_version_is_restored(strategy, tmp_path_factory, monkeypatch):
     @given(case=strategy)
     def check(case):
         store = Store.open(tmp_path_factory.mktemp("state"))
-        m = upheld.materialise(case.program, case.facts, engine="reference")
+        try:
+            m = upheld.materialise(case.program, case.facts, engine="reference")
+        except upheld.UpheldError:  # division by zero and the like
+            return
         m.save(store.folder)
         store.look()
         for number, u in enumerate(case.updates, start=2):
             try:
                 change = m.update(delete=u.deletions, insert=u.insertions)
-            except upheld.UpheldError:  # division by zero and the like, which changes nothing
+            except upheld.UpheldError:  # so it changes nothing
                 return
             record(m, change, store)
             assert store.version == number

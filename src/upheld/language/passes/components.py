@@ -2,13 +2,16 @@
 
 `p(x) :- q(x), r(y, z), s(z).` becomes `p(x) :- q(x), h().` with a hidden relation `h() :- r(y, z), s(z).` Left as they
 stand, such parts would multiply the instances of the rule by all the ways in which they hold.
+
+A part that computes stays in the rule: where it has no result, that is an error only if the rest of the body holds.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from upheld.language.ast import Atom, Clause, Conjunction, Variable, Wildcard, variables
+from upheld.language.ast import Atom, Call, Clause, Conjunction, Constant, Term, Test, Variable, Wildcard, variables
+from upheld.language.functors import SIGNATURES
 from upheld.language.passes.disjunction import Literal, literals
 from upheld.language.passes.draft import Draft
 from upheld.language.passes.wildcards import PREFIX
@@ -36,10 +39,30 @@ def _split(clause: Clause, dialect: str, hidden: dict[str, Clause]) -> Clause:
         if not any(True for literal in part for _ in variables(literal)) or (len(parts) == 1 and not connected):
             body += part  # a ground literal, or a body that is all one part: nothing to gain
             continue
+        if any(map(_may_fail, part)):
+            body += part
+            continue
         name = f"[{', '.join(to_text(_as_written(literal), dialect) for literal in part)}]"
         hidden.setdefault(name, Clause((Atom(name, ()),), Conjunction(tuple(part)), clause.span))
         body.append(Atom(name, (), part[0].span))
     return replace(clause, body=Conjunction(tuple(body)))
+
+
+def _may_fail(literal: Literal) -> bool:
+    """Return whether a literal may have no result."""
+    if not isinstance(literal, Test):
+        return False
+    if literal.operator in ("match", "!match") and not isinstance(literal.terms[0], Constant):
+        return True
+    return any(map(_computes, literal.terms))
+
+
+def _computes(term: Term) -> bool:
+    """Return whether a term computes anything but a range, which always has a result."""
+    if not isinstance(term, Call):
+        return False
+    generates = any(s.generates for s in SIGNATURES.get(term.functor, ()))
+    return not generates or any(map(_computes, term.arguments))
 
 
 def _as_written(literal: Literal) -> Literal:
