@@ -46,8 +46,9 @@ def write_results(results: Path, size: str, found: dict[str, Any]) -> None:
     """Write the measurements of a size; those of updates are many numbers, and go into a file with long lines."""
     rest = {part: value for part, value in found.items() if part != "updates"}
     (results / f"{size}.json").write_text(json.dumps(rest, indent=1) + "\n", encoding="utf-8")
-    lines = "".join(json.dumps(one) + "\n" for one in found.get("updates", {}).values())
-    (results / f"{size}-updates.jsonl").write_text(lines, encoding="utf-8")
+    if "updates" in found:
+        lines = "".join(json.dumps(one) + "\n" for one in found["updates"].values())
+        (results / f"{size}-updates.jsonl").write_text(lines, encoding="utf-8")
 
 
 def write_report(results: Path, report: Path) -> None:
