@@ -74,7 +74,7 @@ def follow(case: EqualityCase, engine: upheld.SparkEngine) -> None:
         check_state(m)
 
 
-@pytest.mark.parametrize("rules, small, few", [(FUNCTIONAL, 20_000, 100), (INVERSE, 100, equality.FEW)])
+@pytest.mark.parametrize("rules, small, few", [(FUNCTIONAL, 20_000, 100), (INVERSE, 300, equality.FEW)])
 def test_equals_recomputation(spark_engine, rules, small, few):
     """With all sets in the driver and a search for proofs, and with the larger sets on Spark."""
     with patch.multiple(equality, SMALL=0, FEW=few):
