@@ -14,8 +14,9 @@ from upheld.explaining.equating import Kept, prove
 from upheld.explaining.explanation import Explanation, Failure, Proof, ProofStep, fact_text
 from upheld.explaining.proving import Prover
 from upheld.explaining.refuting import Refuter
-from upheld.explaining.unfolding import Rules, bound, instance_of
+from upheld.explaining.unfolding import Rules, bound
 from upheld.language.core import Core, Fact, Rule
+from upheld.language.substitution import substitute_rule
 
 __all__ = ["Explainer", "Explanation", "Failure", "Kept", "Proof", "ProofStep"]
 
@@ -57,7 +58,7 @@ class Explainer:
             if not self.rules.is_hidden(fact):
                 unfolded = self.rules.unfold(instance.rule)
                 binding = unfolded.binding(instance, chosen)
-                rules[fact] = unfolded.shown, instance_of(unfolded.shown, bound(binding, type))
+                rules[fact] = unfolded.shown, substitute_rule(unfolded.shown, bound(binding, type))
                 bodies[fact] = [instantiate(a, binding) for a in unfolded.rule.positive]
         order = _downwards(goal, bodies)
         place = {fact: i for i, fact in enumerate(order)}

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from upheld.algebra.matching import Binding, instantiate
 from upheld.algebra.reference import RuleInstance
 from upheld.language.ast import Constant, Variable
-from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Rule
+from upheld.language.core import Atom, Core, CoreTerm, Fact, Rule
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
-
-Substitution = Mapping[str, CoreTerm]
+from upheld.language.substitution import Substitution, substitute_atom, substitute_builtin
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,33 +132,3 @@ def _apart(rule: Rule, atom: Atom, names: set[str]) -> Substitution:
 def bound(binding: Binding, type: str) -> dict[str, Constant]:
     """Return a binding as a substitution of constants, for texts: they are RDF terms if that is the type."""
     return {name: Constant(value, type) for name, value in binding.items()}
-
-
-def instance_of(rule: Rule, by: Substitution) -> Rule:
-    """Return a rule with these terms for its variables."""
-    return replace(
-        rule,
-        head=substitute_atom(rule.head, by),
-        positive=tuple(substitute_atom(a, by) for a in rule.positive),
-        negative=tuple(substitute_atom(a, by) for a in rule.negative),
-        builtins=tuple(substitute_builtin(b, by) for b in rule.builtins),
-    )
-
-
-def substitute_atom(atom: Atom, by: Substitution) -> Atom:
-    return Atom(atom.predicate, tuple(by.get(t.name, t) if isinstance(t, Variable) else t for t in atom.terms))
-
-
-def substitute_builtin(builtin: Builtin, by: Substitution) -> Builtin:
-    left, right = builtin.arguments
-    return replace(builtin, arguments=(_expression(left, by), _expression(right, by)))
-
-
-def _expression(expression: Expression, by: Substitution) -> Expression:
-    match expression:
-        case Variable(name=name):
-            return by.get(name, expression)
-        case Apply(functor=functor, arguments=arguments):
-            return Apply(functor, tuple(_expression(a, by) for a in arguments))
-        case Constant():
-            return expression

@@ -22,10 +22,11 @@ from typing import NamedTuple, TypeVar
 
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.ast import Constant, Value, Variable
-from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Predicate, Rule
+from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
 from upheld.language.corewriter import atom_text
 from upheld.language.equality import Equality, constant_columns
 from upheld.language.stratification import Stratification, pattern_of, share_an_instance, stratify
+from upheld.language.substitution import substitute_atom, substitute_builtin, substitute_rule, substitute_term
 from upheld.source import Span
 
 #: A representative and another member of its class.
@@ -35,7 +36,6 @@ REPRESENTED = Predicate("$represented", ("member",), ("term",), hidden=True)
 #: A constant that a rule of the upper layer has brought.
 LOOP = Predicate("$loop", ("constant",), ("term",), hidden=True)
 
-Substitution = Mapping[str, CoreTerm]
 T = TypeVar("T")
 
 
@@ -241,14 +241,14 @@ class Upper:
         sides: list[CoreTerm] = []
         by: dict[str, CoreTerm] = {}
         for atom in equalities:
-            unified = self._unified(_substituted(atom, by))
+            unified = self._unified(substitute_atom(atom, by))
             if unified is None:
                 return None
-            by = {**{name: _replaced(term, unified) for name, term in by.items()}, **unified}
+            by = {**{name: substitute_term(term, unified) for name, term in by.items()}, **unified}
             sides.append(atom.terms[self._equality.sides[0]])
-        kept = _substituted_rule(kept, by)
+        kept = substitute_rule(kept, by)
         seen = {name for atom in kept.positive if self._is_seen(atom) for name in atom.variables()}
-        ends = dict.fromkeys(_replaced(side, by) for side in sides)
+        ends = dict.fromkeys(substitute_term(side, by) for side in sides)
         asked = tuple(Atom(LOOP.name, (t,)) for t in ends if not (isinstance(t, Variable) and t.name in seen))
         return replace(kept, positive=(*kept.positive, *asked)) if equalities else rule
 
@@ -261,7 +261,7 @@ class Upper:
             by[term.name] = Constant(equality.value, "term")
         elif term.value != equality.value:
             return None
-        left, right = (_replaced(atom.terms[side], by) for side in equality.sides)
+        left, right = (substitute_term(atom.terms[side], by) for side in equality.sides)
         if isinstance(right, Variable):
             by[right.name] = left
         elif isinstance(left, Variable):
@@ -281,7 +281,7 @@ class Upper:
             if not bound.issuperset(atom.variables()):
                 raise ProgramError([_computed_equality(rule)])
             same = self._relation("same", atom.terms)
-            tells.append(_substituted_rule(Rule(same, rule.positive, (), (), rule.clause, rule.whole), by))
+            tells.append(substitute_rule(Rule(same, rule.positive, (), (), rule.clause, rule.whole), by))
             negative.append(same)
         return tells, replace(rule, negative=tuple(negative), part_of=rule.whole)
 
@@ -307,7 +307,7 @@ class Upper:
         for chosen in _subsets(names):
             other = {name: Variable(f"{name} member") for name in chosen}
             members = tuple(Atom(MEMBER.name, (Variable(name), member)) for name, member in other.items())
-            builtins = tuple(_substituted_builtin(builtin, other) for builtin in rule.builtins)
+            builtins = tuple(substitute_builtin(builtin, other) for builtin in rule.builtins)
             yield replace(rule, positive=(*rule.positive, *members), builtins=builtins, part_of=rule.whole)
 
     def _represented(self, rule: Rule, names: Sequence[str]) -> Iterator[Rule]:
@@ -318,9 +318,9 @@ class Upper:
             alone = tuple(Atom(REPRESENTED.name, (Variable(name),)) for name in names if name not in by)
             yield replace(
                 rule,
-                head=_substituted(rule.head, by),
+                head=substitute_atom(rule.head, by),
                 positive=(*rule.positive, *members),
-                negative=(*(_substituted(atom, by) for atom in rule.negative), *alone),
+                negative=(*(substitute_atom(atom, by) for atom in rule.negative), *alone),
                 part_of=rule.whole,
             )
 
@@ -337,33 +337,3 @@ def _computed_equality(rule: Rule) -> Problem:
 
 def _subsets(things: Sequence[T]) -> Iterator[tuple[T, ...]]:
     return chain.from_iterable(combinations(things, size) for size in range(len(things) + 1))
-
-
-def _replaced(term: CoreTerm, by: Substitution) -> CoreTerm:
-    return by.get(term.name, term) if isinstance(term, Variable) else term
-
-
-def _substituted(atom: Atom, by: Substitution) -> Atom:
-    return Atom(atom.predicate, tuple(_replaced(term, by) for term in atom.terms))
-
-
-def _substituted_builtin(builtin: Builtin, by: Substitution) -> Builtin:
-    left, right = (_substituted_expression(argument, by) for argument in builtin.arguments)
-    return replace(builtin, arguments=(left, right))
-
-
-def _substituted_expression(expression: Expression, by: Substitution) -> Expression:
-    if isinstance(expression, Apply):
-        arguments = tuple(_substituted_expression(argument, by) for argument in expression.arguments)
-        return replace(expression, arguments=arguments)
-    return _replaced(expression, by)
-
-
-def _substituted_rule(rule: Rule, by: Substitution) -> Rule:
-    return replace(
-        rule,
-        head=_substituted(rule.head, by),
-        positive=tuple(_substituted(atom, by) for atom in rule.positive),
-        negative=tuple(_substituted(atom, by) for atom in rule.negative),
-        builtins=tuple(_substituted_builtin(builtin, by) for builtin in rule.builtins),
-    )
