@@ -5,11 +5,14 @@ A stream is fixed by its seed, so that one that fails can be replayed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
+from unittest.mock import patch
 
 import upheld
+from upheld.changes import Change
+from upheld.errors import LimitReached, Problem
 from upheld.language.ast import Program
 from upheld.language.equality import SAME_AS
 from upheld.materialisation import Materialisation
@@ -62,22 +65,27 @@ def random_equality_case(seed: int, updates: int = 4) -> EqualityCase:
             return r.choice(variables) if variables and r.random() < 0.9 else iri(r.choice(constants))
 
         head = (pick(), iri(r.choice("RT==")), pick())
-        rules.append(f"{_atom(head)} :- {', '.join(map(_atom, body))}.")
+        rules.append(f"{atom_text(head)} :- {', '.join(map(atom_text, body))}.")
 
     def fact() -> Triple:
         return iri(r.choice(constants)), iri(r.choice("RRTT=")), iri(r.choice(constants))
 
-    explicit = facts = {fact() for _ in range(r.randint(2, 9))}
-    changes: list[Update] = []
-    for _ in range(updates):
+    facts = {fact() for _ in range(r.randint(2, 9))}
+    return EqualityCase("\n".join(rules), facts, random_updates(r, fact, facts, updates))
+
+
+def random_updates(r: Random, fact: Callable[[], Triple], explicit: set[Triple], count: int) -> list[Update]:
+    """Return updates, each of which deletes some of the facts that there are by then, and inserts some others."""
+    updates: list[Update] = []
+    for _ in range(count):
         deleted = set(r.sample(sorted(explicit), min(len(explicit), r.randint(0, 3))))
         inserted = {fact() for _ in range(r.randint(0, 3))}
-        changes.append((deleted, inserted))
+        updates.append((deleted, inserted))
         explicit = (explicit - deleted) | inserted
-    return EqualityCase("\n".join(rules), facts, changes)
+    return updates
 
 
-def _atom(terms: tuple[str, str, str]) -> str:
+def atom_text(terms: tuple[str, str, str]) -> str:
     return f"[{', '.join(terms)}]"
 
 
@@ -97,14 +105,44 @@ def check_stream(case: EqualityCase, engine: str, algorithm: str = "adaptive") -
         change = m.update(delete={"triple": deleted}, insert={"triple": inserted})
         explicit = (explicit - deleted) | inserted
         before, J = J, recomputed(case, explicit)
-        assert m["triple"].to_set() == J
-        assert len(m["triple"]) == len(J)
-        assert m.explicit("triple").to_set() == explicit
-        assert change.inserted["triple"].to_set() == J - before
-        assert change.deleted["triple"].to_set() == before - J
-        assert (len(change.inserted["triple"]), len(change.deleted["triple"])) == (len(J - before), len(before - J))
+        assert_seen(m, change, explicit, before, J)
         check_state(m)
         yield m
+
+
+def assert_seen(m: Materialisation, change: Change, explicit: set[Triple], before: set[Triple], J: set[Triple]) -> None:
+    """What users see is J, and of a change what it has made of what was before; numbers are told without a listing."""
+    assert m["triple"].to_set() == J
+    assert len(m["triple"]) == len(J)
+    assert m.explicit("triple").to_set() == explicit
+    inserted, deleted = change.inserted["triple"], change.deleted["triple"]
+    assert (inserted.to_set(), deleted.to_set()) == (J - before, before - J)
+    assert (len(inserted), len(deleted)) == (len(J - before), len(before - J))
+
+
+def after_failures(m: Materialisation, update: dict[str, object], unchanged: Callable[[], None]) -> Change:
+    """Return the change of an update that first fails at each set it settles; each time nothing may have changed."""
+    settle, failed = m._engine.settle, 0
+    for at in range(1000):
+        left = at
+
+        def fail(facts):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise LimitReached(Problem("limit-reached", "enough"))
+            return settle(facts)
+
+        with patch.object(m._engine, "settle", fail):
+            try:
+                change = m.update(**update)
+            except LimitReached:
+                failed += 1
+            else:
+                assert failed > 20
+                return change
+        unchanged()
+    raise AssertionError("an update that settles a thousand sets")
 
 
 def recomputed(case: EqualityCase, explicit: set[Triple]) -> set[Triple]:
