@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 import upheld
-from tests.maintain.equality_streams import EqualityCase, Triple, check_state, iri, random_equality_case
+from tests.maintain.equality_streams import EqualityCase, Triple, assert_seen, check_state, iri, random_equality_case
 from upheld.algebra.reference import ReferenceEngine
 from upheld.language.compiling import compile_program
 from upheld.language.core import Fact, Predicate
@@ -66,11 +66,7 @@ def follow(case: EqualityCase, engine: upheld.SparkEngine) -> None:
         change = m.update(delete={"triple": deleted}, insert={"triple": inserted})
         explicit = (explicit - deleted) | inserted
         before, J = J, by_axioms(case, explicit)
-        assert m["triple"].to_set() == J
-        assert len(m["triple"]) == len(J)
-        assert change.inserted["triple"].to_set() == J - before
-        assert change.deleted["triple"].to_set() == before - J
-        assert (len(change.inserted["triple"]), len(change.deleted["triple"])) == (len(J - before), len(before - J))
+        assert_seen(m, change, explicit, before, J)
         check_state(m)
 
 
