@@ -110,6 +110,7 @@ def test_lines_that_are_left_go_through_spark(spark):
     run = upheld.Pipeline(rules, {"triple": "f.nt"}, quarantine="bad").run(spark)
     assert run.report.sources[0]["rows"] == 3
     assert run.report.sources[0]["bad"] == 1
+    assert run.report.sources[0]["by_arrow"] == 1
     found = {tuple(row) for row in run["t"].collect()}
     assert ("<a:a>", "<a:c>") in found
     assert {o for _, o in found} == {"<a:c>", '"A"'}

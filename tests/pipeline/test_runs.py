@@ -60,7 +60,8 @@ def test_every_sink(spark):
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
     report = json.loads(Path("report.json").read_text())
-    assert report["sources"] == [{"relation": "edge", "place": str(Path("e.csv").absolute()), "rows": 2, "bad": 0}]
+    source = {"relation": "edge", "place": str(Path("e.csv").absolute()), "rows": 2, "bad": 0, "by_arrow": 0}
+    assert report["sources"] == [source]
     assert report["relations"] == {"edge": {"explicit": 2, "facts": 2}, "path": {"explicit": 0, "facts": 3}}
     assert report["dictionary"] == {"texts": 3, "new": 3}
     assert [stage["name"] for stage in report["stages"]] == ["find", "read", "encode", "materialise", "write"]

@@ -58,6 +58,11 @@ class Load:
     def bad(self) -> int:
         return int(self.counts.get["bad"]) if self.has_rest else 0
 
+    def told(self) -> dict[str, object]:
+        """Return what the report says of the source: how many rows it has, and how many of them came by Arrow."""
+        counts = {"rows": self.read, "bad": self.bad, "by_arrow": self.plain or 0}
+        return {"relation": self.predicate.name, "place": self.table.place, **counts}
+
     def bad_rows(self) -> DataFrame:
         """Return the rows that do not fit: `_file`, `_row`, `_bad`, `_record`, `_column` from zero or -1, `_value`."""
         fitted = _fitted(self.reading.located(), self.predicate.types)

@@ -77,9 +77,7 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             facts = _read(kept, core, job, loads, plain)
             stage.result = f"{sum(load.read for load in loads):,} rows"
             _quarantine(job, loads, writer)
-        report.sources = [
-            {"relation": x.predicate.name, "place": x.table.place, "rows": x.read, "bad": x.bad} for x in loads
-        ]
+        report.sources = [load.told() for load in loads]
         with recorder.stage("encode") as stage:
             shape = _shape(pivots, facts, spark)
             texts = _loaded(job, facts, shape) if dictionary.folder is None else None
