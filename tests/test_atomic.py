@@ -23,7 +23,7 @@ from upheld.algebra.meter import Limits
 from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
 from upheld.algebra.reference import Facts, ReferenceEngine
 from upheld.engines import ENGINES
-from upheld.engines.memory import kernels
+from upheld.engines.memory import kernels, roundkernels
 from upheld.engines.memory.bits import BITS
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.maintain.algorithms import ALGORITHMS
@@ -254,6 +254,7 @@ class Fuse:
 
 
 KERNELS = [(module, name) for name, module in MODULE_OF.items() if name not in PARTS]
+KERNELS += [(roundkernels, "lose_rounds"), (roundkernels, "gain_rounds")]
 #: What changes something on the reference engine.
 PLAIN = [
     (Facts, "__ior__"),
@@ -327,7 +328,7 @@ def test_failing_at_every_call_of_a_safeguard(engine, case, monkeypatch):
     """Likewise where the default algorithm takes back what it did and searches, or starts again."""
     module = importlib.import_module("upheld.maintain.adaptive")
     constants = {
-        "search": {},
+        "search": {"MANY_LOST": 8},
         "start again": {"SMALL": 0, "START_AGAIN": 0.01},
         "start again with all": {"SMALL": 0, "MANY_STRATA": 1, "MOST_DELETED": 0.01, "MOST_INSERTED": 0.01},
     }

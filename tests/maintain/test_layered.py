@@ -33,7 +33,7 @@ def test_equals_the_well_founded_model(engine, block):
 
 #: Such that proofs are looked for from the first fact on, in the lower layer and in the upper one.
 LOWER = SEARCHING[1]
-UPPER = {"SEARCH_FOR": 1000, "MANY_ROUNDS": 0, "MANY_LOST": 0, "SEARCH_BUDGET": 1000}
+UPPER = {"SEARCH_FOR": 1000, "MANY_TURNS": 0, "MANY_LOST": 0, "SEARCH_BUDGET": 1000}
 
 
 @pytest.mark.parametrize("engine", ENGINES)

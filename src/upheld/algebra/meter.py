@@ -133,10 +133,10 @@ class Meter:
         if self.limits.facts is not None and facts > self.limits.facts:
             self._stop("facts", f"{self.limits.facts} facts")
 
-    def round(self, facts: int) -> None:
-        """Note that a round ended and found so many new facts."""
+    def round(self, facts: int, rounds: int = 1) -> None:
+        """Note that a round ended and found so many new facts; or that several have, which found them together."""
         statistics, limits = self.statistics, self.limits
-        statistics.rounds += 1
+        statistics.rounds += rounds
         statistics.facts += facts
         if self._busy:
             self._latest, self._busy = self._busy, Counter()

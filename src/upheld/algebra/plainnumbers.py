@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from upheld.algebra.rounds import RoundByRound
 from upheld.algebra.words import Bag, FactSet, Instances
 from upheld.language.core import Fact
 from upheld.language.stratification import Stratum
@@ -42,7 +43,7 @@ class PlainNumbers:
         return ((f, n) for f, n in self.counts.items() if n)
 
 
-class PlainRanks:
+class PlainRanks(RoundByRound):
     """A rank, a total and a support for each fact."""
 
     def __init__(self, engine: ReferenceEngine):

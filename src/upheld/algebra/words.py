@@ -171,6 +171,31 @@ class Ranks(Protocol):
         """Count derivations in the totals alone: from bodies that rank above all heads that are there."""
         ...
 
+    def lose_from(
+        self,
+        delta: FactSet,
+        s: Stratum,
+        I: FactSet,
+        D: FactSet,
+        A: FactSet,
+        gone: FactSet,
+        enough: int = ...,
+    ) -> FactSet:
+        """Take away what recursive rules derive from facts that go, and put these into D and `gone`.
+
+        Return the facts that have lost a derivation. An engine may go on with those of them that have lost their last
+        support, for some rounds, as long as no more than `enough` derivations are lost; it returns what the last one
+        has found. `algebra.rounds` says what a round is.
+        """
+        ...
+
+    def gain_from(self, delta: FactSet, s: Stratum, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
+        """Rank facts on top, put them into A, count what recursive rules derive from them, and return that.
+
+        An engine may go on with those that are new, for some rounds; it returns what the last one has found.
+        """
+        ...
+
     def unsupported(self, facts: FactSet) -> FactSet:
         """The facts of a set without support."""
         ...

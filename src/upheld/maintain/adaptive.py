@@ -21,6 +21,7 @@ from functools import partial
 from math import prod
 
 from upheld.algebra.meter import phase
+from upheld.algebra.rounds import MANY
 from upheld.algebra.words import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
 from upheld.language.stratification import Stratum
 from upheld.maintain.books import Ranked
@@ -32,9 +33,9 @@ from upheld.maintain.state import State, reached
 
 #: A search is for so few facts at most, and may consider so many instances: one that pays finds its proof soon.
 SEARCH_FOR, SEARCH_BUDGET = 4, 16
-#: Deletion that goes on for so many rounds, or takes so many derivations, is worth a search. By then it has taken about
-#: as long as a search in vain does.
-MANY_ROUNDS, MANY_LOST = 9, 16_384
+#: Deletion that goes on for so many turns, or takes so many derivations, is worth a search. By then it has taken about
+#: as long as a search in vain does. A turn is a round, or several small ones that an engine goes through at once.
+MANY_TURNS, MANY_LOST = 9, 16_384
 #: The part of a stratum's derivations that deletion may handle before the stratum is materialised anew instead.
 START_AGAIN = 0.4
 #: The part of the derivations of a stratum without recursion that may be expected to go before it is materialised anew.
@@ -152,25 +153,25 @@ class Adaptive:
         """
         s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
         gone = self.gone = I.engine.named("D of the stratum")  # made anew each time: an attempt leaves nothing in it
-        size, rounds, few = ranks.derivations(s), 0, False
+        size, turns, few = ranks.derivations(s), 0, False
         N = ranks.lose(bag(s.out(self.E_minus)), s)
         N = N | ranks.lose(derive_bag(s.rules, I, I, via=D - A, via_not=A - D), s)
         while delta := self.doubted(N):
-            rounds += 1
+            turns += 1
             lost = size - ranks.derivations(s)
-            if rounds == 1 and worth_searching:
+            if turns == 1 and worth_searching:
                 few = 0 < ranks.derivable(delta).count() <= worth_searching
-            if few and (rounds > MANY_ROUNDS or lost > MANY_LOST):
+            if few and (turns > MANY_TURNS or lost > MANY_LOST):
                 return LONG
             # What a stratum without recursion has lost is known by now, and there is nothing to save any more.
             if s.recursive and size > SMALL and lost > START_AGAIN * size:
                 self.note(f"started again after {lost} of {size} derivations were lost")
                 return AGAIN
-            if rounds == 1 and rescue and rescue(delta) and not (delta := self.doubted(delta)):
+            if turns == 1 and rescue and rescue(delta) and not (delta := self.doubted(delta)):
                 break
-            N = ranks.lose(derive_bag(s.recursive, I - (D - A), I | A, via=delta), s)
-            D |= delta
-            gone |= delta
+            # As in `ranked`, several small rounds at once, until there is something to decide.
+            enough = int(START_AGAIN * size) if s.recursive and size > SMALL else MANY
+            N = ranks.lose_from(delta, s, I, D, A, gone, (min(enough, MANY_LOST) if few else enough) - lost)
         return DONE
 
     def doubted(self, N: FactSet) -> FactSet:

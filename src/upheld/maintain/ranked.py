@@ -39,9 +39,10 @@ def overdelete(s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: FactSet,
     N = ranks.lose(bag(s.out(E_minus)), s)
     N = N | ranks.lose(derive_bag(s.rules, I, I, via=D - A, via_not=A - D), s)
     while delta := settle(ranks.unsupported(N - D)):
-        N = ranks.lose(derive_bag(s.recursive, I - (D - A), I | A, via=delta), s)
-        D |= delta
-        gone |= delta
+        # Morally:  N = ranks.lose(derive_bag(s.recursive, I - (D - A), I | A, via=delta), s)
+        #           D |= delta;  gone |= delta
+        # Below, an engine may go through several small rounds at once.
+        N = ranks.lose_from(delta, s, I, D, A, gone)
     return gone
 
 
@@ -56,6 +57,8 @@ def insert(s: Stratum, I: FactSet, E_plus: FactSet, D: FactSet, A: FactSet, gone
 def add(s: Stratum, I: FactSet, D: FactSet, A: FactSet, N: FactSet, ranks: Ranks) -> None:
     """Add to A those of the facts N that are not there, and what follows from them."""
     while delta := settle(N - ((I - D) | A)):
-        ranks.put_on_top(delta)  # all derivations that they have so far come from below
-        A |= delta
-        N = ranks.gain_total(derive_bag(s.recursive, (I - D) | A, (I - D) | A, via=delta), s)
+        # Morally:  ranks.put_on_top(delta)  # all derivations that they have so far come from below
+        #           A |= delta
+        #           N = ranks.gain_total(derive_bag(s.recursive, (I - D) | A, (I - D) | A, via=delta), s)
+        # Below, an engine may go through several small rounds at once.
+        N = ranks.gain_from(delta, s, I, D, A)

@@ -30,6 +30,7 @@ from upheld.engines.memory.plans import (
 )
 from upheld.engines.memory.plantext import plan_lines
 from upheld.engines.memory.reducing import Reduced, Reduction, may_pay, pays, split
+from upheld.engines.memory.roundcode import Start
 from upheld.engines.memory.sets import MemorySet, Spelling, Truth, own_set
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.ast import Variable
@@ -145,6 +146,11 @@ class Matcher:
                 if index.concerns(table):
                     for occurrence, rows in index.concerned(table, changed.of(table)):
                         run_from(occurrence.rule, occurrence.position, table, rows)
+
+    def starts(self, rules: Sequence[Rule], where: Where, ranked: tuple[str, Stratum] | None) -> list[Start]:
+        """Return the plans that `forwards` follows from changed facts, for each positive atom of some rules."""
+        run = _Forwards(self, where, _no_sink, ranked, False)
+        return [run.start(rule, i) for rule in rules for i in range(len(rule.positive))]
 
     def backwards(
         self,
@@ -279,12 +285,19 @@ class _Forwards:
         rows = selected(table, rows, ~self.where["N"])
         self._from_rows(rule, "via not", i, rule.negative[i], table, rows, None)
 
+    def start(self, rule: Rule, i: int) -> Start:
+        """Return the plan that `from_positive` follows."""
+        atom = rule.positive[i]
+        literal = self._positive(rule, i, IN_P)
+        return Start(self._plan_from(rule, "via", i, atom), atom, literal.where, literal.ranked)
+
     def _from_rows(self, rule: Rule, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
-        if not len(rows):
-            return
+        if len(rows):
+            self._run(self._plan_from(rule, kind, i, atom), kind, i, atom, table, rows, rank)
+
+    def _plan_from(self, rule: Rule, kind: str, i: int, atom: Atom) -> Plan:
         variables = tuple(dict.fromkeys(atom.variables()))
-        start = (*variables, HEIGHT) if self.rank else variables
-        self._run(self._plan(rule, kind, i, start), kind, i, atom, table, rows, rank)
+        return self._plan(rule, kind, i, (*variables, HEIGHT) if self.rank else variables)
 
     def _run(self, plan: Plan, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
         """Send the bindings that an atom, the one at i, has to rows of its table through a plan."""
@@ -370,6 +383,10 @@ def batches(
             else:
                 B[k] = table.rows[chunk, first[name]]
         yield B, len(chunk)
+
+
+def _no_sink(plan: Plan, start: Table | None, work: int) -> Sink:
+    raise AssertionError("a run that only makes plans")
 
 
 def _everything(rule: Rule) -> list[Literal]:

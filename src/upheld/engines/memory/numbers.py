@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.words import Bag, FactSet, Instances
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import MemoryBag, own_bag, own_instances
@@ -19,7 +20,8 @@ from upheld.engines.memory.collecting import Collected, made_joined_rows, made_r
 from upheld.engines.memory.joins import Sink, extended
 from upheld.engines.memory.journal import Journal
 from upheld.engines.memory.plans import HEIGHT, AtomStep, Plan
-from upheld.engines.memory.sets import Deferred, MemorySet, Settled, Spelling, Truth, own_set
+from upheld.engines.memory.sets import Deferred, MemorySet, Named, Settled, Spelling, Truth, own_set
+from upheld.engines.memory.smallrounds import SmallRounds
 from upheld.engines.memory.table import Column, Rows, Table
 from upheld.language.core import Fact
 from upheld.language.stratification import Stratum
@@ -186,11 +188,12 @@ class MemoryNumbers:
         return self.engine.numbered(self.column)
 
 
-class MemoryRanks:
+class MemoryRanks(RoundByRound):
     """The ranks, totals and supports of facts, in columns of their tables."""
 
     def __init__(self, engine: MemoryEngine):
         self.engine = engine
+        self._small = SmallRounds(engine)
         self.rank, self.total, self.support = engine.columns.new(self, "rank", "total", "support")
         self.top = self.bottom = self.below = 0
         self._sums: dict[int, int] = {}
@@ -213,6 +216,32 @@ class MemoryRanks:
 
     def gain_total(self, derivations: Bag, stratum: Stratum) -> MemorySet:
         return tally(self.engine, derivations, TotalCounting(self, 1, stratum))
+
+    def lose_from(
+        self,
+        delta: FactSet,
+        s: Stratum,
+        I: FactSet,
+        D: FactSet,
+        A: FactSet,
+        gone: FactSet,
+        enough: int = MANY,
+    ) -> FactSet:
+        self.engine.count_all()
+        assert all(isinstance(named, Named) for named in (I, D, A, gone)), "sets that change have names"
+        done = self._small.lose(self, own_set(delta), s, I, D, A, gone, enough)  # type: ignore[arg-type]
+        return done if done is not None else super().lose_from(delta, s, I, D, A, gone, enough)
+
+    def gain_from(self, delta: FactSet, s: Stratum, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
+        self.engine.count_all()
+        assert all(isinstance(named, Named) for named in (I, D, A)), "sets that change have names"
+        done = self._small.gain(self, own_set(delta), s, I, D, A)  # type: ignore[arg-type]
+        return done if done is not None else super().gain_from(delta, s, I, D, A)
+
+    def raise_top(self, top: int) -> None:
+        """Note that facts were ranked on top, up to this rank."""
+        self._note_ends()
+        self.top = top
 
     def unsupported(self, facts: FactSet) -> Settled:
         return self.engine.filtered(facts, lambda table, rows: table.column(self.support)[rows] == 0)

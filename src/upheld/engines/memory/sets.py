@@ -202,7 +202,7 @@ class Named(MemorySet):
         bits = FLAGS(1 << self.bit)
         for table, rows in added.listed():
             if self.engine.keeps(self):
-                self._note_added(table, rows)
+                self._note_added(table, rows[~self.engine.truths[self.bit][table.flags[rows]]])
             self._log(table, rows)  # before the bits: a row that an interruption leaves in the set is in its log
             kernels.set_bits(table.flags, rows, bits)
             if table in self._dense:
@@ -222,9 +222,15 @@ class Named(MemorySet):
             kernels.clear_bits(table.flags, rows, keep)
         return self
 
-    def _note_added(self, table: Table, rows: Rows) -> None:
-        fresh = rows[~self.engine.truths[self.bit][table.flags[rows]]]
+    def has_taken(self, table: Table, rows: Rows) -> None:
+        """Note rows that a kernel has put into the set, and that were not in it."""
+        if self.engine.keeps(self):
+            self._note_added(table, rows)
+        self._log(table, rows)
+        if table in self._dense:
+            self._dense[table].add(table, rows)
 
+    def _note_added(self, table: Table, fresh: Rows) -> None:
         def undo() -> None:
             self._forget_dense(table)
             kernels.clear_bits(table.flags, fresh, FLAGS(~(1 << self.bit) & 0xFFFF))

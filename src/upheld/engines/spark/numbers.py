@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from upheld.algebra.rounds import RoundByRound
 from upheld.algebra.words import Bag, FactSet, Instances
 from upheld.engines.spark.bags import Adding, own_bag, own_instances, positive
 from upheld.engines.spark.bags import counted as counted_heads
@@ -241,7 +242,7 @@ class SparkNumbers:
         return ((fact, n) for fact, (n,) in self._values.items())
 
 
-class SparkRanks:
+class SparkRanks(RoundByRound):
     """A rank, a total and a support for each fact."""
 
     def __init__(self, engine: DataFrameEngine):

@@ -1,0 +1,42 @@
+"""What a round of ranked support does, in words. An engine may do several at once; these are what they come to."""
+
+from __future__ import annotations
+
+from upheld.algebra.words import Bag, FactSet, derive_bag
+from upheld.language.stratification import Stratum
+
+#: More than any update comes to.
+MANY = 1 << 62
+
+
+class RoundByRound:
+    """Ranks that go through rounds one by one. I, D, A and `gone` are as in `maintain.ranked`."""
+
+    def lose(self, derivations: Bag, stratum: Stratum) -> FactSet:
+        raise NotImplementedError
+
+    def gain_total(self, derivations: Bag, stratum: Stratum) -> FactSet:
+        raise NotImplementedError
+
+    def put_on_top(self, facts: FactSet) -> None:
+        raise NotImplementedError
+
+    def lose_from(
+        self,
+        delta: FactSet,
+        s: Stratum,
+        I: FactSet,
+        D: FactSet,
+        A: FactSet,
+        gone: FactSet,
+        enough: int = MANY,
+    ) -> FactSet:
+        N = self.lose(derive_bag(s.recursive, I - (D - A), I | A, via=delta), s)
+        D |= delta
+        gone |= delta
+        return N
+
+    def gain_from(self, delta: FactSet, s: Stratum, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
+        self.put_on_top(delta)  # all derivations that they have so far come from below
+        A |= delta
+        return self.gain_total(derive_bag(s.recursive, (I - D) | A, (I - D) | A, via=delta), s)

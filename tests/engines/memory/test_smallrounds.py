@@ -1,0 +1,111 @@
+"""Small rounds in one call of a kernel come to what the words of `algebra.rounds` come to."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import upheld
+from tests.maintain.streams import Stream, random_stream
+from upheld.engines.memory import roundkernels, smallrounds
+from upheld.errors import EvaluationError, LimitReached
+from upheld.materialisation import Materialisation
+
+CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
+
+
+def told(m: Materialisation, u) -> tuple[object, ...]:
+    """Make an update; return what it says it did, and what is known of each fact then."""
+    try:
+        statistics = m.update(delete=u.deletions, insert=u.insertions).statistics
+    except EvaluationError as e:
+        return (str(e),)
+    ranks = m._state.ranks
+    assert ranks is not None
+    counted = dict(statistics.instances), statistics.rounds, statistics.facts
+    return *counted, m.facts(), dict(ranks.items()), [ranks.derivations(s) for s in m._strata]
+
+
+def open_or_none(stream: Stream) -> Materialisation | None:
+    try:
+        return stream.open("memory", "ranked")
+    except EvaluationError:
+        return None
+
+
+@pytest.mark.parametrize("room", [1 << 13, 12])
+def test_twin(room):
+    """Facts, ranks, totals, supports and statistics are the same, also where rounds are too large for a kernel."""
+    calls = 0
+
+    def counted(kernel):
+        def call(*arguments):
+            nonlocal calls
+            kernel(*arguments)
+            calls += int(arguments[9][roundkernels.ROUNDS])
+
+        return call
+
+    for seed in range(200_000, 200_030):
+        stream = random_stream(seed, updates=6)
+        small, words = open_or_none(stream), open_or_none(stream)
+        if small is None or words is None:
+            continue
+        for u in stream.case.updates:
+            with (
+                patch.object(smallrounds, "MOST_HANDLED", room),
+                patch.object(roundkernels, "lose_rounds", counted(roundkernels.lose_rounds)),
+                patch.object(roundkernels, "gain_rounds", counted(roundkernels.gain_rounds)),
+            ):
+                found = told(small, u)
+            with patch.object(smallrounds, "MOST_FACTS", -1):
+                assert told(words, u) == found, seed
+    assert calls > 50
+
+
+def test_many_rounds_in_few_calls():
+    """A long chain goes, and comes back, in a few calls, although each fact takes a round of its own."""
+    m = upheld.materialise(CLOSURE, {"edge": [(i, i + 1) for i in range(100)]}, algorithm="ranked")
+    m.update(delete={"edge": [(98, 99)]})
+    with patch.object(smallrounds.Call, "_look_up", autospec=True, side_effect=smallrounds.Call._look_up) as calls:
+        gone = m.update(delete={"edge": [(0, 1)]})
+        back = m.update(insert={"edge": [(0, 1)]})
+    assert gone.statistics.rounds > 98 and back.statistics.rounds > 98
+    assert calls.call_count == 2
+
+
+def test_new_rows_in_many_rounds():
+    """Facts that were never there are entered, into tables and indexes that grow meanwhile."""
+    m = upheld.materialise(CLOSURE, {"edge": [(0, 1)]}, algorithm="ranked")
+    change = m.update(insert={"edge": [(i, i + 1) for i in range(1, 200)]})
+    assert len(change.inserted["path"]) == 200 * 201 // 2 - 1
+    assert len(m.update(delete={"edge": [(100, 101)]}).deleted["path"]) == 101 * 100
+
+
+def test_too_many_derivations():
+    """A total that would not fit is told, and nothing is changed."""
+    m = upheld.materialise(CLOSURE, {"edge": [(0, 1), (1, 2), (0, 3)]}, algorithm="ranked")
+    ranks, table = m._state.ranks, m._engine.tables["path"]
+    total = table.column(ranks.total)
+    row = next(i for i in range(table.n) if m._engine.codec.decode_rows(table.rows[[i]], table.types) == [(0, 2)])
+    total[row] = np.iinfo(np.int32).max
+    before = m.facts(), dict(ranks.items())
+    with pytest.raises(EvaluationError, match="more than 2147483647 derivations"):
+        m.update(insert={"edge": [(3, 2)]})
+    assert (m.facts(), dict(ranks.items())) == before
+
+
+def test_a_limit_undoes_them():
+    """A run that stops at a limit within small rounds leaves ranks, totals and supports as they were."""
+    m = upheld.materialise(
+        CLOSURE, {"edge": [(i, i + 1) for i in range(50)]}, algorithm="ranked", limits=upheld.Limits(rounds=60)
+    )
+    m.update(delete={"edge": [(48, 49)]})
+    before = m.facts(), dict(m._state.ranks.items())
+    m._engine.meter.limits = upheld.Limits(rounds=20)
+    for way, edges in (("delete", [(0, 1)]), ("insert", [(i, i + 1) for i in range(50, 90)])):
+        with pytest.raises(LimitReached):
+            m.update(**{way: {"edge": edges}})
+        assert (m.facts(), dict(m._state.ranks.items())) == before
