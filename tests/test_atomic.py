@@ -329,7 +329,7 @@ def test_failing_at_every_call_of_a_safeguard(engine, case, monkeypatch):
     module = importlib.import_module("upheld.maintain.adaptive")
     constants = {
         "search": {"MANY_LOST": 8},
-        "start again": {"SMALL": 0, "START_AGAIN": 0.01},
+        "start again": {"SMALL": 0, "DELETING": 1000},
         "start again with all": {"SMALL": 0, "MANY_STRATA": 1, "MOST_DELETED": 0.01, "MOST_INSERTED": 0.01},
     }
     for name, value in constants[case].items():

@@ -10,8 +10,8 @@ rounds, it is taken back, and these facts are looked for backwards, within a bud
 to explicit facts and other strata; its facts take ranks below all others, in the order of the proof. Lowering ranks
 takes no support from any other fact.
 
-Start again. The number of derivations of a stratum says what it costs to materialise it. When deletion has handled a
-good part of them, or a good part of the facts that its rules look at has gone, it is materialised anew instead.
+Start again. The number of derivations of a stratum says what it costs to materialise it. When those that deletion is
+about to handle come to more, or a good part of the facts that its rules look at has gone, it is materialised anew.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from upheld.maintain.state import State, reached
 SEARCH_FOR, SEARCH_BUDGET = 4, 16
 #: Deletion that goes on for so many turns, or takes so many derivations, is worth a search. By then it has taken about
 #: as long as a search in vain does. A turn is a round, or several small ones that an engine goes through at once.
-MANY_TURNS, MANY_LOST = 9, 16_384
-#: The part of a stratum's derivations that deletion may handle before the stratum is materialised anew instead.
-START_AGAIN = 0.4
+MANY_TURNS, MANY_LOST = 9, 4096
+#: What it costs to take a derivation away where to find it costs 1, by `benchmarks/run_starting_again.py`.
+DELETING = 1.5
 #: The part of the derivations of a stratum without recursion that may be expected to go before it is materialised anew.
 MOST_GONE = 0.5
 #: The part of the facts of a relation that may go before recursive strata whose rules look at it are materialised anew:
@@ -164,15 +164,24 @@ class Adaptive:
             if few and (turns > MANY_TURNS or lost > MANY_LOST):
                 return LONG
             # What a stratum without recursion has lost is known by now, and there is nothing to save any more.
-            if s.recursive and size > SMALL and lost > START_AGAIN * size:
-                self.note(f"started again after {lost} of {size} derivations were lost")
+            if s.recursive and size > SMALL and self.is_about_to_lose_much(size, lost, delta):
+                self.note(f"started again after {lost} of {size} derivations were lost, and more are about to be")
                 return AGAIN
             if turns == 1 and rescue and rescue(delta) and not (delta := self.doubted(delta)):
                 break
             # As in `ranked`, several small rounds at once, until there is something to decide.
-            enough = int(START_AGAIN * size) if s.recursive and size > SMALL else MANY
-            N = ranks.lose_from(delta, s, I, D, A, gone, (min(enough, MANY_LOST) if few else enough) - lost)
+            N = ranks.lose_from(delta, s, I, D, A, gone, MANY_LOST - lost if few else MANY)
         return DONE
+
+    def is_about_to_lose_much(self, size: int, lost: int, delta: FactSet) -> bool:
+        """Return whether to delete what is about to go costs more than to derive what is then left of the stratum.
+
+        What comes after is not known, and mostly less. A fact is taken to have a part in as many derivations as there
+        are for each fact.
+        """
+        facts = sum(self.I.at_most(p) for p in {rule.head.predicate for rule in self.s.recursive})
+        going = delta.count() * size / max(facts, 1)
+        return DELETING * going > size - lost - going
 
     def doubted(self, N: FactSet) -> FactSet:
         """Return the facts that have lost their last support, of some that have lost one."""

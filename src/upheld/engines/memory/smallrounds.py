@@ -48,6 +48,9 @@ MOST_FACTS, MOST_HANDLED = 1024, 1 << 13
 #: Pairs of a fact and an atom that it may be, for the first round: where rules are many, they are found by constants.
 MOST_PAIRS = 1 << 16
 
+#: Plans that are made together at most: a program may have thousands of rules, and an update concerns few of them.
+MOST_STARTS = 256
+
 
 class Bench:
     """What a kernel has in hand: values of variables, heights, open steps, values of a fact, and instances."""
@@ -108,9 +111,10 @@ class SmallRounds:
         rules, code, bench = self._codes.get(key, ((), None, None))
         if rules is not s.recursive or (code is not None and code.is_stale()):
             ranked = (rank, s) if rank is not None else None
-            starts = self.engine.matcher.starts(s.recursive, where, ranked)
             code = bench = None
-            if all(start.is_simple for start in starts):
+            few = sum(len(rule.positive) for rule in s.recursive) <= MOST_STARTS
+            starts = self.engine.matcher.starts(s.recursive, where, ranked) if few else []
+            if few and all(start.is_simple for start in starts):
                 heads = [self.engine.tables[rule.head.predicate] for rule in s.rules]
                 code = RoundCode(starts, heads, self.engine.tables, self.engine.codec)
                 bench = Bench(code)

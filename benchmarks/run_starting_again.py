@@ -1,0 +1,73 @@
+"""Where it is better to start again than to delete: the part of the explicit facts from which on that is so.
+
+    python benchmarks/run_starting_again.py             # or with the names of some programs
+
+`adaptive` is made to delete in any case, to start again at once, and to choose, for growing parts of the facts of
+recursive programs. Printed are CPU milliseconds, and the part where the first two meet; `MOST_GONE_BEFORE_RECURSION`
+and `DELETING` come from here. Programs differ much: where facts have many derivations, to delete costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from functools import partial
+from unittest.mock import patch
+
+import numpy as np
+from updates import WORKLOADS, batches, sparse, uniform
+from workloads import Facts
+
+import upheld
+from upheld.maintain import adaptive
+
+PROGRAMS = {name: WORKLOADS["small"][name] for name in ("giant-component", "same-generation", "cliques", "same-as")}
+PROGRAMS["sparse"] = partial(sparse, 120, "", "")
+PARTS = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2)
+
+#: Constants of `adaptive` with which it always deletes, and with which it always starts again.
+NEVER = {"MOST_GONE_BEFORE_RECURSION": 2.0, "DELETING": -1.0, "MANY_TURNS": 10**9, "MANY_LOST": 10**9}
+ALWAYS = {"MOST_GONE_BEFORE_RECURSION": 0.0, "SMALL": 0}
+
+
+def cpu(m: upheld.Materialisation, batch: dict[str, np.ndarray], constants: dict[str, float]) -> float:
+    """Return what it takes to delete some facts, the least of three times; they are inserted again."""
+    times = []
+    for _ in range(3):
+        with patch.multiple(adaptive, **{"SMALL": adaptive.SMALL, **constants}):
+            gc.collect(0)
+            began = time.process_time()
+            m.update(delete=batch)
+            times.append(time.process_time() - began)
+        m.update(insert=batch)
+    return min(times)
+
+
+def meeting(name: str) -> float:
+    """Print a program's times, and return the part from which on to start again is quicker."""
+    workload = PROGRAMS[name]()
+    facts: Facts = workload.facts
+    given = sum(map(len, facts.values()))
+    m = upheld.materialise(workload.rules, dict(facts), engine="memory")
+    meet = PARTS[-1]
+    print(f"{name}: {given:,} facts given")
+    for part in reversed(PARTS):
+        (batch,) = batches(facts, uniform(facts, np.random.default_rng(7)), max(1, int(given * part)), 1)
+        deleting, again, chosen = (cpu(m, batch, constants) for constants in (NEVER, ALWAYS, {}))
+        if again < deleting:
+            meet = part
+        print(
+            f"  {part:4.0%} deleting {deleting * 1e3:8.2f} ms, starting again {again * 1e3:8.2f} ms, "
+            f"as chosen {chosen * 1e3:8.2f} ms: {chosen / min(deleting, again):.2f} times the better"
+        )
+    return meet
+
+
+def main() -> None:
+    for name in sys.argv[1:] or PROGRAMS:
+        print(f"  starting again is quicker from {meeting(name):.0%} on")
+
+
+if __name__ == "__main__":
+    main()
