@@ -22,7 +22,7 @@ LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 DATA = {"columns", "factfiles", "relation", "rdf", "ingest"}
 MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "store", "arrivals", "changes", "loading"}
-MATERIALISATION |= {"materialisation", "opening"}
+MATERIALISATION |= {"keeping", "materialisation", "opening"}
 SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
 
 TABULAR = {"pandas", "pyarrow"}
@@ -46,6 +46,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "arrivals":        (BASIS,                               set()),
     "changes":         (ALGEBRA | {"columns", "relation"},   set()),
     "loading":         (ALGEBRA | DATA | {"changes"},        set()),
+    "keeping":         (ALGEBRA | {"maintain", "columns", "relation", "store"}, set()),
     "materialisation": (MATERIALISATION - {"opening"},       set()),
     "opening":         (MATERIALISATION,                     set()),
     "checking":        (MATERIALISATION,                     set()),

@@ -19,6 +19,7 @@ from upheld.columns import Row
 from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, quote
 from upheld.explaining import Explainer, Explanation, Kept
+from upheld.keeping import Reopened, can_keep, keep_books
 from upheld.language.core import Core, Fact, Predicate, Rule
 from upheld.language.equality import Equality, Tested, tests_apart
 from upheld.language.hypertrees.deciding import Decision, decompose_program
@@ -94,6 +95,7 @@ class Materialisation:
         decompose: str,
         granular: bool,
         progress: ProgressWatcher | None,
+        reopened: Reopened | None = None,
     ) -> None:
         E: FactSet = self._engine.named("E")
         if self._equality == "rewrite":
@@ -111,7 +113,23 @@ class Materialisation:
                 self._rewriting.materialise()
                 self._state = State(E, self._rewriting.I, self._strata, beside=self._rewriting.sets())
             else:
-                self._state = self._algorithm.materialise(E, self._strata)
+                state = reopened.open(self._algorithm, E, self._strata) if reopened else None
+                if reopened and state:
+                    self.statistics.choices.append(f"took over what version {reopened.version} tells of each fact")
+                self._state = state or self._algorithm.materialise(E, self._strata)
+        if reopened is not None and (reopened.then or reopened.now):
+            self._update_or_abandon(lambda: [self._since(reopened)], None)
+
+    def _since(self, reopened: Reopened) -> Given:
+        """Return what has changed in the explicit facts since the version that was taken over."""
+        then, now = self._engine.named("E then"), self._engine.named("E now")
+        for name, rows in reopened.then:
+            then |= self._engine.load(name, rows)
+        for name, rows in reopened.now:
+            now |= self._engine.load(name, rows)
+        for name, rows in reopened.without:
+            now -= self._engine.load(name, rows)
+        return Given(settle(then - now), settle(now - then))
 
     def _decompose(self, E: FactSet, mode: str, granular: bool) -> None:
         """Take rules apart by what is known of the explicit facts. The nodes are relations of the program from now."""
@@ -501,10 +519,14 @@ def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> 
     """
     m._digest = m._digest or digest(m._written, m._equality)
     draft = store.begin(m._digest)
-    if change is None:
+    keeps_books = m._rewriting is None and can_keep(m._state)
+    if change is None or (keeps_books and draft.books_are_due()):
         draft.relations.clear()
         for predicate in m._visible():
             draft.whole(predicate, m.explicit(predicate.name), m[predicate.name])
+        draft.books = None
+        if keeps_books:
+            keep_books(draft, m._core, m._state)
         return draft
     sides = change.inserted, change.deleted, change.asserted, change.retracted
     for name in dict.fromkeys(relation.name for side in sides for relation in side.not_empty()):
@@ -514,6 +536,9 @@ def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> 
             draft.whole(predicate, m.explicit(name), m[name])
         else:
             draft.changed(predicate, *(side[name] for side in sides))
+    if draft.books is not None:
+        stated = sum(len(relation) for side in sides[2:] for relation in side.not_empty())
+        draft.books = replace(draft.books, changed=draft.books.changed + stated)
     return draft
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from upheld.algebra.meter import Limits
 from upheld.columns import Row
 from upheld.engines import EngineChoice, chosen_engine, facts_reader
 from upheld.errors import FactsError, Problem, UsageError, quote
 from upheld.ingest import facts_of
+from upheld.keeping import Reopened, serves, width_of
 from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core
@@ -20,9 +22,10 @@ from upheld.language.rdfox import COLUMNS
 from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import stratify
 from upheld.loading import FactsGiven, by_name, fitted_facts
+from upheld.maintain.algorithms import Algorithm, algorithm_named
 from upheld.materialisation import Materialisation, ProgressWatcher
 from upheld.rdf.rulesets import RULESETS, rules
-from upheld.store import Manifest, Store, digest
+from upheld.store import Manifest, SavedBooks, Store, digest
 
 
 def parse(program: str | Path | Program, *, dialect: str = "dl") -> Program:
@@ -111,10 +114,11 @@ def materialise_core(
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,
+    reopened: Reopened | None = None,
 ) -> Materialisation:
     """Derive all that follows from the rules and facts of a program, and from more facts that fit their relations.
 
-    Facts of `without` are left out.
+    Facts of `without` are left out. `reopened` has what was derived before, if it was saved.
     """
     own: dict[str, list[Row]] = {}
     for predicate, row in core.facts:
@@ -130,7 +134,7 @@ def materialise_core(
             )
         )
     materialisation = Materialisation(core, stratify(core, granular=granular), engine, algorithm, limits, equality)
-    materialisation._materialise([*facts, *own.items()], without, decompose, granular, progress)
+    materialisation._materialise([*facts, *own.items()], without, decompose, granular, progress, reopened)
     return materialisation
 
 
@@ -148,7 +152,8 @@ def restore(
 ) -> Materialisation:
     """Return the materialisation that was saved last in a folder, by this program, on whichever engine.
 
-    Explicit facts are read, and what follows is derived again, with the bookkeeping of the algorithm: it costs what
+    Facts are read with the bookkeeping that was saved with them, if that is what the algorithm relies on, and explicit
+    facts that have changed since are made up for. Otherwise what follows is derived again, which costs what
     `materialise` costs. The arguments are those of `materialise`.
 
     >>> import tempfile
@@ -174,17 +179,10 @@ def restore(
             )
         )
     engine = chosen_engine(engine)
-    read = facts_reader(engine)
-    given: list[tuple[str, Iterable[Row]]] = []
-    without: list[tuple[str, Iterable[Row]]] = []
-    for name, relation in saved.relations.items():
-        if not isinstance(engine, str):
-            given.append((name, engine.saved(relation.types, *store.explicit_on_spark(name))))
-            continue
-        for side, tables in zip((given, without), store.explicit(name)):
-            for table in tables:
-                rows = facts_of(name, table, relation.types, (), read)[0] if relation.types else [()] * table.num_rows
-                side.append((name, rows))
+    reader = _SavedFacts(store, saved, engine)
+    chosen = algorithm_named(algorithm)
+    books = saved.books if equality != "rewrite" and serves(saved.books, chosen) else None
+    given, without = reader.explicit(saved.relations) if books is None else (reader.explicit_of(books), [])
     m = materialise_core(
         # Facts that the program states are among those that were saved, unless an update has deleted them.
         replace(core, facts=frozenset()),
@@ -197,6 +195,7 @@ def restore(
         limits=limits,
         granular=granular,
         progress=progress,
+        reopened=reader.reopened(books, chosen) if books is not None else None,
     )
     m._digest = saved.program
     wrong = [name for name, relation in saved.relations.items() if len(m[name]) != relation.sizes[1]]
@@ -205,6 +204,58 @@ def restore(
         hint = "restore the folder from a copy, or save a materialisation again"
         raise FactsError(Problem("bad-state", sizes, place=store.folder, hint=hint))
     return m
+
+
+_ByName = list[tuple[str, Iterable[Row]]]
+
+
+class _SavedFacts:
+    """Reads what a version has, as an engine loads it."""
+
+    def __init__(self, store: Store, saved: Manifest, engine: str | EngineChoice):
+        self._store, self._saved, self._engine = store, saved, engine
+
+    def explicit(self, names: Iterable[str]) -> tuple[_ByName, _ByName]:
+        """Return the explicit facts of relations, with some that are to be left out."""
+        given: _ByName = []
+        without: _ByName = []
+        for name in names:
+            relation = self._saved.relations[name]
+            if not isinstance(self._engine, str):
+                given.append((name, self._engine.saved(relation.types, *self._store.explicit_on_spark(name))))
+                continue
+            for side, tables in zip((given, without), self._store.explicit(name)):
+                side += [(name, self._rows(name, table, relation.types)) for table in tables]
+        return given, without
+
+    def explicit_of(self, books: SavedBooks) -> _ByName:
+        """Return the explicit facts of the version that books belong to."""
+        return [rows for name in books.relations for rows in self._written(books, name, "explicit", 0)]
+
+    def reopened(self, books: SavedBooks, algorithm: Algorithm) -> Reopened:
+        """Return what books tell, as far as an algorithm asks for it, and what has changed since."""
+        width, facts = width_of(algorithm.books), []
+        for name in books.relations:
+            facts += self._written(books, name, "facts", width if name in books.numbers else 0)
+        now = self._saved.relations
+        since = [name for name in now if now[name].changes or now[name].explicit != books.relations[name].explicit]
+        then = [rows for name in since for rows in self._written(books, name, "explicit", 0)]
+        return Reopened(books, self._saved.version, facts, then, *self.explicit(since))
+
+    def _written(self, books: SavedBooks, name: str, kind: str, numbers: int) -> _ByName:
+        """Return what a file of a relation has: its columns, and so many numbers after them."""
+        relation = books.relations[name]
+        types = (*relation.types, *("number",) * numbers)
+        if not isinstance(self._engine, str):
+            path = self._store.on_spark(getattr(relation, kind))
+            return [(name, self._engine.saved(types, path, []))] if path is not None else []
+        table = self._store.as_written(relation, kind, len(books.numbers.get(name, ())) if kind == "facts" else 0)
+        if table is None:
+            return []
+        return [(name, self._rows(name, table.select(list(range(len(types)))), types))]
+
+    def _rows(self, name: str, table: Any, types: Sequence[str]) -> Iterable[Row]:
+        return facts_of(name, table, types, (), facts_reader(self._engine))[0] if types else [()] * table.num_rows
 
 
 def compile_saved(program: str | Path | Program, saved: Manifest) -> Core:

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import upheld
+from tests.maintain.streams import Recomputed, assert_recomputed
 from tests.strategies import cases, typed_cases
 from upheld.materialisation import draft_of
 from upheld.store import LocalFiles, Store
 from upheld.store import versions as module
+
+ALGORITHMS = ("adaptive", "dred", "dred-c", "bf-c", "counting")
 
 REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
@@ -29,15 +33,19 @@ def record(m: upheld.Materialisation, change: upheld.Change, store: Store) -> No
 
 @pytest.mark.parametrize("strategy", [cases(updates=4), typed_cases(updates=4)], ids=["cases", "typed"])
 def test_every_version_is_restored(strategy, tmp_path_factory, monkeypatch):
-    """After each update, of whatever types, the last version is the materialisation, on another engine."""
+    """After each update, of whatever types, the last version is the materialisation, on another engine.
+
+    All that algorithms go by is that of recomputation: as it was saved, or derived anew for an algorithm that relies on
+    something else.
+    """
     monkeypatch.setattr(module, "_MOST_ROWS", 8)  # so that relations are written whole now and then
 
     @settings(max_examples=8)
-    @given(case=strategy)
-    def check(case):
+    @given(case=strategy, algorithm=st.sampled_from(ALGORITHMS), other=st.sampled_from(ALGORITHMS))
+    def check(case, algorithm, other):
         store = Store.open(tmp_path_factory.mktemp("state"))
         try:
-            m = upheld.materialise(case.program, case.facts, engine="reference")
+            m = upheld.materialise(case.program, case.facts, engine="reference", algorithm=algorithm)
         except upheld.UpheldError:  # division by zero and the like
             return
         m.save(store.folder)
@@ -49,10 +57,89 @@ def test_every_version_is_restored(strategy, tmp_path_factory, monkeypatch):
                 return
             record(m, change, store)
             assert store.version == number
-            again = upheld.restore(case.program, store.folder, engine="memory")
+            again = upheld.restore(case.program, store.folder, engine="memory", algorithm=other)
             assert (explicit(again), again.facts()) == (explicit(m), m.facts())
+            stated = {(name, row) for name, rows in explicit(m).items() for row in rows}
+            assert_recomputed(again, Recomputed(again._core, again._strata, stated))
 
     check()
+
+
+# -- books -------------------------------------------------------------------------------------------------------------
+
+
+def taken_over(m: upheld.Materialisation) -> bool:
+    """Return whether nothing was derived to restore a materialisation."""
+    return any(choice.startswith("took over") for choice in m.statistics.choices) and not m.statistics.instances
+
+
+@pytest.mark.parametrize("engine", ["memory", "reference"])
+def test_books_are_restored(tmp_path, engine):
+    """What each algorithm knows of the facts is read, if it is what the algorithm at work relies on."""
+    serves = {
+        "adaptive": {"adaptive", "ranked", "dred"},
+        "dred-c": {"dred-c", "bf-c", "dred"},
+        "bf-c": {"bf-c", "dred"},
+        "dred": {"dred"},
+        "counting": set(),
+    }
+    for saver, readers in serves.items():
+        m = upheld.materialise(REACH, {"edge": [(1, 2), (2, 3), (3, 1)]}, engine=engine, algorithm=saver)
+        m.update(delete={"edge": [(3, 1)]}, insert={"path": [(9, 9)]})
+        m.save(tmp_path / saver)
+        for reader in {"ranked", *serves}:
+            again = upheld.restore(REACH, tmp_path / saver, algorithm=reader)
+            assert taken_over(again) == (reader in readers), (saver, reader)
+            update = {"delete": {"edge": [(1, 2)]}, "insert": {"edge": [(3, 2)]}}
+            again.update(**update)
+            oracle = upheld.restore(REACH, tmp_path / saver, engine="reference", algorithm="rematerialise")
+            oracle.update(**update)
+            assert again.facts() == oracle.facts()
+
+
+def test_changes_since_the_books_are_made_up_for(tmp_path):
+    """A version after the books is reached from them by one update, until they are written anew."""
+    m = upheld.materialise(REACH, {"edge": [(i, i + 1) for i in range(30)]})
+    m.save(tmp_path)
+    store = Store.open(tmp_path)
+    for i in range(3):
+        record(m, m.update(delete={"edge": [(10 * i, 10 * i + 1)]}, insert={"edge": [(100 + i, i)]}), store)
+    assert store.last().books.changed == 6
+    again = upheld.restore(REACH, store)
+    assert taken_over(again) and again.facts() == m.facts()
+
+
+def test_nodes_of_a_decomposition_are_restored(tmp_path):
+    """Hidden relations, which nobody sees, are kept beside; rules that are taken apart otherwise derive all anew."""
+    rules = "c(a, d) :- e(a, b), e(b, c), e(c, d), e(d, a)."
+    edges = [(i, (i * 7 + 1) % 20) for i in range(20)] + [(i, (i * 3 + 2) % 20) for i in range(20)]
+    m = upheld.materialise(rules, {"e": edges}, decompose="always")
+    m.save(tmp_path)
+    again = upheld.restore(rules, tmp_path, decompose="always")
+    assert taken_over(again) and any(p.hidden for p in again._core.predicates.values())
+    plain = upheld.restore(rules, tmp_path, decompose="never")
+    assert not taken_over(plain)
+    for one in (m, again, plain):
+        one.update(delete={"e": edges[:5]}, insert={"e": [(0, 0)]})
+    assert m.facts() == again.facts() == plain.facts()
+
+
+@pytest.mark.parametrize("how", ["none", "another format"])
+def test_states_without_books(tmp_path, how):
+    """A state of a release that kept no books, or others, is derived anew, and has books from its next version on."""
+    m = upheld.materialise(REACH, {"edge": [(1, 2), (2, 3)]})
+    m.save(tmp_path)
+    path = tmp_path / "manifest-000001.json"
+    told = json.loads(path.read_text())
+    if how == "none":
+        del told["books"]
+    else:
+        told["books"] = {"format": 99}
+    path.write_text(json.dumps(told))
+    again = upheld.restore(REACH, tmp_path)
+    assert again.facts() == m.facts() and not taken_over(again)
+    record(again, again.update(insert={"edge": [(3, 4)]}), Store.open(tmp_path))
+    assert taken_over(upheld.restore(REACH, tmp_path))
 
 
 def test_values_of_every_type(tmp_path):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from upheld.algebra.rounds import RoundByRound
-from upheld.algebra.words import Bag, FactSet, Instances
+from upheld.algebra.words import Bag, FactSet, Instances, rank_sums, sums_of_ranks
 from upheld.language.core import Fact
 from upheld.language.stratification import Stratum
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 class PlainNumbers:
     """A number for each fact."""
+
+    #: How many numbers it has of a fact.
+    width = 1
 
     def __init__(self, engine: ReferenceEngine):
         self.engine = engine
@@ -42,9 +45,18 @@ class PlainNumbers:
     def items(self) -> Iterator[tuple[Fact, int]]:
         return ((f, n) for f, n in self.counts.items() if n)
 
+    def of(self, fact: Fact) -> tuple[int, ...]:
+        return (self.counts[fact],)
+
+    def take(self, fact: Fact, numbers: Iterator[int]) -> None:
+        """Give a fact the first of some numbers."""
+        self.counts[fact] = next(numbers)
+
 
 class PlainRanks(RoundByRound):
     """A rank, a total and a support for each fact."""
+
+    width = 3
 
     def __init__(self, engine: ReferenceEngine):
         self.engine = engine
@@ -123,6 +135,21 @@ class PlainRanks(RoundByRound):
 
     def items(self) -> Iterator[tuple[Fact, tuple[int, int, int]]]:
         return ((f, (self.rank[f], n, self.support[f])) for f, n in self.total.items() if n)
+
+    def of(self, fact: Fact) -> tuple[int, ...]:
+        return self.rank.get(fact, 0), self.total[fact], self.support[fact]
+
+    def take(self, fact: Fact, numbers: Iterator[int]) -> None:
+        """Give a fact the first three of some numbers, unless it has no derivations."""
+        rank, total, support = next(numbers), next(numbers), next(numbers)
+        if total:
+            self.rank[fact], self.total[fact], self.support[fact] = rank, total, support
+
+    def sums(self) -> dict[str, int]:
+        return rank_sums(self.top, self.bottom, self.below, self.by_stratum)
+
+    def begin(self, sums: Mapping[str, int]) -> None:
+        self.top, self.bottom, self.below, self.by_stratum = sums_of_ranks(sums)
 
 
 class PlainTrace:

@@ -20,7 +20,7 @@ from upheld.algebra.matching import Binding, Step, instantiate, match, unify
 from upheld.algebra.meter import Meter
 from upheld.algebra.plainclasses import PlainClasses
 from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
-from upheld.algebra.words import Bag, FactSet, Instances, Own
+from upheld.algebra.words import Bag, FactSet, Instances, Numbered, Own
 from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Fact, Predicate, Rule
 from upheld.language.equality import Equality
@@ -300,6 +300,21 @@ class ReferenceEngine:
     def load(self, predicate: str, rows: Iterable[Row]) -> Facts:
         return Facts(self, ((predicate, row) for row in rows))
 
+    def rows_with_numbers(self, facts: FactSet, predicate: str, books: Sequence[Numbered]) -> list[Row]:
+        rows = _facts(facts).rows(predicate)
+        return [(*row, *(n for book in books for n in _own_book(book).of((predicate, row)))) for row in rows]
+
+    def load_with_numbers(self, predicate: str, rows: Iterable[Row], books: Sequence[Numbered]) -> Facts:
+        width = sum(_own_book(book).width for book in books)
+        loaded = []
+        for row in rows:
+            fact = predicate, row[: len(row) - width]
+            loaded.append(fact)
+            numbers = iter(map(int, row[len(row) - width :]))
+            for book in books:
+                _own_book(book).take(fact, numbers)
+        return Facts(self, loaded)
+
     def bag(self, facts: FactSet) -> CountedFacts:
         return CountedFacts(self, Counter(_facts(facts)))
 
@@ -482,6 +497,11 @@ def _body(rule: Rule, P: Sequence[Facts], N: Facts) -> list[Step]:
 
 def _within(P: Facts, X: Facts) -> Callable[[Fact], bool]:
     return lambda fact: fact in P and fact not in X
+
+
+def _own_book(book: Numbered) -> PlainNumbers | PlainRanks:
+    assert isinstance(book, PlainNumbers | PlainRanks), "numbers of another engine"
+    return book
 
 
 def _facts(facts: FactSet) -> Facts:

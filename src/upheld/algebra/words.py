@@ -10,6 +10,7 @@ expression, a derivation may be part of one expression that is settled; to use i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, Self
@@ -240,6 +241,30 @@ class Ranks(Protocol):
         """The facts that have derivations, each with its rank, total and support."""
         ...
 
+    def sums(self) -> dict[str, int]:
+        """What is known of all facts together, by name: see `rank_sums`."""
+        ...
+
+    def begin(self, sums: Mapping[str, int]) -> None:
+        """Go on from what was known of all facts together."""
+        ...
+
+
+#: What has numbers of facts that can be saved with them: one of each fact, or a rank, a total and a support.
+Numbered = Numbers | Ranks
+
+
+def rank_sums(top: int, bottom: int, below: int, by_stratum: Mapping[int, int]) -> dict[str, int]:
+    """Return what ranks know of all facts together, by name: their ends, and the derivations of each stratum."""
+    ends = {"top": top, "bottom": bottom, "below": below}
+    return ends | {f"stratum {index}": total for index, total in by_stratum.items()}
+
+
+def sums_of_ranks(sums: Mapping[str, int]) -> tuple[int, int, int, Counter[int]]:
+    """Return the ends of ranks and the derivations of each stratum, by their names."""
+    strata = {int(name.removeprefix("stratum ")): n for name, n in sums.items() if name.startswith("stratum ")}
+    return sums["top"], sums["bottom"], sums["below"], Counter(strata)
+
 
 class Trace(Protocol):
     """The multisets of algorithm 2, a number for each fact and round, and the level of each fact: its first round.
@@ -462,6 +487,18 @@ class Engine(Protocol):
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> FactSet:
         """A set of the facts of one predicate with these arguments."""
+        ...
+
+    def rows_with_numbers(
+        self, facts: FactSet, predicate: str, books: Sequence[Numbered]
+    ) -> Iterable[tuple[Value, ...]]:
+        """The arguments of the facts of one predicate in a set, each followed by the numbers that books have of it."""
+        ...
+
+    def load_with_numbers(
+        self, predicate: str, rows: Iterable[tuple[Value, ...]], books: Sequence[Numbered]
+    ) -> FactSet:
+        """A set of the facts of one predicate with these arguments; books take over the numbers that follow them."""
         ...
 
     def bag(self, facts: FactSet) -> Bag:

@@ -43,6 +43,12 @@ class Algorithm:
             state.trace.settle_levels()
         return state
 
+    def begin(self, E: FactSet, I: FactSet, strata: Stratification) -> State:
+        """Return a state with the bookkeeping of this algorithm, in which nothing has been counted yet."""
+        state = State(E, I, strata)
+        self._open_books(state)
+        return state
+
     def _open_books(self, state: State) -> Books:
         engine = state.E.engine
         match self.books:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from upheld.store.files import Files, LocalFiles
-from upheld.store.manifest import Manifest, SavedRelation, digest
+from upheld.store.manifest import Manifest, SavedBooks, SavedRelation, digest
 from upheld.store.versions import Draft, Store
 
-__all__ = ["Draft", "Files", "LocalFiles", "Manifest", "SavedRelation", "Store", "digest"]
+__all__ = ["Draft", "Files", "LocalFiles", "Manifest", "SavedBooks", "SavedRelation", "Store", "digest"]

@@ -14,6 +14,9 @@ from upheld.language.core import Core, Predicate
 #: What the files of this release are laid out as. Another layout has another number.
 FORMAT = 1
 
+#: The same for what is kept of facts beside. What has another number is not used, and derived anew.
+BOOKS_FORMAT = 1
+
 
 @dataclass(frozen=True)
 class SavedRelation:
@@ -43,6 +46,30 @@ class SavedRelation:
 
 
 @dataclass(frozen=True)
+class SavedBooks:
+    """What an algorithm of maintenance knew of each fact in some version, with the facts of that version.
+
+    Later versions keep it while little has changed since: explicit facts that were written tell what to make up for.
+    """
+
+    #: The names of what is kept: attributes of a state.
+    kinds: tuple[str, ...]
+    #: A digest of the rules as they were evaluated, stratum by stratum.
+    rules: str
+    #: What is known of all facts together.
+    sums: dict[str, int]
+    #: The relations of that version, hidden ones among them. The numbers of a fact stand after its columns in `facts`,
+    #: in columns that `numbers` names, for relations that have any.
+    relations: dict[str, SavedRelation]
+    numbers: dict[str, tuple[str, ...]]
+    #: Explicit facts that later versions have added and taken away.
+    changed: int = 0
+
+    def files(self) -> set[str]:
+        return {path for relation in self.relations.values() for path in relation.files()}
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What a version is."""
 
@@ -54,18 +81,26 @@ class Manifest:
     notes: dict[str, Any] = field(default_factory=dict)
     #: Files and folders that belong to the version, and where each is to be moved now that it holds.
     moves: tuple[tuple[str, str], ...] = ()
+    #: None where nothing is kept of facts beside, as in versions of releases that did not.
+    books: SavedBooks | None = None
 
     def files(self) -> set[str]:
-        return {path for relation in self.relations.values() for path in relation.files()}
+        mine = {path for relation in self.relations.values() for path in relation.files()}
+        return mine | (self.books.files() if self.books else set())
 
     def to_json(self) -> bytes:
-        return (json.dumps({"format": FORMAT, **asdict(self)}, indent=2, ensure_ascii=False) + "\n").encode()
+        told = {"format": FORMAT, **asdict(self)}
+        if self.books is None:
+            del told["books"]
+        else:
+            told["books"]["format"] = BOOKS_FORMAT
+        return (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode()
 
     @classmethod
     def from_json(cls, text: bytes, place: str) -> Manifest:
         """Return the manifest that a file holds."""
         try:
-            match json.loads(text):
+            match told := json.loads(text):
                 case {
                     "format": 1,
                     "version": int(version),
@@ -75,7 +110,8 @@ class Manifest:
                     "moves": list(moves),
                 }:
                     saved = {name: _relation(given) for name, given in relations.items()}
-                    return cls(version, program, saved, notes, tuple((str(a), str(b)) for a, b in moves))
+                    books = _books(given) if (given := told.get("books")) else None
+                    return cls(version, program, saved, notes, tuple((str(a), str(b)) for a, b in moves), books)
         except (ValueError, KeyError, TypeError):
             pass
         message, note = "this is not the manifest of a version", f"it is JSON of the format {FORMAT}"
@@ -92,6 +128,19 @@ def _relation(given: Mapping[str, Any]) -> SavedRelation:
         given["facts"],
         tuple(given["changes"]),
         (int(explicit), int(facts), int(changed)),
+    )
+
+
+def _books(given: Mapping[str, Any]) -> SavedBooks | None:
+    if given["format"] != BOOKS_FORMAT:
+        return None
+    return SavedBooks(
+        tuple(given["kinds"]),
+        str(given["rules"]),
+        {name: int(n) for name, n in given["sums"].items()},
+        {name: _relation(relation) for name, relation in given["relations"].items()},
+        {name: tuple(columns) for name, columns in given["numbers"].items()},
+        int(given["changed"]),
     )
 
 

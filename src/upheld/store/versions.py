@@ -27,7 +27,7 @@ from upheld.factfiles.writing import unwritable
 from upheld.language.core import Predicate
 from upheld.relation import Relation, missing_package
 from upheld.store.files import Files, LocalFiles
-from upheld.store.manifest import Manifest, SavedRelation
+from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
 
 if TYPE_CHECKING:
     import pyarrow
@@ -107,15 +107,24 @@ class Store:
             return [*plus, values.filter(_mask(status == EXPLICIT))], [values.filter(_mask(status != EXPLICIT))]
         return plus, []
 
+    def as_written(self, saved: SavedRelation, kind: str, numbers: int = 0) -> pyarrow.Table | None:
+        """Return what the `explicit` or the `facts` file of a relation holds; `numbers` columns follow its own."""
+        path = getattr(saved, kind)
+        more = tuple(f"n{i}" for i in range(numbers))
+        whole = replace(saved, columns=saved.columns + more, types=saved.types + ("number",) * numbers)
+        return self._table(path, whole) if path else None
+
+    def on_spark(self, path: str | None) -> str | None:
+        """Return what Spark calls a file of a manifest."""
+        return path and self.files.spark_path(f"{self.folder}/{path}")
+
     def explicit_on_spark(self, name: str) -> tuple[str | None, list[str]]:
         """Return what Spark calls the files that hold the explicit facts of a relation in the last version.
 
         These are what has been written whole, and the changes since, in their order.
         """
         saved = self.last().relations[name]
-        whole, *changes = (
-            path and self.files.spark_path(f"{self.folder}/{path}") for path in (saved.explicit, *saved.changes)
-        )
+        whole, *changes = map(self.on_spark, (saved.explicit, *saved.changes))
         return whole, [path for path in changes if path]
 
     def _said(self, saved: SavedRelation) -> pyarrow.Table | None:
@@ -159,7 +168,8 @@ class Store:
 
     def begin(self, program: str) -> Draft:
         """Return the next version in the making; as long as nothing is said of a relation, it stays as it is."""
-        return Draft(self, program, dict(self.manifest.relations) if self.manifest else {})
+        before = self.manifest
+        return Draft(self, program, dict(before.relations) if before else {}, books=before.books if before else None)
 
     def put(self, manifest: Manifest) -> None:
         """Make a version the last one; raise if another run has made one of its number."""
@@ -207,6 +217,7 @@ class Draft:
     program: str
     relations: dict[str, SavedRelation]
     moves: list[tuple[str, str]] = field(default_factory=list)
+    books: SavedBooks | None = None
 
     @property
     def version(self) -> int:
@@ -249,6 +260,33 @@ class Draft:
             ),
         )
 
+    def keep_books(
+        self,
+        kinds: tuple[str, ...],
+        rules: str,
+        sums: dict[str, int],
+        numbered: Mapping[Predicate, tuple[tuple[str, ...], Relation]],
+    ) -> None:
+        """Write what is known of facts beside, when all relations have just been written whole.
+
+        `numbered` has facts with their numbers behind them, and what these are called; and all facts of hidden
+        relations, which nobody else writes.
+        """
+        relations, numbers = dict(self.relations), {}
+        for predicate, (names, facts) in numbered.items():
+            saved = relations.get(predicate.name) or SavedRelation.of(predicate)
+            path = self._write_whole(predicate, "books", facts) if len(facts) else None
+            relations[predicate.name] = replace(saved, facts=path, sizes=(saved.sizes[0], len(facts), 0))
+            numbers[predicate.name] = names
+        self.books = SavedBooks(kinds, rules, sums, relations, numbers)
+
+    def books_are_due(self) -> bool:
+        """Return whether to write all anew: there are no books, or more has changed than is soon made up for."""
+        if self.books is None:
+            return True
+        explicit = sum(relation.sizes[0] for relation in self.relations.values())
+        return self.books.changed > max(explicit // 4, _MOST_ROWS)
+
     def is_due(self, name: str) -> bool:
         """Return whether a relation is to be written whole, as its changes have become more than its facts."""
         saved = self.relations.get(name)
@@ -261,7 +299,8 @@ class Draft:
         """Make this the last version, with notes that replace those of their names, and return its number."""
         before = self.store.manifest
         together = {**(before.notes if before else {}), **(notes or {})}
-        self.store.put(Manifest(self.version, self.program, self.relations, together, tuple(self.moves)))
+        moves = tuple(self.moves)
+        self.store.put(Manifest(self.version, self.program, self.relations, together, moves, self.books))
         return self.store.version
 
     def _write_whole(self, predicate: Predicate, kind: str, facts: Relation) -> str:

@@ -37,6 +37,11 @@ def content(m: upheld.Materialisation) -> dict[str, tuple[set, set]]:
     return {name: ({*map(str, m.explicit(name))}, {*map(str, m[name])}) for name in m.relations}
 
 
+def ranks_of(m: upheld.Materialisation) -> tuple[list[str], dict[str, int]]:
+    """Return what is known of each fact, as texts, and of all together."""
+    return sorted(map(str, m._state.ranks.items())), m._state.ranks.sums()
+
+
 @pytest.fixture
 def fetched(monkeypatch) -> list[int]:
     """The numbers of rows that came to the driver because somebody looked at what Spark holds."""
@@ -55,13 +60,14 @@ def fetched(monkeypatch) -> list[int]:
 def test_there_and_back(tmp_path, spark_engine, fetched):
     """Values of every type go from Spark to the disk, to the memory engine, and back, with changes on the way."""
     store = Store.open(tmp_path / "a [odd] {name}")
-    m = upheld.materialise(PROGRAM, {"e": ROWS, "on": [()]}, engine=spark_engine(small=2), algorithm="dred")
+    m = upheld.materialise(PROGRAM, {"e": ROWS, "on": [()]}, engine=spark_engine(small=2), algorithm="ranked")
     draft_of(m, store).commit()
     assert not fetched
     folders = {name: relation.facts for name, relation in store.last().relations.items() if relation.facts}
     assert [name for name, path in folders.items() if not path.endswith(".parquet")] == ["e", "p", "q"]
     again = upheld.restore(PROGRAM, store)
     assert content(again) == content(m)
+    assert not again.statistics.instances, "what was saved of each fact is derived anew"
 
     for number, update in enumerate(
         [
@@ -73,9 +79,12 @@ def test_there_and_back(tmp_path, spark_engine, fetched):
         change = again.update(**update)
         assert draft_of(again, store, change).commit() == number
         fetched.clear()
-        back = upheld.restore(PROGRAM, store, engine=spark_engine(small=2), algorithm="dred")
+        back = upheld.restore(PROGRAM, store, engine=spark_engine(small=2), algorithm="ranked")
         assert not fetched
         assert content(back) == content(again)
+    back.save(store.folder)
+    once_more = upheld.restore(PROGRAM, store.folder, engine=spark_engine(small=2), algorithm="ranked")
+    assert ranks_of(once_more) == ranks_of(back)
 
 
 def test_changes_made_on_spark(tmp_path, spark_engine, fetched):

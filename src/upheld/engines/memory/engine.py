@@ -10,7 +10,7 @@ import numpy as np
 
 from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import FactSet, Own
+from upheld.algebra.words import FactSet, Numbered, Own
 from upheld.columns import Columns
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
@@ -23,7 +23,7 @@ from upheld.engines.memory.firstmatch import find_derivable
 from upheld.engines.memory.joins import FunctionSink, Sink
 from upheld.engines.memory.journal import Journal, Mark
 from upheld.engines.memory.matching import Matcher, Where
-from upheld.engines.memory.numbers import Counting, MemoryNumbers, MemoryRanks, Tally
+from upheld.engines.memory.numbers import Counting, MemoryNumbers, MemoryRanks, Tally, columns_of
 from upheld.engines.memory.placing import Placing
 from upheld.engines.memory.plans import Plan
 from upheld.engines.memory.search import MemorySearch
@@ -103,6 +103,27 @@ class MemoryEngine:
             collected = Collected(self, bit)
             collected.enter(table, np.ascontiguousarray(codes.T, table.rows.dtype), NOTHING)
             return Settled(self, collected.rows(), bit)
+
+    def rows_with_numbers(self, facts: FactSet, predicate: str, books: Sequence[Numbered]) -> Columns:
+        self.count_all()
+        table, mine = self.tables[predicate], own_set(facts)
+        rows, found = mine.of(table), mine.rows(predicate)
+        numbers = [table.column(name)[rows].astype(np.int64) for name in columns_of(books)]
+        types = (*table.types, *("number",) * len(numbers))
+        return Columns(types, lambda: (*found.columns, *numbers), len(rows))
+
+    def load_with_numbers(
+        self, predicate: str, rows: Iterable[tuple[Value, ...]], books: Sequence[Numbered]
+    ) -> Settled:
+        assert isinstance(rows, Columns), "numbers come by column"
+        table = self.tables[predicate]
+        arity = len(table.types)
+        codes = self.codec.encode_columns(Columns(table.types, rows.columns[:arity], rows.count))
+        loaded = self.load_codes(table, codes, rows.count)
+        found = table.find(codes, rows.count, np.arange(arity), np.empty(0, np.int64))
+        for name, numbers in zip(columns_of(books), rows.columns[arity:], strict=True):
+            table.column(name)[found] = numbers
+        return loaded
 
     def truth_of(self, spelling: Spelling | None) -> Truth:
         """Return the truth table of an expression; None stands for the empty set."""

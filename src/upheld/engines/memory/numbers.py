@@ -6,13 +6,13 @@ latest when a number is read or a set changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from upheld.algebra.rounds import MANY, RoundByRound
-from upheld.algebra.words import Bag, FactSet, Instances
+from upheld.algebra.words import Bag, FactSet, Instances, Numbered, rank_sums, sums_of_ranks
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import MemoryBag, own_bag, own_instances
 from upheld.engines.memory.codes import Codes
@@ -187,6 +187,10 @@ class MemoryNumbers:
     def items(self) -> Iterator[tuple[Fact, int]]:
         return self.engine.numbered(self.column)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
 
 class MemoryRanks(RoundByRound):
     """The ranks, totals and supports of facts, in columns of their tables."""
@@ -301,6 +305,17 @@ class MemoryRanks(RoundByRound):
         for fact, total in self.engine.numbered(self.total):
             yield fact, (ranks.get(fact, 0), total, supports.get(fact, 0))
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.rank, self.total, self.support
+
+    def sums(self) -> dict[str, int]:
+        self.engine.count_all()
+        return rank_sums(self.top, self.bottom, self.below, self._sums)
+
+    def begin(self, sums: Mapping[str, int]) -> None:
+        self.top, self.bottom, self.below, self._sums = sums_of_ranks(sums)
+
     def _read(self, facts: FactSet) -> Iterator[tuple[Table, Rows]]:
         self.engine.count_all()
         return own_set(facts).listed()
@@ -317,3 +332,12 @@ class MemoryRanks(RoundByRound):
             self.top, self.bottom, self.below = ends
 
         self.engine.journal.note(undo)
+
+
+def columns_of(books: Sequence[Numbered]) -> list[str]:
+    """Return the names of the columns that some books have in every table."""
+    found: list[str] = []
+    for book in books:
+        assert isinstance(book, MemoryNumbers | MemoryRanks), "numbers of another engine"
+        found += book.columns
+    return found

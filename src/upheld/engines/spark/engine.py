@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import FactSet, Own
+from upheld.algebra.words import FactSet, Numbered, Own
 from upheld.engines.spark.bags import NUMBER, Heads, SparkBag, SparkInstances
 from upheld.engines.spark.classes import Chosen, SparkClasses
 from upheld.engines.spark.codes import Codec, Layout, Row, encode, literal
@@ -22,6 +22,7 @@ from upheld.engines.spark.columnfunctors import check
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.matching import Matcher, Where
 from upheld.engines.spark.numbers import SparkNumbers, SparkRanks
+from upheld.engines.spark.saved import load_with_numbers, rows_with_numbers
 from upheld.engines.spark.search import SparkSearch
 from upheld.engines.spark.sets import (
     Combined,
@@ -132,6 +133,16 @@ class DataFrameEngine:
             return SparkSet(self, {predicate: part} if part is not None else {})
         encoded = frozenset(map(self.codecs[predicate].encode, rows))
         return SparkSet(self, {predicate: self.local(predicate, encoded)} if encoded else {})
+
+    def rows_with_numbers(
+        self, facts: FactSet, predicate: str, books: Sequence[Numbered]
+    ) -> Iterable[tuple[Value, ...]]:
+        return rows_with_numbers(self, facts, predicate, books)
+
+    def load_with_numbers(
+        self, predicate: str, rows: Iterable[tuple[Value, ...]], books: Sequence[Numbered]
+    ) -> SparkSet:
+        return load_with_numbers(self, predicate, rows, books)
 
     def local(self, predicate: str, rows: Iterable[Row], apart: Iterable[Part] = ()) -> Part:
         """Return distinct rows of the driver as a part; Spark is to hold them if they are many."""

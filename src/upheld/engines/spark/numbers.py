@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from upheld.algebra.rounds import RoundByRound
-from upheld.algebra.words import Bag, FactSet, Instances
+from upheld.algebra.words import Bag, FactSet, Instances, rank_sums, sums_of_ranks
 from upheld.engines.spark.bags import Adding, own_bag, own_instances, positive
 from upheld.engines.spark.bags import counted as counted_heads
 from upheld.engines.spark.codes import Layout, Row
@@ -153,6 +153,17 @@ class Values:
         frame = together.select(*key.columns, *columns).filter(some)
         return Request(frame, key + self.layout, small=False)
 
+    def take(self, predicate: str, rows: Rows) -> None:
+        """Have these numbers, and no others, of the facts of a predicate; rows are facts with the columns of both."""
+        layout = self.key(predicate) + self.layout
+        if rows.local is not None:
+            at = [rows.layout.names.index(name) for name in layout.names]
+            rows = Rows(layout, local=[tuple(row[i] for i in at) for row in rows.local])
+        elif rows.stored is not None and rows.layout != layout:
+            some = rows.stored.frame.select(*layout.columns)
+            rows = Rows(layout, stored=Stored(some, rows.stored.count, uses=rows.stored))
+        self._keep(predicate, rows)
+
     def _keep(self, predicate: str, rows: Rows) -> None:
         if rows.local is None:
             self._kept[predicate] = _Kept(rows.stored, {})
@@ -240,6 +251,10 @@ class SparkNumbers:
 
     def items(self) -> Iterator[tuple[Fact, int]]:
         return ((fact, n) for fact, (n,) in self._values.items())
+
+    @property
+    def values(self) -> Values:
+        return self._values
 
 
 class SparkRanks(RoundByRound):
@@ -354,3 +369,13 @@ class SparkRanks(RoundByRound):
 
     def items(self) -> Iterator[tuple[Fact, tuple[int, int, int]]]:
         return ((fact, (rank, total, support)) for fact, (rank, total, support) in self._values.items() if total)
+
+    @property
+    def values(self) -> Values:
+        return self._values
+
+    def sums(self) -> dict[str, int]:
+        return rank_sums(self._top, self._bottom, self._below, self._by_stratum)
+
+    def begin(self, sums: Mapping[str, int]) -> None:
+        self._top, self._bottom, self._below, self._by_stratum = sums_of_ranks(sums)
