@@ -17,9 +17,11 @@ from upheld.arrivals import Queue, follow, follow_async
 from upheld.changes import ByRelation, Change, relation_of, unknown_relation
 from upheld.columns import Row
 from upheld.engines import EngineChoice, facts_reader, open_engine
-from upheld.errors import Problem, UsageError, quote
+from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.explaining import Explainer, Explanation, Kept
 from upheld.keeping import Reopened, can_keep, keep_books
+from upheld.language.ast import Value
+from upheld.language.classing import asking_for_classes
 from upheld.language.core import Core, Fact, Predicate, Rule
 from upheld.language.equality import Equality, Tested, tests_apart
 from upheld.language.hypertrees.deciding import Decision, decompose_program
@@ -78,6 +80,8 @@ class Materialisation:
         self._strata = strata
         self._decisions: tuple[Decision, ...] = ()
         self._equality = equality
+        #: The equivalences that are held by classes, by their relations.
+        self._classings = {classing.relation: classing for classing in core.classings}
         #: The classes of equal constants, where one constant stands for each.
         self._rewriting: Rewriting | Layered | None = None
         self._algorithm = self._algorithm_named(algorithm)
@@ -98,7 +102,7 @@ class Materialisation:
         reopened: Reopened | None = None,
     ) -> None:
         E: FactSet = self._engine.named("E")
-        if self._equality == "rewrite":
+        if self._rewrites:
             self._rewriting = rewriting(self._core, self._strata, E, self._engine.named("I"))
         for predicate, rows in facts:
             E |= self._engine.load(predicate, rows)
@@ -188,19 +192,44 @@ class Materialisation:
             return constant
         return str(self._rewriting.pi.representatives([constant])[0])
 
-    def equals(self, constant: str) -> list[str]:
+    def equals(self, constant: Value, relation: str | None = None) -> list[Value]:
         """Return the constants that equal one, itself among them, in the order in which they come to represent others.
 
-        Where `equality` is `axioms` they are those that `owl:sameAs` says; where it is `off`, the constant alone.
+        Where `equality` is `axioms` they are those that `owl:sameAs` says; where it is `off`, the constant alone. Of a
+        `.dl` program that declares a relation as an equivalence, they are the values that it says are equivalent, in
+        ascending order: none, if the relation does not speak of the value.
+
+        >>> m = materialise(".decl e(x:number, y:number) eqrel  e(1, 2). e(2, 3). e(4, 4).", equality="rewrite")
+        >>> m.equals(1, "e"), m.equals(5, "e")
+        ([1, 2, 3], [])
         """
+        if relation is not None:
+            return self._equivalent(constant, relation)
         if self._rewriting is not None:
-            return [str(c) for c in self._rewriting.pi.class_of(constant)]
+            return list(self._rewriting.pi.class_of(constant))
         if self._equality == "off":
             return [constant]
         equality = Equality()
         rows = self._state.I.rows(equality.predicate)
         found = {row[2] for row in rows if row[0] == constant and row[1] == equality.value}
-        return [str(c) for c in sorted({constant, *found}, key=equality.order)]
+        return sorted({constant, *found}, key=equality.order)
+
+    def _equivalent(self, value: Value, relation: str) -> list[Value]:
+        if relation not in self._core.equivalences:
+            raise UsageError(
+                Problem(
+                    "no-equality",
+                    f"{quote(relation)} is no relation that the program declares as an equivalence",
+                    note=f"it declares {', '.join(map(quote, self._core.equivalences)) or 'none'}",
+                    hint=nearest(relation, self._core.equivalences),
+                )
+            )
+        value = next(iter(fitted_facts(self._core, {relation: [(value, value)]}, self._read)[relation]))[0]
+        if relation in self._classings:
+            found = self._engine.groups(self._classings[relation]).class_of(value, self._state.I)
+        else:
+            found = [row[1] for row in self._state.I.rows(relation) if row[0] == value]
+        return sorted(found, key=lambda v: (v != v, v))  # NaN comes last
 
     def unexpanded(self, name: str) -> Relation:
         """Return the facts of a relation as they are kept: with a representative for each class of equal constants."""
@@ -214,6 +243,7 @@ class Materialisation:
         {(2,), (3,)}
         """
         query = compile_query(text, self._core)
+        query = replace(query, core=asking_for_classes(query.core, self._core))
         tested: list[Tested] = []
         if self._rewriting is not None:
             core, tested = tests_apart(query.core)
@@ -267,6 +297,10 @@ class Materialisation:
             goal = fact, next(iter(fitted_facts(self._core, {fact: [row]}, self._read)[fact]))
         try:
             with self._engine.meter.run():
+                if self._classings:
+                    return self._explainer.explain_classes(
+                        goal, self._written, stratify(self._written), self._state.E, self._state.I
+                    )
                 if self._rewriting is None:
                     return self._explainer.explain(goal, self._state.E, self._state.I)
                 kept = Kept(self._state.E, self._shown(), self._rewriting.pi, self._rewriting.rule_pairs())
@@ -276,7 +310,7 @@ class Materialisation:
 
     @cached_property
     def _explainer(self) -> Explainer:
-        return Explainer(self._written)
+        return Explainer(self._written.by_pairs or self._written)
 
     def plans(self) -> str:
         """Return how the engine would match each rule: from all facts, and from new facts of each body atom.
@@ -450,9 +484,19 @@ class Materialisation:
     def _changed(self, outcome: Outcome) -> tuple[ByRelation, ByRelation]:
         """Return what has disappeared and appeared, in the constants that users know."""
         if self._rewriting is None:
-            return self._by_relation(outcome.deleted), self._by_relation(outcome.inserted)
+            return self._changed_pairs(outcome.deleted, outcome.inserted)
         deleted, inserted = self._rewriting.changed(outcome.deleted, outcome.inserted)
         return ByRelation(self._core.predicates, deleted), ByRelation(self._core.predicates, inserted)
+
+    def _changed_pairs(self, deleted: FactSet, inserted: FactSet) -> tuple[ByRelation, ByRelation]:
+        """Return facts by relation, and of equivalences that are held by classes the pairs that these come to."""
+        sides = [{name: facts.rows(name) for name in facts.predicates()} for facts in (deleted, inserted)]
+        for classing in self._classings.values():
+            changed = self._engine.groups(classing).changed(deleted, inserted, self._state.I)
+            for rows, pairs in zip(sides, changed, strict=True):
+                rows[classing.relation] = pairs
+        less, more = (ByRelation(self._core.predicates, rows) for rows in sides)
+        return less, more
 
     def _by_relation(self, facts: FactSet) -> ByRelation:
         return ByRelation(self._core.predicates, {name: facts.rows(name) for name in facts.predicates()})
@@ -460,7 +504,7 @@ class Materialisation:
     def _algorithm_named(self, name: str) -> Algorithm:
         """Return an algorithm that can be used here."""
         found = algorithm_named(name)
-        if self._equality == "rewrite" and name not in REWRITING:
+        if self._rewrites and name not in REWRITING:
             raise UsageError(
                 Problem(
                     "rewrite-algorithm",
@@ -470,7 +514,12 @@ class Materialisation:
                     hint="leave the algorithm out, or use `equality=axioms`",
                 )
             )
-        return replace(found, marking=None) if self._equality == "rewrite" else found
+        return replace(found, marking=None) if self._rewrites else found
+
+    @property
+    def _rewrites(self) -> bool:
+        """Whether one constant stands for all that equal it."""
+        return self._equality == "rewrite" and not self._classings
 
     def _convert(self, algorithm: Algorithm) -> None:
         """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""
@@ -489,6 +538,8 @@ class Materialisation:
     def _rows(self, name: str) -> Iterable[Row]:
         """Return the facts of a relation, in the constants that users know."""
         I = self._shown()
+        if name in self._classings:
+            return self._engine.groups(self._classings[name]).pairs(I)
         return I.rows(name) if self._rewriting is None else self._rewriting.pi.expanded(I, name)
 
     def _shown(self) -> FactSet:
@@ -519,7 +570,7 @@ def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> 
     """
     m._digest = m._digest or digest(m._written, m._equality)
     draft = store.begin(m._digest)
-    keeps_books = m._rewriting is None and can_keep(m._state)
+    keeps_books = m._equality != "rewrite" and can_keep(m._state)
     if change is None or (keeps_books and draft.books_are_due()):
         draft.relations.clear()
         for predicate in m._visible():

@@ -125,7 +125,7 @@ def materialise_core(
         own.setdefault(predicate, []).append(row)
     check_mode(decompose)
     core = with_equality(core, equality)
-    if equality == "rewrite" and decompose == "always":
+    if equality == "rewrite" and not core.classings and decompose == "always":
         raise UsageError(
             Problem(
                 "rewrite-decomposes-nothing",

@@ -45,10 +45,12 @@ class Parts(NamedTuple):
 class Expansions(Set[Row]):
     """The rows that rows of representatives stand for, without those that others stand for, in the same blocks.
 
-    Nothing is made before it is asked for. If their number is known it can be given.
+    Nothing is made before it is asked for. If there is a shorter way to their number it can be given.
     """
 
-    def __init__(self, make: Callable[[], Parts], without: Expansions | None = None, count: int | None = None) -> None:
+    def __init__(
+        self, make: Callable[[], Parts], without: Expansions | None = None, count: Callable[[], int] | None = None
+    ) -> None:
         self._make, self._without, self._known = make, without, count
 
     @cached_property
@@ -80,7 +82,7 @@ class Expansions(Set[Row]):
     @cached_property
     def _count(self) -> int:
         if self._known is not None:
-            return self._known
+            return self._known()
         members = self._members
         return len(self._parts.plain) + sum(prod(len(members.get(key, " ")) for key in keys) for keys in self._keys)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from upheld.algebra.expanding import Expansions, Parts, between, pair_blocks
 from upheld.algebra.words import Constants, Difference, FactSet
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from upheld.algebra.reference import CountedFacts, Facts, ReferenceEngine
 
 Row = tuple[Value, ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -188,11 +189,11 @@ class PlainClasses:
         return {*before, *before.values(), *now, *now.values()}
 
 
-def connected(pairs: Iterable[tuple[Value, Value]]) -> list[list[Value]]:
+def connected(pairs: Iterable[tuple[T, T]]) -> list[list[T]]:
     """Return the groups of values that pairs connect."""
-    parent: dict[Value, Value] = {}
+    parent: dict[T, T] = {}
 
-    def find(value: Value) -> Value:
+    def find(value: T) -> T:
         root = value
         while parent.setdefault(root, root) != root:
             root = parent[root]
@@ -202,7 +203,7 @@ def connected(pairs: Iterable[tuple[Value, Value]]) -> list[list[Value]]:
 
     for left, right in pairs:
         parent[find(left)] = find(right)
-    groups: dict[Value, list[Value]] = defaultdict(list)
+    groups: dict[T, list[T]] = defaultdict(list)
     for value in list(parent):
         groups[find(value)].append(value)
     return list(groups.values())

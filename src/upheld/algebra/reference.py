@@ -19,10 +19,11 @@ from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.matching import Binding, Step, instantiate, match, unify
 from upheld.algebra.meter import Meter
 from upheld.algebra.plainclasses import PlainClasses
+from upheld.algebra.plaingroups import PlainGroups
 from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
 from upheld.algebra.words import Bag, FactSet, Instances, Numbered, Own
 from upheld.language.ast import Constant, Value
-from upheld.language.core import Atom, Fact, Predicate, Rule
+from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
 from upheld.language.equality import Equality
 from upheld.language.stratification import Stratum
 
@@ -244,6 +245,7 @@ class ReferenceEngine:
         self.recording: list[RuleInstance] | None = None
         #: Whatever a failed transaction puts back as it was. No set of references, which would run as a thing goes.
         self._kept: list[ref[Any]] = []
+        self._groups: dict[Classing, PlainGroups] = {}
 
     # -- for what belongs to the engine --------------------------------------------------------------------------------
 
@@ -290,6 +292,9 @@ class ReferenceEngine:
 
     def classes(self, equality: Equality) -> PlainClasses:
         return self._keep(PlainClasses(self, equality))
+
+    def groups(self, classing: Classing) -> PlainGroups:
+        return self._groups.setdefault(classing, PlainGroups(self, classing))
 
     def declare(self, predicate: Predicate) -> None:
         """Nothing to do: any predicate may be in a set."""

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, Self
 from upheld.algebra.expanding import Rows
 from upheld.algebra.meter import Meter
 from upheld.language.ast import Value
-from upheld.language.core import Atom, Fact, Predicate, Rule
+from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
 from upheld.language.equality import Equality
 from upheld.language.stratification import Stratum
 
@@ -454,6 +454,38 @@ class Classes(Protocol):
         ...
 
 
+class Groups(Protocol):
+    """The classes of an equivalence, as facts: each says of a value the number of its class (`maintain.classing`).
+
+    They are what sets hold of them, and nothing else is kept; a set that is said to hold classes has each value once. A
+    link is a fact of the equivalence itself.
+    """
+
+    def join(self, links: FactSet, held: FactSet) -> tuple[FactSet, FactSet]:
+        """Which members leave their classes and which come where links connect those that a set holds, and others."""
+        ...
+
+    def around(self, links: FactSet, facts: FactSet) -> FactSet:
+        """The links of a set between members of those of its classes that some of its links are about."""
+        ...
+
+    def part(self, links: FactSet, sure: FactSet, held: FactSet) -> tuple[FactSet, FactSet]:
+        """Which members leave and which come where only sure links connect those of classes that links are about."""
+        ...
+
+    def pairs(self, held: FactSet) -> Rows:
+        """The pairs of members of one class. Their number is known without making them."""
+        ...
+
+    def changed(self, left: FactSet, come: FactSet, held: FactSet) -> tuple[Rows, Rows]:
+        """Which pairs disappeared and appeared as members left and came, given what is held since."""
+        ...
+
+    def class_of(self, value: Value, held: FactSet) -> list[Value]:
+        """The members of the class of a value; none if it is in no class."""
+        ...
+
+
 class Attempt(Protocol):
     """A part of a transaction that can be taken back."""
 
@@ -515,6 +547,10 @@ class Engine(Protocol):
 
     def classes(self, equality: Equality) -> Classes:
         """New classes, of one constant each, for equalities of some form."""
+        ...
+
+    def groups(self, classing: Classing) -> Groups:
+        """The classes of an equivalence of the program, the same each time."""
         ...
 
     def transaction(self) -> AbstractContextManager[None]:

@@ -10,12 +10,14 @@ from upheld.algebra.matching import instantiate
 from upheld.algebra.meter import Meter, phase
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import FactSet
+from upheld.explaining.classing import ClassProver
 from upheld.explaining.equating import Kept, prove
 from upheld.explaining.explanation import Explanation, Failure, Proof, ProofStep, fact_text
 from upheld.explaining.proving import Prover
 from upheld.explaining.refuting import Refuter
 from upheld.explaining.unfolding import Rules, bound
 from upheld.language.core import Core, Fact, Rule
+from upheld.language.stratification import Stratification
 from upheld.language.substitution import substitute_rule
 
 __all__ = ["Explainer", "Explanation", "Failure", "Kept", "Proof", "ProofStep"]
@@ -46,6 +48,17 @@ class Explainer:
                 proved = prove(kept, goal)
                 return Explanation(goal, text, self._proof(goal, proved.by_rule, proved.by_equality))
             return Explanation(goal, text, None, tuple(Refuter(Rules(core), kept.I).refute(kept.normal(goal))))
+
+    @phase("explanation")
+    def explain_classes(self, goal: Fact, core: Core, strata: Stratification, E: FactSet, I: FactSet) -> Explanation:
+        """Return why a fact holds or not where a program holds equivalences by classes."""
+        prover = ClassProver(core, strata, E, I)
+        text = fact_text(goal, self.rules.value_type)
+        with _limited_in_time_and_memory(I.engine.meter):
+            if prover.holds(goal):
+                proved = prover.prove(goal)
+                return Explanation(goal, text, self._proof(goal, proved.by_rule, proved.by_equality))
+            return Explanation(goal, text, None, tuple(Refuter(self.rules, I, core.classings).refute(goal)))
 
     def _proof(
         self, goal: Fact, chosen: Mapping[Fact, RuleInstance], by_equality: Mapping[Fact, Sequence[Fact]] | None = None

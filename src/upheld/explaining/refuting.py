@@ -7,7 +7,7 @@ the one that fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -17,7 +17,7 @@ from upheld.algebra.words import FactSet, supports
 from upheld.explaining.explanation import Failure, Literal
 from upheld.explaining.unfolding import Rules, Unfolded, bound
 from upheld.language.ast import Value, Variable
-from upheld.language.core import Atom, Builtin, Fact, Predicate, Rule
+from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule
 from upheld.language.functors import Undefined
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
@@ -25,6 +25,9 @@ from upheld.language.substitution import substitute_atom, substitute_builtin
 
 #: The relation of the bindings that an atom is to be matched with; no dialect lets a user write such a name.
 ASKED = "$asked"
+
+#: The variable of the class that two equivalent values are in.
+CLASS = "$class"
 
 #: Bindings that are followed; of more, the first ones.
 MOST_BINDINGS = 10_000
@@ -57,8 +60,10 @@ class _Condition:
 class Refuter:
     """Tells why facts do not follow in a materialisation."""
 
-    def __init__(self, rules: Rules, I: FactSet):
+    def __init__(self, rules: Rules, I: FactSet, classings: Sequence[Classing] = ()):
         self.rules, self.I, self.engine = rules, I, I.engine
+        #: Equivalences that are held by classes.
+        self._classings = {classing.relation: classing for classing in classings}
 
     def refute(self, goal: Fact) -> Iterator[Failure]:
         """Yield for each rule that could derive a fact, and does not, where its body fails."""
@@ -124,18 +129,32 @@ class Refuter:
         """Return for values of the variables that are bound the bindings under which an atom holds, or does not."""
         asked = Predicate(ASKED, names, tuple(types[n] for n in names), hidden=True)
         head = Atom(ASKED, tuple(map(Variable, names)))
-        rule = Rule(head, negative=(atom,)) if negated else Rule(head, positive=(atom,))
+        rules = list(self._asking(head, atom, negated))
         self.engine.declare(asked)
         try:
             H = self.engine.load(ASKED, {tuple(b[n] for n in names) for b in bindings})
             found: dict[tuple[Value, ...], list[Binding]] = {}
-            for instance in islice(supports((rule,), H, self.I, self.I), MOST_BINDINGS):
+            for instance in islice(supports(rules, H, self.I, self.I), MOST_BINDINGS):
                 assert isinstance(instance, RuleInstance), "an instance without its binding"
-                found.setdefault(instance.head[1], []).append(instance.binding)
+                binding = {name: value for name, value in instance.binding.items() if name != CLASS}
+                found.setdefault(instance.head[1], []).append(binding)
             del H
             return found
         finally:
             self.engine.forget(asked)
+
+    def _asking(self, head: Atom, atom: Atom, negated: bool) -> Iterator[Rule]:
+        """Yield the rules that ask whether an atom holds, or does not."""
+        classing = self._classings.get(atom.predicate)
+        if classing is None:
+            yield Rule(head, negative=(atom,)) if negated else Rule(head, positive=(atom,))
+            return
+        left, right = (classing.member(term, Variable(CLASS)) for term in atom.terms)
+        if not negated:
+            yield Rule(head, positive=(left, right))
+            return
+        yield Rule(head, negative=(Atom(classing.values, atom.terms[:1]),))
+        yield Rule(head, positive=(left,), negative=(right,))
 
     def _types(self, rule: Rule) -> dict[str, str]:
         """Return the types of the variables of a rule."""

@@ -76,6 +76,7 @@ class _Builder:
             frozenset(facts),
             program.directives,
             program.prefixes,
+            tuple(d.name for d in program.declarations if d.equivalence),
         )
         return Compiled(core, (*draft.warnings, *_warnings(program, core)))
 

@@ -121,6 +121,22 @@ class Predicate:
 
 
 @dataclass(frozen=True)
+class Classing:
+    """An equivalence that is held by classes: its relation, and hidden ones of its values.
+
+    `members` has each value with the number of its class; `values` has those that are in a class, if a rule asks.
+    """
+
+    relation: str
+    members: str
+    values: str
+
+    def member(self, value: CoreTerm, number: CoreTerm) -> Atom:
+        """Return the atom that says that a value is in a class."""
+        return Atom(self.members, (value, number))
+
+
+@dataclass(frozen=True)
 class Core:
     """A checked program: typed, safe, and in core form."""
 
@@ -132,6 +148,12 @@ class Core:
     directives: tuple[Directive, ...] = ()
     #: Prefixes that queries may use, beside those that are always there.
     prefixes: tuple[tuple[str, str], ...] = ()
+    #: The relations that are declared as equivalences.
+    equivalences: tuple[str, ...] = ()
+    #: Those that are held by classes.
+    classings: tuple[Classing, ...] = ()
+    #: The program that would hold them by pairs, if some are held by classes.
+    by_pairs: Core | None = None
 
 
 def expression_variables(expression: Expression) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.language.ast import Constant, Value, Variable
+from upheld.language.classing import by_classes
 from upheld.language.core import Atom, Core, CoreTerm, Fact, Predicate, Rule
 from upheld.language.rdfox import COLUMNS, TRIPLE
 
@@ -71,17 +72,19 @@ def check_equality(mode: str) -> None:
 
 
 def with_equality(core: Core, mode: str) -> Core:
-    """Return a program as it is evaluated where `owl:sameAs` is treated in some way."""
+    """Return a program as it is evaluated where `owl:sameAs`, or what it declares as `eqrel`, is treated so."""
     check_equality(mode)
     if mode == "off":
         return core
+    if core.equivalences:
+        return by_classes(core) if mode == "rewrite" else core
     if core.dialect != "dlog":
         raise UsageError(
             Problem(
                 "no-equality",
-                f"`equality={mode}` asks for a program over RDF triples",
-                note="equality is `owl:sameAs` of a `.dlog` program; a `.dl` program has no such property",
-                hint="leave `equality` out; `eqrel` declares a relation of a `.dl` program as an equivalence",
+                f"`equality={mode}` asks for a program over RDF triples, or for one with an equivalence",
+                note="equality is `owl:sameAs` of a `.dlog` program, and what a `.dl` program declares as `eqrel`",
+                hint="leave `equality` out, or declare a relation as an equivalence (`eqrel`)",
             )
         )
     if TRIPLE not in core.predicates:

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from upheld.errors import Problem, ProgramError, quote
-from upheld.language.ast import Constant, Value
-from upheld.language.core import Atom, Core, Fact, Rule
+from upheld.language.ast import Constant, Value, Variable
+from upheld.language.core import Atom, Classing, Core, Fact, Rule
 from upheld.language.corewriter import atom_text
 from upheld.source import Span
 
@@ -41,6 +41,8 @@ class Stratum:
     recursive: tuple[Rule, ...]
     nonrecursive: tuple[Rule, ...]
     stratification: Stratification = field(repr=False)
+    #: Equivalences whose classes belong to this stratum.
+    classings: tuple[Classing, ...] = ()
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -48,8 +50,9 @@ class Stratum:
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """The predicates of the bodies of the rules."""
-        return frozenset(a.predicate for rule in self.rules for a in rule.atoms)
+        """The predicates of the bodies of the rules, and those whose facts connect values."""
+        bodies = {a.predicate for rule in self.rules for a in rule.atoms}
+        return frozenset(bodies | {classing.relation for classing in self.classings})
 
     @cached_property
     def holds(self) -> frozenset[str]:
@@ -160,13 +163,14 @@ def share_an_instance(one: Atom, other: Atom) -> bool:
 def stratify(core: Core, *, granular: bool = True) -> Stratification:
     """Return the most granular stratification, or the coarsest; `ProgramError` tells the cycle if there is none."""
     atoms: dict[Pattern, Atom] = {}
-    for rule in core.rules:
+    depending = (*core.rules, *map(_members_depend, core.classings))
+    for rule in depending:
         for atom in (rule.head, *rule.atoms):
             atoms.setdefault(pattern_of(atom), atom)
     classes = _share_instances(list(atoms))
     depends: dict[int, dict[int, Dependency]] = defaultdict(dict)
     derived: set[int] = set()
-    for rule in core.rules:
+    for rule in depending:
         head = classes[pattern_of(rule.head)]
         derived.add(head)
         for negated, body in ((False, rule.positive), (True, rule.negative)):
@@ -190,8 +194,15 @@ def stratify(core: Core, *, granular: bool = True) -> Stratification:
         mine = rules_of[index]
         recursive = tuple(r for r in mine if any(result.level(a) == index for a in r.positive))
         chosen = set(recursive)
-        result.strata.append(Stratum(index, recursive, tuple(r for r in mine if r not in chosen), result))
+        classings = tuple(c for c in core.classings if result.level(_members_depend(c).head) == index)
+        result.strata.append(Stratum(index, recursive, tuple(r for r in mine if r not in chosen), result, classings))
     return result
+
+
+def _members_depend(classing: Classing) -> Rule:
+    """Return a rule that says what the classes of an equivalence depend on. It derives nothing."""
+    value, other, number = map(Variable, ("value", "other", "class"))
+    return Rule(classing.member(value, number), (Atom(classing.relation, (value, other)),))
 
 
 # -- atoms that share an instance -------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, 
     if changes_much(state, E_minus, E_plus):
         return start_from_nothing(state, E_minus, E_plus)
     D, A = I.engine.named("D"), I.engine.named("A")
-    for s in reached(state.strata, E_minus, E_plus, D, A):
+    for s in reached(state, E_minus, E_plus, D, A):
         stratum = Adaptive(state, s, D, A, E_minus)
         if stratum.has_lost_much():
             outcome = AGAIN

@@ -27,7 +27,7 @@ def counting(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, 
     I, trace = state.I, state.trace
     assert trace is not None, "counting relies on the trace"
     D, A = I.engine.named("D"), I.engine.named("A")
-    for s in reached(state.strata, E_minus, E_plus, D, A):
+    for s in reached(state, E_minus, E_plus, D, A):
         Rounds(s, I, D, A, trace).follow(E_minus, E_plus)
     trace.settle_levels()
     return D, A

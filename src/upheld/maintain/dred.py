@@ -22,7 +22,7 @@ def dred(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fact
     """Return what is over-deleted and what is added by an update."""
     E, I = state.E, state.I
     D, A = I.engine.named("D"), I.engine.named("A")  # 39
-    for s in reached(state.strata, E_minus, E_plus, D, A):  # 40
+    for s in reached(state, E_minus, E_plus, D, A):  # 40
         if loses_nothing(s, E_minus, D):
             insert(s, I, E_plus, D, A, I.engine.nothing)
             continue

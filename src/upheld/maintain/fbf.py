@@ -25,7 +25,7 @@ def fbf(state: State, E_minus: FactSet, E_plus: FactSet, abort: Abort) -> tuple[
     """Return what is deleted, facts that come back included, and what is added by an update."""
     E, I = state.E, state.I
     D, A = I.engine.named("D"), I.engine.named("A")  # 59
-    for s in reached(state.strata, E_minus, E_plus, D, A):  # 60
+    for s in reached(state, E_minus, E_plus, D, A):  # 60
         if loses_nothing(s, E_minus, D):
             insert(s, I, E_plus, D, A, I.engine.nothing)
             continue

@@ -25,7 +25,7 @@ def dred_c(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fa
     I, cnr, cr = state.I, state.cnr, state.cr
     assert cnr is not None and cr is not None, "DRed^c relies on both counters"
     D, A = I.engine.named("D"), I.engine.named("A")  # 21
-    for s in reached(state.strata, E_minus, E_plus, D, A):  # 22
+    for s in reached(state, E_minus, E_plus, D, A):  # 22
         gone = overdelete(s, I, E_minus, D, A, cnr, cr)  # 23
         R = settle(cr.above_zero(gone))  # 24
         insert(s, I, E_plus, D, A, R, cnr, cr)  # 25
@@ -64,7 +64,7 @@ def bf_c(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fact
     I, cnr = state.I, state.cnr
     assert cnr is not None, "B/F^c relies on the nonrecursive counter"
     D, A = I.engine.named("D"), I.engine.named("A")
-    for s in reached(state.strata, E_minus, E_plus, D, A):
+    for s in reached(state, E_minus, E_plus, D, A):
         proving = Proving(s, I, D, A, cnr.above_zero, Abort())  # 79: a counter above zero is a proof
         delete_unproved(s, I, E_minus, D, A, cnr, proving)
         insert_counting_nonrecursive(s, I, E_plus, D, A, cnr)

@@ -26,7 +26,7 @@ def ranked(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fa
     I, ranks = state.I, state.ranks
     assert ranks is not None, "ranked support relies on ranks"
     D, A = I.engine.named("D"), I.engine.named("A")
-    for s in reached(state.strata, E_minus, E_plus, D, A):
+    for s in reached(state, E_minus, E_plus, D, A):
         gone = overdelete(s, I, E_minus, D, A, ranks)
         insert(s, I, E_plus, D, A, gone, ranks)
     return D, A

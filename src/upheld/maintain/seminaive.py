@@ -12,6 +12,7 @@ from __future__ import annotations
 from upheld.algebra.words import Bag, FactSet, bag, derive_bag, settle
 from upheld.language.stratification import Stratification, Stratum
 from upheld.maintain.books import Books, NoBooks
+from upheld.maintain.classing import materialise_classes
 
 Multisets = list[list[Bag]]
 
@@ -26,6 +27,9 @@ def seminaive(E: FactSet, strata: Stratification, books: Books | None = None) ->
 
 def saturate(s: Stratum, E: FactSet, I: FactSet, books: Books) -> None:
     """Add to I all that a stratum derives from what it holds of the strata below."""
+    if s.classings:
+        materialise_classes(s, E, I)
+        return
     if not s.rules:
         I |= settle(s.out(E))  # explicit facts alone: their derivations are not counted
         return

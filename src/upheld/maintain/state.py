@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from upheld.algebra.words import FactSet, Numbers, Ranks, Trace
 from upheld.language.stratification import Stratification, Stratum
+from upheld.maintain.classing import MaintainedClasses
 
 
 @dataclass(frozen=True)
@@ -59,19 +60,22 @@ class State:
 Update = Callable[[State, FactSet, FactSet], tuple[FactSet, FactSet]]
 
 
-def reached(strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> Iterator[Stratum]:
+def reached(state: State, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> Iterator[Stratum]:
     """Yield the strata that explicit facts of an update belong to, or whose rules look at what has changed so far.
 
     A stratum without rules holds explicit facts alone. It changes as it is told to, and nothing is kept of its facts
-    beside, so it is not yielded.
+    beside, so it is not yielded. Neither is one with the classes of equivalences: algorithms maintain these alike.
     """
-    explicit = E_minus.predicates() | E_plus.predicates()
+    strata, explicit = state.strata, E_minus.predicates() | E_plus.predicates()
     for s in strata:
-        if not s.rules:
+        if not s.rules and not s.classings:
             D |= s.out(E_minus)
             A |= s.out(E_plus)
             continue
         # The first stratum has the facts that no rule speaks of.
         unspoken = s.index == 1 and any(strata.sole_stratum(p) == 1 for p in explicit)
         if unspoken or s.holds & explicit or s.reads & (D.predicates() | A.predicates()):
-            yield s
+            if s.classings:
+                MaintainedClasses(s, state.E, state.I, E_minus, E_plus, D, A).maintain()
+            else:
+                yield s

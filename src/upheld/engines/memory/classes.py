@@ -419,7 +419,7 @@ class MemoryClasses:
                 codec.chosen(values, rows[~special], table.types), codec.decode_rows(chosen, table.types), blocks
             )
 
-        return Expansions(make, count=count)
+        return Expansions(make, count=lambda: count)
 
     def changed(self, gone: FactSet, came: FactSet, predicate: str) -> tuple[Rows, Rows]:
         codec, table = self.engine.codec, self.engine.tables[predicate]

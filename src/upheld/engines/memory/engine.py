@@ -20,6 +20,7 @@ from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.collecting import Collected, made_rows, selected
 from upheld.engines.memory.columnnames import ColumnNames
 from upheld.engines.memory.firstmatch import find_derivable
+from upheld.engines.memory.groups import MemoryGroups
 from upheld.engines.memory.joins import FunctionSink, Sink
 from upheld.engines.memory.journal import Journal, Mark
 from upheld.engines.memory.matching import Matcher, Where
@@ -43,7 +44,7 @@ from upheld.engines.memory.sets import (
 from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows
 from upheld.engines.memory.trace import MemoryTrace
 from upheld.language.ast import Value
-from upheld.language.core import Atom, Core, Fact, Predicate, Rule
+from upheld.language.core import Atom, Classing, Core, Fact, Predicate, Rule
 from upheld.language.equality import Equality
 
 
@@ -71,6 +72,7 @@ class MemoryEngine:
         self.columns = ColumnNames(self.tables)
         self.nothing = Settled(self, {})
         self.matcher = Matcher(self)
+        self._groups: dict[Classing, MemoryGroups] = {}
         for predicate in core.predicates.values():
             self.declare(predicate)
 
@@ -384,6 +386,11 @@ class MemoryEngine:
 
     def classes(self, equality: Equality) -> MemoryClasses:
         return MemoryClasses(self, equality)
+
+    def groups(self, classing: Classing) -> MemoryGroups:
+        if classing not in self._groups:
+            self._groups[classing] = MemoryGroups(self, classing)
+        return self._groups[classing]
 
     def derivable(
         self, rules: Sequence[Rule], heads: MemorySet, where: Where, collected: Collected, reject: Spelling | None

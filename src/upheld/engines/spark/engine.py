@@ -20,6 +20,7 @@ from upheld.engines.spark.codes import Codec, Layout, Row, encode, literal
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.columnfunctors import check
 from upheld.engines.spark.frames import FrameRows
+from upheld.engines.spark.groups import SparkGroups
 from upheld.engines.spark.matching import Matcher, Where
 from upheld.engines.spark.numbers import SparkNumbers, SparkRanks
 from upheld.engines.spark.saved import load_with_numbers, rows_with_numbers
@@ -42,7 +43,7 @@ from upheld.engines.spark.table import Request, Rows, Stored, Tables, arranged
 from upheld.engines.spark.trace import SparkTrace
 from upheld.errors import Problem, ProgramError
 from upheld.language.ast import Constant, Value
-from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
+from upheld.language.core import Atom, Classing, Core, CoreTerm, Predicate, Rule
 from upheld.language.equality import Equality
 from upheld.language.stratification import Stratum
 
@@ -105,6 +106,7 @@ class DataFrameEngine:
             self.declare(predicate)
         self.nothing = SparkSet(self, {})
         self.matcher = Matcher(self)
+        self._groups: dict[Classing, SparkGroups] = {}
         problems: list[Problem] = []
         for rule in core.rules:
             try:
@@ -350,6 +352,11 @@ class DataFrameEngine:
 
     def trace(self) -> SparkTrace:
         return SparkTrace(self)
+
+    def groups(self, classing: Classing) -> SparkGroups:
+        if classing not in self._groups:
+            self._groups[classing] = SparkGroups(self, classing)
+        return self._groups[classing]
 
     def classes(self, equality: Equality) -> SparkClasses:
         return SparkClasses(self, equality)

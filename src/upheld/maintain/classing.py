@@ -1,0 +1,125 @@
+"""Strata with the classes of equivalences (`eqrel`), whatever the algorithm is by which the others are maintained.
+
+E, I, E_minus, E_plus, D, A, R, N, delta   as in `dred`
+links     facts of an equivalence: they connect values, and its classes are what is connected
+members   for each value that a link connects the number of its class (`language.classing`)
+left      members that have left their class; those that have come to another one
+torn      links of classes that some members have left
+
+Members are facts like others, so that rules ask for them, and strata above see of a class what has changed in it. No
+head has the number of a class in it, so a rule derives the same, whatever a class is called: where two classes become
+one, those of the smaller one get another number, and nothing that was derived from the old one is in doubt.
+
+Deletion is that of `dred`, with one thing more. Once a link is over-deleted, its class is in doubt. It is taken apart
+into what is connected by links that hold whatever becomes of the class: explicit ones, and those that rules derive from
+the strata below. The largest part keeps its number; all members of the others leave, and all that was derived from them
+is over-deleted. What is left or rederived of other links brings the parts together again. Links of a stratum below are
+all known, so that a class which they hold together loses nothing.
+"""
+
+from __future__ import annotations
+
+from upheld.algebra.meter import phase
+from upheld.algebra.words import FactSet, derive, settle
+from upheld.language.core import Classing
+from upheld.language.stratification import Stratum
+
+
+def materialise_classes(s: Stratum, E: FactSet, I: FactSet) -> None:
+    """Add to I all that a stratum derives from what it holds of the strata below, and its classes."""
+    engine = I.engine
+    D, A = engine.named("D"), engine.named("A")
+    N = s.out(E) | derive(s.nonrecursive, I, I)
+    add(s, I, D, A, N, I)
+    I |= A
+
+
+class MaintainedClasses:
+    """A stratum with classes in an update."""
+
+    def __init__(self, s: Stratum, E: FactSet, I: FactSet, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet):
+        self.s, self.E, self.I, self.D, self.A = s, E, I, D, A
+        self.E_minus, self.E_plus = E_minus, E_plus
+        named = I.engine.named
+        self.gone, self.checked, self.torn, self.parted = map(named, ("gone", "checked", "torn", "parted"))
+
+    def maintain(self) -> None:
+        """Add to D what is over-deleted, and to A what is added."""
+        D, A, s = self.D, self.A, self.s
+        R = self.I.engine.nothing
+        links = settle(A - D)
+        if self.E_minus or D or any(rule.negative for rule in s.rules):
+            self.overdelete()
+            R = self.rederive()
+        self.insert(R, links)
+
+    @phase("overdeletion")
+    def overdelete(self) -> None:
+        """Add to D all facts of the stratum that have lost a derivation, and members of classes that are in doubt."""
+        s, I, D, A, gone = self.s, self.I, self.D, self.A, self.gone
+        lost = settle(D - A)
+        N = s.out(self.E_minus) | derive(s.rules, I, I, via=lost, via_not=A - D)
+        while True:
+            delta = settle(N - D)
+            doubted = settle(delta | lost)
+            for classing in s.classings:
+                delta = settle(delta | self.part(classing, doubted))
+            if not delta:
+                return
+            lost = I.engine.nothing
+            N = derive(s.recursive, I - (D - A), I | A, via=delta)
+            D |= delta
+            gone |= delta
+
+    def part(self, classing: Classing, links: FactSet) -> FactSet:
+        """Return the members that leave classes of which links are in doubt."""
+        I, D, A, s = self.I, self.D, self.A, self.s
+        groups = I.engine.groups(classing)
+        around = settle(groups.around(settle(links - self.checked), I))
+        if not around:
+            return around
+        self.checked |= around
+        if classing.relation in s.holds:
+            explicit = settle(around & (self.E - self.E_minus))
+            sure = settle(explicit | derive(s.nonrecursive, I - (D - A), I | A, heads=settle(around - explicit)))
+        else:
+            sure = settle(around - (D - A))
+        left, come = groups.part(around, sure, I)
+        if left:
+            self.torn |= around
+            self.parted |= come
+        return left
+
+    @phase("one-step rederivation")
+    def rederive(self) -> FactSet:
+        """Return those of the facts that went from the stratum that are explicit, or derived by what is left."""
+        s, I, D, A, gone = self.s, self.I, self.D, self.A, self.gone
+        explicit = settle(gone & (self.E - self.E_minus))
+        return settle(explicit | derive(s.rules, I - (D - A), I | A, heads=settle(gone - explicit)))
+
+    @phase("insertion")
+    def insert(self, R: FactSet, links: FactSet) -> None:
+        """Add to A what is rederived, inserted, and follows from that; links of strata below are given."""
+        s, I, D, A = self.s, self.I, self.D, self.A
+        now = (I - D) | A
+        N = R | self.parted | s.out(self.E_plus) | derive(s.rules, now, now, via=links, via_not=settle(D - A))
+        add(s, I, D, A, N, settle(links | (self.torn & now)))
+
+
+def add(s: Stratum, I: FactSet, D: FactSet, A: FactSet, N: FactSet, links: FactSet) -> None:
+    """Add to A those of the facts N that are not there, what these and other links connect, and what follows."""
+    engine = I.engine
+    while True:
+        delta = settle(N - ((I - D) | A))
+        A |= delta
+        connecting = settle(delta | links)
+        for classing in s.classings:
+            left, come = engine.groups(classing).join(connecting, (I - D) | A)
+            D |= settle(left & I)
+            A -= left
+            A |= come
+            delta = settle((delta - left) | come)
+        if not delta:
+            return
+        links = engine.nothing
+        N = derive(s.recursive, (I - D) | A, (I - D) | A, via=delta)
