@@ -70,7 +70,8 @@ def materialise(
     (`auto`), none (`never`), or all that can be (`always`); the facts are the same. `granular=False` asks for the
     coarsest stratification. `equality` is how `owl:sameAs` of a `.dlog` program is treated: as any property (`off`), by
     rules that make it a congruence (`axioms`), or by keeping one representative of each class of equal constants
-    (`rewrite`), which comes to the same facts in less time and memory. `engine` is `memory`, `reference`, `spark`, or
+    (`rewrite`), which comes to the same facts in less time and memory. With `rewrite`, relations that a `.dl` program
+    declares as `eqrel` are held by classes. `engine` is `memory`, `reference`, `spark`, or
     an `upheld.SparkEngine` on your own session.
     `progress` is a function that is told now and then how far the work has come.
 

@@ -55,7 +55,7 @@ def test_equals_recomputation(engine, block):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_failing_update_changes_nothing(engine):
     """Whichever set it fails at; and the next one is right."""
-    m = upheld.materialise(STEENSGAARD, _pointers(), engine=engine, equality="rewrite")
+    m = upheld.materialise(STEENSGAARD, pointers(), engine=engine, equality="rewrite")
     before = m.facts()
 
     def unchanged() -> None:
@@ -83,7 +83,7 @@ def test_streams_look_ahead(engine):
 # -- by hand ----------------------------------------------------------------------------------------------------------
 
 
-def _pointers() -> dict[str, list[tuple[str, ...]]]:
+def pointers() -> dict[str, list[tuple[str, ...]]]:
     """Return `*p.f = a; a = b; q = p; c = *q.f; d = *r.f; e = c`."""
     return {
         "assign": [("a", "b"), ("q", "p"), ("e", "c")],
@@ -95,7 +95,7 @@ def _pointers() -> dict[str, list[tuple[str, ...]]]:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_steensgaard(engine):
     """An alias of bases makes what is stored and what is loaded aliases, which may be bases in turn."""
-    m = upheld.materialise(STEENSGAARD, _pointers(), engine=engine, equality="rewrite")
+    m = upheld.materialise(STEENSGAARD, pointers(), engine=engine, equality="rewrite")
 
     def classes() -> set[str]:
         return {"".join(map(str, m.equals(x, "alias"))) for x, _ in m["alias"]}
@@ -174,7 +174,7 @@ def test_a_relation_stays_as_it_was():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_proof(engine):
     """A pair that no rule has derived holds by the links between its values; rules are shown as they were written."""
-    m = upheld.materialise(STEENSGAARD, _pointers(), engine=engine, equality="rewrite")
+    m = upheld.materialise(STEENSGAARD, pointers(), engine=engine, equality="rewrite")
     assert str(m.explain("alias", ("b", "e"))) == (
         """\
 alias("b", "e")  by equality
@@ -271,7 +271,7 @@ def test_numbers_of_classes_are_given_again():
 
 
 def test_saved_and_restored(tmp_path):
-    m = upheld.materialise(STEENSGAARD, _pointers(), equality="rewrite")
+    m = upheld.materialise(STEENSGAARD, pointers(), equality="rewrite")
     m.update(insert={"alias": [("x", "y")]})
     m.save(tmp_path)
     again = upheld.restore(STEENSGAARD, tmp_path, equality="rewrite")
@@ -283,7 +283,7 @@ def test_saved_and_restored(tmp_path):
 def test_commands(tmp_path, capsys):
     """`upheld run` and `upheld apply` write the same either way."""
     (tmp_path / "p.dl").write_text(f"{STEENSGAARD}.input assign, store, load\n.output alias, apart\n")
-    for name, rows in _pointers().items():
+    for name, rows in pointers().items():
         (tmp_path / f"{name}.facts").write_text("".join("\t".join(row) + "\n" for row in rows))
     (tmp_path / "updates").write_text('-assign("q", "p").\n+alias("x", "y").\ncommit.\n')
     told = []

@@ -47,5 +47,6 @@ def add_equality(command: argparse.ArgumentParser) -> None:
         "--equality",
         default="off",
         choices=("off", "axioms", "rewrite"),
-        help="what owl:sameAs means: nothing special (default), equality by rules, or equality by representatives",
+        help="what owl:sameAs means: nothing special (default), equality by rules, or equality by representatives; "
+        "with `rewrite`, relations declared as `eqrel` are held by classes",
     )
