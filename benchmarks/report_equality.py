@@ -40,6 +40,7 @@ def tables_of_equality(results: Path, size: str) -> list[str]:
         "",
         *_classes(found["classes"]),
         "",
+        *_equivalences(found),
         *(_reached(found) if size == "large" else ()),
     ]
 
@@ -89,6 +90,26 @@ def _updates(ways: dict[str, Any]) -> list[str]:
         cells = [f"{row[size]['cpu']:.3f}, {row[size]['instances']:,} ({row[size]['insert']:.3f})" for row in rows]
         lines.append(f"| {int(size):,} | {first['changed']:,} | {' | '.join(cells)} |")
     return lines
+
+
+def _equivalences(found: dict[str, Any]) -> list[str]:
+    if "equivalences" not in found:
+        return []
+    load = "; ".join(f"{x:.1f}" for x in found["equivalences_load"])
+    lines = [
+        "A chain of so many values that a relation declared with `eqrel` connects, by rules and by classes; a tenth of "
+        f"it is taken off by one fact, and put back. Load average before and after: {load}.",
+        "",
+        "| values | held by | pairs | CPU s | MB | taken off | pairs gone | put back |",
+        "|---" * 8 + "|",
+    ]
+    for row in found["equivalences"]:
+        held = "classes" if row["equality"] == "rewrite" else "pairs"
+        lines.append(
+            f"| {row['values']:,} | {held} | {row['facts']:,} | {row['cpu']:.3f} | {row['bytes'] / 1e6:.1f} "
+            f"| {row['delete']:.3f} | {row['changed']:,} | {row['insert']:.3f} |"
+        )
+    return [*lines, ""]
 
 
 def _classes(classes: dict[str, Any]) -> list[str]:

@@ -75,7 +75,8 @@ class MaintainedClasses:
         """Return the members that leave classes of which links are in doubt."""
         I, D, A, s = self.I, self.D, self.A, self.s
         groups = I.engine.groups(classing)
-        around = settle(groups.around(settle(links - self.checked), I))
+        doubted = settle(links - self.checked)
+        around = settle(groups.around(doubted, I))
         if not around:
             return around
         self.checked |= around
@@ -84,7 +85,7 @@ class MaintainedClasses:
             sure = settle(explicit | derive(s.nonrecursive, I - (D - A), I | A, heads=settle(around - explicit)))
         else:
             sure = settle(around - (D - A))
-        left, come = groups.part(around, sure, I)
+        left, come = groups.part(doubted, sure, I)
         if left:
             self.torn |= around
             self.parted |= come

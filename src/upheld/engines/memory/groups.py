@@ -148,6 +148,9 @@ class MemoryGroups:
 
     def _about(self, links: RowNumbers, held: FactSet) -> tuple[Codes, Codes, RowNumbers]:
         """Return the members of the classes that links are about, ascending, their classes, and where it says so."""
+        if not len(links):
+            nobody = np.empty(0, np.int64)
+            return nobody, nobody, np.empty(0, np.int32)
         values = np.unique(self._links.rows[links, 0]).astype(np.int64)
         numbers = np.unique(self._classes_of(values, held)[0])
         rows = self._rows_of(self._members, 1, numbers, held)[1]
