@@ -25,7 +25,7 @@ from upheld.algebra.words import Bag, FactSet, Instances, Numbered, Own
 from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
 from upheld.language.equality import Equality
-from upheld.language.stratification import Stratum
+from upheld.language.stratification import Stratification, Stratum
 
 Row = tuple[Value, ...]
 T = TypeVar("T")
@@ -63,6 +63,9 @@ class Facts:
 
     def predicates(self) -> set[str]:
         return {p for p, rows in self.by_predicate.items() if rows}
+
+    def classes(self, strata: Stratification) -> set[int]:
+        return {strata.class_of_fact((p, row)) for p, rows in self.by_predicate.items() for row in rows}
 
     def profile(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
         given = {i: term.value for i, term in enumerate(atom.terms) if isinstance(term, Constant)}

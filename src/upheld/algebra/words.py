@@ -20,7 +20,7 @@ from upheld.algebra.meter import Meter
 from upheld.language.ast import Value
 from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
 from upheld.language.equality import Equality
-from upheld.language.stratification import Stratum
+from upheld.language.stratification import Stratification, Stratum
 
 
 class FactSet(Protocol):
@@ -48,6 +48,10 @@ class FactSet(Protocol):
 
     def predicates(self) -> set[str]:
         """The predicates that facts of it may have. Free for named and settled sets."""
+        ...
+
+    def classes(self, strata: Stratification) -> set[int]:
+        """The classes that facts of it may have, by the atoms of a program. Cheap for named and settled sets."""
         ...
 
     def count(self, predicate: str | None = None) -> int:

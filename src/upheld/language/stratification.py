@@ -20,6 +20,9 @@ from upheld.language.core import Atom, Classing, Core, Fact, Rule
 from upheld.language.corewriter import atom_text
 from upheld.source import Span
 
+#: The class of facts that are instances of no atom of a program. They are in the first stratum.
+UNSPOKEN = -1
+
 #: What instances an atom has: per position a constant's value, or the number of its variable.
 Pattern = tuple[str, tuple[tuple[str, Value | int], ...]]
 
@@ -49,10 +52,16 @@ class Stratum:
         return self.nonrecursive + self.recursive
 
     @cached_property
-    def reads(self) -> frozenset[str]:
-        """The predicates of the bodies of the rules, and those whose facts connect values."""
-        bodies = {a.predicate for rule in self.rules for a in rule.atoms}
-        return frozenset(bodies | {classing.relation for classing in self.classings})
+    def reads(self) -> frozenset[int]:
+        """The classes of the atoms in the bodies of the rules, and of facts that connect values."""
+        of = self.stratification
+        bodies = {of.class_of(a) for rule in self.rules for a in rule.atoms}
+        return frozenset(bodies.union(*(of.classes_of(classing.relation) for classing in self.classings)))
+
+    @cached_property
+    def classes(self) -> frozenset[int]:
+        """The classes of facts in this stratum."""
+        return self.stratification.classes_in(self.index)
 
     @cached_property
     def holds(self) -> frozenset[str]:
@@ -90,9 +99,14 @@ class Whole(Stratum):
 
 @dataclass(frozen=True, eq=False)
 class Stratification:
-    """The strata of a program, lowest first; `stratum_of` places facts, `level` places atoms."""
+    """The strata of a program, lowest first; `stratum_of` places facts, `level` places atoms.
+
+    Atoms that share an instance make a class, and so do their instances: all of it is in one stratum.
+    """
 
     strata: list[Stratum]
+    #: The class of each pattern.
+    classes: dict[Pattern, int]
     _levels: dict[Pattern, int]
     _by_predicate: dict[str, list[tuple[Pattern, int]]]
 
@@ -117,6 +131,39 @@ class Stratification:
             if _is_instance(values, pattern):
                 return level
         return 1
+
+    def class_of(self, atom: Atom) -> int:
+        """Return the class of an atom of the program."""
+        return self.classes[pattern_of(atom)]
+
+    def classes_in(self, index: int) -> frozenset[int]:
+        """Return the classes of facts in a stratum."""
+        return frozenset(self._classes_by_level[index])
+
+    @cached_property
+    def _classes_by_level(self) -> dict[int, set[int]]:
+        found: dict[int, set[int]] = defaultdict(set, {1: {UNSPOKEN}})
+        for pattern, level in self._levels.items():
+            found[level].add(self.classes[pattern])
+        return found
+
+    def classes_of(self, predicate: str) -> frozenset[int]:
+        """Return the classes that facts of a predicate may have."""
+        return self._classes_by_predicate.get(predicate, frozenset((UNSPOKEN,)))
+
+    @cached_property
+    def _classes_by_predicate(self) -> dict[str, frozenset[int]]:
+        found = {}
+        for predicate, patterns in self._by_predicate.items():
+            classes = {self.classes[pattern] for pattern, _ in patterns}
+            is_whole = any(_is_unconstrained(pattern) for pattern, _ in patterns)
+            found[predicate] = frozenset(classes if is_whole else classes | {UNSPOKEN})
+        return found
+
+    def class_of_fact(self, fact: Fact) -> int:
+        """Return the class of a fact: that of the atoms it is an instance of."""
+        predicate, values = fact
+        return next((self.classes[p] for p, _ in self.patterns(predicate) if _is_instance(values, p)), UNSPOKEN)
 
     def sole_stratum(self, predicate: str) -> int | None:
         """Return the one stratum of all facts of a predicate, or None if it has several."""
@@ -162,12 +209,8 @@ def share_an_instance(one: Atom, other: Atom) -> bool:
 
 def stratify(core: Core, *, granular: bool = True) -> Stratification:
     """Return the most granular stratification, or the coarsest; `ProgramError` tells the cycle if there is none."""
-    atoms: dict[Pattern, Atom] = {}
-    depending = (*core.rules, *map(_members_depend, core.classings))
-    for rule in depending:
-        for atom in (rule.head, *rule.atoms):
-            atoms.setdefault(pattern_of(atom), atom)
-    classes = _share_instances(list(atoms))
+    depending = _depending(core)
+    classes = classes_of_atoms(core)
     depends: dict[int, dict[int, Dependency]] = defaultdict(dict)
     derived: set[int] = set()
     for rule in depending:
@@ -186,7 +229,7 @@ def stratify(core: Core, *, granular: bool = True) -> Stratification:
     by_predicate: dict[str, list[tuple[Pattern, int]]] = defaultdict(list)
     for pattern, index in levels.items():
         by_predicate[pattern[0]].append((pattern, index))
-    result = Stratification([], levels, dict(by_predicate))
+    result = Stratification([], classes, levels, dict(by_predicate))
     rules_of: dict[int, list[Rule]] = defaultdict(list)
     for rule in core.rules:
         rules_of[result.level(rule.head)].append(rule)
@@ -199,6 +242,11 @@ def stratify(core: Core, *, granular: bool = True) -> Stratification:
     return result
 
 
+def _depending(core: Core) -> tuple[Rule, ...]:
+    """Return the rules that say what atoms depend on."""
+    return (*core.rules, *map(_members_depend, core.classings))
+
+
 def _members_depend(classing: Classing) -> Rule:
     """Return a rule that says what the classes of an equivalence depend on. It derives nothing."""
     value, other, number = map(Variable, ("value", "other", "class"))
@@ -206,6 +254,12 @@ def _members_depend(classing: Classing) -> Rule:
 
 
 # -- atoms that share an instance -------------------------------------------------------------------------------------
+
+
+def classes_of_atoms(core: Core) -> dict[Pattern, int]:
+    """Return for the pattern of each atom of a program a number, the same for those that have a common instance."""
+    rules = _depending(core)
+    return _share_instances(list(dict.fromkeys(pattern_of(a) for rule in rules for a in (rule.head, *rule.atoms))))
 
 
 def _share_instances(patterns: list[Pattern]) -> dict[Pattern, int]:
@@ -222,7 +276,7 @@ def _share_instances(patterns: list[Pattern]) -> dict[Pattern, int]:
             i = parent[i]
         return i
 
-    simple = [_has_distinct_variables(p) for p in patterns]
+    simple = [has_distinct_variables(p) for p in patterns]
     shapes: dict[tuple[str, frozenset[int]], list[int]] = defaultdict(list)
     for i, (predicate, terms) in enumerate(patterns):
         shapes[predicate, frozenset(p for p, (kind, _) in enumerate(terms) if kind == "=")].append(i)
@@ -278,13 +332,13 @@ def _is_instance(values: tuple[Value, ...], pattern: Pattern) -> bool:
     return True
 
 
-def _has_distinct_variables(pattern: Pattern) -> bool:
+def has_distinct_variables(pattern: Pattern) -> bool:
     names = [number for kind, number in pattern[1] if kind == "?"]
     return len(set(names)) == len(names)
 
 
 def _is_unconstrained(pattern: Pattern) -> bool:
-    return all(kind == "?" for kind, _ in pattern[1]) and _has_distinct_variables(pattern)
+    return all(kind == "?" for kind, _ in pattern[1]) and has_distinct_variables(pattern)
 
 
 # -- components and levels --------------------------------------------------------------------------------------------

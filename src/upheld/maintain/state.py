@@ -66,16 +66,17 @@ def reached(state: State, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: Fact
     A stratum without rules holds explicit facts alone. It changes as it is told to, and nothing is kept of its facts
     beside, so it is not yielded. Neither is one with the classes of equivalences: algorithms maintain these alike.
     """
-    strata, explicit = state.strata, E_minus.predicates() | E_plus.predicates()
+    strata = state.strata
+    explicit = E_minus.classes(strata) | E_plus.classes(strata)
+    changed: set[int] = set()
     for s in strata:
         if not s.rules and not s.classings:
             D |= s.out(E_minus)
             A |= s.out(E_plus)
-            continue
-        # The first stratum has the facts that no rule speaks of.
-        unspoken = s.index == 1 and any(strata.sole_stratum(p) == 1 for p in explicit)
-        if unspoken or s.holds & explicit or s.reads & (D.predicates() | A.predicates()):
+            changed |= explicit & s.classes
+        elif s.classes & explicit or s.reads & changed:
             if s.classings:
                 MaintainedClasses(s, state.E, state.I, E_minus, E_plus, D, A).maintain()
             else:
                 yield s
+            changed |= D.classes(strata) | A.classes(strata)

@@ -8,13 +8,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.engines.memory.naive import Row
-from upheld.engines.memory import indexkernels, kernels
+from upheld.engines.memory import copykernels, groupkernels, indexkernels, kernels
 from upheld.engines.memory.table import FLAGS, key_view
 
 #: The module of each kernel. Those of `meeting` change nothing, and have a test of their own.
 MODULE_OF = {
     name: module
-    for module in (kernels, indexkernels)
+    for module in (kernels, indexkernels, groupkernels, copykernels)
     for name, value in vars(module).items()
     if callable(value) and getattr(value, "__module__", "") == module.__name__
 }

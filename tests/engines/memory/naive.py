@@ -178,6 +178,32 @@ def probe_some(
     return found
 
 
+def group_rows(
+    rows: Sequence[Row], start: int, columns: Sequence[int], equal: Sequence[Pair], groups: dict[Row, int]
+) -> dict[int, int]:
+    """The group of each row from `start` on that has one."""
+    fitting = (i for i in range(start, len(rows)) if columns_equal(rows[i], equal))
+    return {i: groups[key(rows[i], columns)] for i in fitting if key(rows[i], columns) in groups}
+
+
+def members(numbers: Sequence[int], start: int) -> dict[int, list[int]]:
+    """The rows of each group from row `start` on."""
+    return {g: [i for i in range(start, len(numbers)) if numbers[i] == g] for g in set(numbers[start:]) if g >= 0}
+
+
+def copy_rows(
+    rows: Sequence[Row], chosen: Sequence[int], columns: Sequence[int], sources: Sequence[int],
+    rules: Sequence[tuple[Row, Row]],
+) -> list[tuple[int, Row]]:  # fmt: skip
+    """Each chosen row with its copies, by rules that are a key and constants."""
+    return [
+        (i, tuple(rows[i][s] if s >= 0 else c for s, c in zip(sources, constants)))
+        for i in chosen
+        for wanted, constants in rules
+        if key(rows[i], columns) == wanted
+    ]
+
+
 def cross(width: int, candidates: Sequence[int]) -> list[Pair]:
     return [(i, j) for i in range(width) for j in candidates]
 

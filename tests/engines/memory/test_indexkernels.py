@@ -110,17 +110,20 @@ class Blocks:
     pool: np.ndarray
 
 
-def block_index(table: Rows, columns: list[int], step: int) -> Blocks:
-    """Enter rows some at a time with too little room at first, then move everything."""
-    array, of = table.array(), numbers(columns)
+def block_index(table: Rows, columns: list[int], step: int, chosen: list[int] | None = None) -> Blocks:
+    """Enter all rows or chosen ones, some at a time with too little room at first, then move everything."""
+    array, of, some = table.array(), numbers(columns), np.array(chosen or [], np.int32)
+    count = len(table.rows) if chosen is None else len(chosen)
     slots, entries, pool = np.full(32, -1, np.int32), np.empty((1, 4), np.int64), np.empty(4, np.int32)
     upto = distinct = used = 0
-    for n in [*range(0, len(table.rows), step), len(table.rows)]:
+    for n in [*range(0, count, step), count]:
         while upto < n:
-            upto, distinct, used = indexkernels.block_rows(array, upto, n, of, slots, entries, distinct, pool, used)
+            upto, distinct, used = indexkernels.block_rows(
+                array, some, upto, n, of, slots, entries, distinct, pool, used
+            )
             if upto < n:
                 entries, pool = lengthened(entries, 1), lengthened(pool, 8)
-    assert distinct == len(naive.chains(table.rows, columns))
+    assert distinct == len(naive.chains([table.rows[i] for i in chosen or range(count)], columns))
     for size in (64, 128):
         slots = np.full(size, -1, np.int32)
         indexkernels.rehash_blocks(entries, distinct, slots)
@@ -154,6 +157,24 @@ def test_blocks(case, data, truth, room, step):
         assert count <= room
         found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
     assert sorted(found) == naive.probe(wanted, table.rows, columns, table.flags, truth, equal)
+
+
+@given(indexed(), st.data(), st.integers(1, 5))
+def test_blocks_of_some_rows(case, data, step):
+    """An index of blocks over chosen rows finds these alone."""
+    table, columns, _ = case
+    chosen = sorted(data.draw(st.sets(st.integers(0, len(table.rows) - 1), min_size=1))) if table.rows else []
+    blocks = block_index(table, columns, step, chosen or None)
+    wanted = sorted({naive.key(table.rows[i], columns) for i in chosen})
+    keys = np.full(len(wanted), NONSENSE, np.int64)
+    indexkernels.find_blocks(
+        numbers(wanted).reshape(-1, len(columns)), table.array(), numbers(columns), blocks.slots, blocks.entries,
+        blocks.pool, keys,
+    )  # fmt: skip
+    for values, key in zip(wanted, keys.tolist(), strict=True):
+        first, length = blocks.entries[key, :2].tolist()
+        mine = [i for i in chosen if naive.key(table.rows[i], columns) == values]
+        assert blocks.pool[first : first + length].tolist() == mine
 
 
 @pytest.mark.parametrize("kind", ["chains", "blocks"])

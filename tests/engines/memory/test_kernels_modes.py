@@ -13,7 +13,7 @@ from tests.cases import ROOT
 HERE = ROOT / "tests" / "engines" / "memory"
 KERNELS = [
     str(HERE / f"test_{name}.py")
-    for name in ("kernels", "indexkernels", "codes", "filereader", "filewriter", "meeting")
+    for name in ("kernels", "indexkernels", "codes", "filereader", "filewriter", "meeting", "grouping", "copying")
 ]
 
 #: What is of use in one mode only.

@@ -40,7 +40,8 @@ def tables(draw: st.DrawFn) -> Table:
 def side(table: Table, column: int) -> tuple[SimpleNamespace, SimpleNamespace]:
     """A way to match an atom whose new variable is in a column; how the other one filters is not asked for."""
     known = tuple(c for c in range(table.arity) if c != column)
-    return SimpleNamespace(table=table, known=known, where="P", fan_out=2.0, added=[column]), SimpleNamespace()
+    join = SimpleNamespace(table=table, source=table, known=known, where="P", fan_out=2.0, added=[column])
+    return join, SimpleNamespace()
 
 
 @given(tables(), tables(), st.data(), st.integers(1, 5))

@@ -53,3 +53,32 @@ def test_many_strata_over_triples():
     m = upheld.materialise(program, {"triple": [("<http://e/x>", kind, "<http://e/c0>")]})
     assert len(m["triple"]) == count + 1
     assert len(m.update(delete={"triple": [("<http://e/x>", kind, "<http://e/c0>")]}).deleted["triple"]) == count + 1
+
+
+@given(text=programs(), rows=ROWS)
+def test_classes_of_rows(text, rows):
+    """The classes of a set are those of its facts, and each is in the stratum of its facts."""
+    core = compile_program(read_text(text, "dlog")).core
+    strata, engine = stratify(core), open_engine("memory", core)
+    loaded = engine.load("triple", sorted(rows))
+    expected = {strata.class_of_fact(("triple", row)) for row in rows}
+    assert loaded.classes(strata) >= expected
+    if len(strata.classes_of("triple")) > 1:
+        assert loaded.classes(strata) == expected
+    for row in rows:
+        place = strata.strata[strata.stratum_of(("triple", row)) - 1]
+        assert strata.class_of_fact(("triple", row)) in place.classes
+
+
+def test_a_change_reaches_only_strata_that_look_at_it():
+    """Of a hundred classes of things, one changes."""
+    count = 100
+    rules = "".join(f"[?x, a, :d{i}] :- [?x, a, :c{i}].\n" for i in range(count))
+    program = read_text("PREFIX : <http://e/>\n" + rules, "dlog")
+    kind = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    rows = [("<http://e/x>", kind, f"<http://e/c{i}>") for i in range(count)]
+    m = upheld.materialise(program, {"triple": rows})
+    change = m.update(delete={"triple": rows[3:4]})
+    assert len(change.deleted["triple"]) == 2
+    assert change.statistics.rounds < 10
+    assert m.update(insert={"triple": [("<http://e/x>", kind, "<http://e/none>")]}).statistics.rounds < 10

@@ -81,7 +81,7 @@ def _begun(plan: Plan, at: int, step: AtomStep, later: tuple[Step, ...], B: Code
     rest = replace(plan, start=step.variables, steps=later)
     rows, cursors = B[held.index(ROW)].astype(np.int32), np.full(width, BEGINNING, np.int64)
     whole = not any(isinstance(s, AtomStep) for s in plan.steps[:at])
-    return Candidates(step, rest, step.table.index(step.known), B, wanted, cursors, rows, whole)
+    return Candidates(step, rest, step.source.index(step.known), B, wanted, cursors, rows, whole)
 
 
 def fan_out(step: Step) -> float:

@@ -19,14 +19,17 @@ from upheld.engines.memory.classes import MemoryClasses
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.collecting import Collected, made_rows, selected
 from upheld.engines.memory.columnnames import ColumnNames
+from upheld.engines.memory.copying import backward_copies
 from upheld.engines.memory.firstmatch import find_derivable
+from upheld.engines.memory.grouping import Groupings
 from upheld.engines.memory.groups import MemoryGroups
 from upheld.engines.memory.joins import FunctionSink, Sink
 from upheld.engines.memory.journal import Journal, Mark
 from upheld.engines.memory.matching import Matcher, Where
 from upheld.engines.memory.numbers import Counting, MemoryNumbers, MemoryRanks, Tally, columns_of
+from upheld.engines.memory.parts import Parts
 from upheld.engines.memory.placing import Placing
-from upheld.engines.memory.plans import Plan
+from upheld.engines.memory.plans import IN_P, Plan
 from upheld.engines.memory.search import MemorySearch
 from upheld.engines.memory.sets import (
     NOTHING,
@@ -46,6 +49,7 @@ from upheld.engines.memory.trace import MemoryTrace
 from upheld.language.ast import Value
 from upheld.language.core import Atom, Classing, Core, Fact, Predicate, Rule
 from upheld.language.equality import Equality
+from upheld.language.stratification import classes_of_atoms
 
 
 class MemoryEngine:
@@ -56,9 +60,12 @@ class MemoryEngine:
     def __init__(self, core: Core, meter: Meter | None = None):
         self.meter = meter or Meter()
         self.codec = Codec()
-        self.placing = Placing(self.codec)
+        groupings = Groupings(classes_of_atoms(core), self.codec)
+        self.placing = Placing(groupings, self.codec)
         self.truths = TruthTables()
         self.tables: dict[str, Table] = {}
+        #: The parts of tables, by the atoms of the program.
+        self.parts: dict[str, Parts] = {}
         self.deferred: list[weakref.ref[Deferred]] = []
         self.bits = Bits()
         self.pending_bags: list[weakref.ref[MemoryBag]] = []
@@ -75,6 +82,8 @@ class MemoryEngine:
         self._groups: dict[Classing, MemoryGroups] = {}
         for predicate in core.predicates.values():
             self.declare(predicate)
+        for name in groupings.patterns:
+            self.parts[name] = Parts(self.tables[name], self.codec, groupings)
 
     # -- sets ----------------------------------------------------------------------------------------------------------
 
@@ -396,13 +405,21 @@ class MemoryEngine:
         self, rules: Sequence[Rule], heads: MemorySet, where: Where, collected: Collected, reject: Spelling | None
     ) -> None:
         """Collect those of the heads that some rule derives. A head that one rule derives is not asked of the next."""
-        index = self.matcher.delta_index(rules, "heads")
+        together = self.matcher.together(rules, backward_copies)
+        index = self.matcher.delta_index(together.others, "heads")
         for table, rows in heads.listed():
             wanted = selected(table, rows, ~self.truth_of(reject))
 
             def found(rows: Rows, table: Table = table) -> None:
                 collected.take(table, rows, NOTHING)
 
+            for copying, _ in together.by_table.get(table.name, ()):
+                for origins, B in copying.copies(selected(table, wanted, ~collected.truth)):
+                    bodies = copying.target.find(B, len(origins), copying.plan.terms, copying.plan.constants)
+                    there = bodies >= 0
+                    there[there] = where[IN_P][copying.target.flags[bodies[there]]]
+                    self.meter.instances(copying.rules[0], int(np.count_nonzero(there)))
+                    found(distinct_rows(origins[there]))
             for occurrence, mine in index.concerned(table, wanted):
                 open_rows = selected(table, mine, ~collected.truth)
                 find_derivable(self.matcher, occurrence.rule, table, open_rows, where, found, collected.truth)

@@ -76,7 +76,7 @@ class Nest:
         self.join, self.sink = join, sink
         self.steps = [step for step in join.plan.steps if isinstance(step, AtomStep)]
         # As in the generic joins, rows that are entered meanwhile are not met: indexes stay as they are now.
-        self.indexes = [None if step.filters else step.table.index(step.known) for step in self.steps]
+        self.indexes = [None if step.filters else step.source.index(step.known) for step in self.steps]
 
     def run(self, kernel: Callable[..., tuple[int, int, int]], B: Codes, width: int) -> None:
         head = self.join.plan.head

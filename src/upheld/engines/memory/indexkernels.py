@@ -130,16 +130,18 @@ def probe(wanted, i, row, width, rows, columns, slots, following, flags, truth, 
 
 
 @kernel
-def block_rows(rows, start, n, columns, slots, entries, distinct, pool, used):
+def block_rows(rows, chosen, start, n, columns, slots, entries, distinct, pool, used):
     """Enter rows from `start` on into an index of blocks; return where it stopped, the keys, and the pool in use.
 
-    `slots` holds numbers of keys. `entries` holds for each key where its block of row numbers begins in the pool, how
-    many there are, for how many there is room, and its hash. A full block moves to the end, where it has double room.
+    Of `chosen` rows, if there are any, else of all. `slots` holds numbers of keys. `entries` holds for each key where
+    its block of row numbers begins in the pool, how many there are, for how many there is room, and its hash. A full
+    block moves to the end, where it has double room.
     """
     mask, shift = len(slots) - 1, shift_of(len(slots))
     room = min(len(entries), len(slots) * FILL_NUMERATOR // FILL_DENOMINATOR)
-    row = start
-    while row < n and distinct < room:
+    i, some = start, len(chosen) > 0
+    while i < n and distinct < room:
+        row = np.int64(chosen[i]) if some else i
         h = hash_columns(rows, row, columns)
         at = place(h, shift)
         key = slots[at]
@@ -169,8 +171,8 @@ def block_rows(rows, start, n, columns, slots, entries, distinct, pool, used):
             used += space
         pool[entries[key, 0] + length] = row
         entries[key, 1] = length + 1
-        row += 1
-    return row, distinct, used
+        i += 1
+    return i, distinct, used
 
 
 @kernel

@@ -13,6 +13,7 @@ from upheld.engines.memory import kernels
 from upheld.engines.memory.batchfunctors import Batch, evaluate, generate, generates, holds
 from upheld.engines.memory.codes import Codes
 from upheld.engines.memory.meeting import FEWEST_TO_MEET, Meeting, side_with_runs
+from upheld.engines.memory.parts import Part
 from upheld.engines.memory.plans import HEIGHT, AtomStep, BuiltinStep, ChoiceStep, Literal, Plan, Planner
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows, Table
@@ -51,8 +52,8 @@ class FunctionSink:
         self.take(extended(B, step, parents, matches, count), count)
 
 
-#: Lists the rows of a table that are in a set, for atoms that share no variable with what comes before.
-Lister = Callable[[Table, str], Rows]
+#: Lists the rows of a table or a part that are in a set, for atoms that share no variable with what comes before.
+Lister = Callable[[Table | Part, str], Rows]
 
 
 class Join:
@@ -172,7 +173,7 @@ class Join:
     def matches(self, step: AtomStep, B: Codes, width: int) -> Iterator[tuple[Rows, Rows, int]]:
         """Yield the pairs of a binding and a row that an atom matches, as many at a time as there is room for."""
         table, truth = step.table, self.truths[step.where]
-        index = table.index(step.known)
+        index = step.source.index(step.known)
         room = pair_room(width)
         parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
         wanted = _wanted(step, B, width)
@@ -186,7 +187,7 @@ class Join:
 
     def _cross(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
         table = step.table
-        candidates = self.listing(table, step.where)
+        candidates = self.listing(step.source, step.where)
         for first, repeated in step.equal:
             candidates = candidates[table.rows[candidates, first] == table.rows[candidates, repeated]]
         parents, matches = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32)
@@ -283,7 +284,7 @@ def fewer_rows(step: ChoiceStep, B: Codes, width: int) -> npt.NDArray[np.bool_]:
 
 
 def _lengths(step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.int64]:
-    return step.table.blocks(step.known).lengths(step.table, _wanted(step, B, width))
+    return step.source.blocks(step.known).lengths(step.table, _wanted(step, B, width))
 
 
 def _wanted(step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.int64]:

@@ -11,10 +11,12 @@ from upheld.algebra.words import FactSet, Own
 from upheld.engines.memory.bags import LOWEST
 from upheld.engines.memory.codes import Codes
 from upheld.engines.memory.collecting import HeadSink, selected
+from upheld.engines.memory.copying import Copies, Copying, Together, forward_copies
 from upheld.engines.memory.deltaindex import DeltaIndex
 from upheld.engines.memory.hotrules import FEWEST_BINDINGS, Run, quickest
 from upheld.engines.memory.joins import CHUNK, FunctionSink, Join, Sink
 from upheld.engines.memory.meeting import FEWEST_TO_MEET
+from upheld.engines.memory.parts import Part
 from upheld.engines.memory.plans import (
     HEIGHT,
     IN_OWN,
@@ -92,9 +94,11 @@ class Where(dict[str, Truth]):
             return place.spelling()
         return ("-", place.spelling(), self.via.spelling())
 
-    def rows(self, table: Table, where: str) -> Rows:
-        """Return the rows of a table that are in P, or in P but not X."""
-        return selected(table, np.arange(table.n, dtype=np.int32), self[where])
+    def rows(self, source: Table | Part, where: str) -> Rows:
+        """Return the rows of a table or a part that are in P, or in P but not X."""
+        if isinstance(source, Part):
+            return selected(source.table, source.listed(), self[where])
+        return selected(source, np.arange(source.n, dtype=np.int32), self[where])
 
 
 class Matcher:
@@ -102,9 +106,10 @@ class Matcher:
 
     def __init__(self, engine: MemoryEngine):
         self.engine = engine
-        self.planner = Planner(engine.tables, engine.codec)
+        self.planner = Planner(engine.tables, engine.parts, engine.codec)
         self._plans: dict[Rule, dict[tuple[object, ...], Plan]] = {}
         self._delta_indexes: dict[tuple[int, str], tuple[Sequence[Rule], DeltaIndex]] = {}
+        self._together: dict[tuple[object, ...], tuple[Sequence[Rule], Together]] = {}
         self._variable_types: dict[Rule, dict[str, str]] = {}
         self._trees: dict[Rule, Tree | None] = {}
 
@@ -115,6 +120,7 @@ class Matcher:
             self._variable_types.pop(rule, None)
             self._trees.pop(rule, None)
         self._delta_indexes.clear()
+        self._together.clear()
 
     def forwards(
         self,
@@ -141,7 +147,14 @@ class Matcher:
         ):
             if changed is None:
                 continue
-            index = self.delta_index(rules, kind)
+            alone = rules
+            if kind == "positive" and run.may_copy:
+                together = self.together(rules, forward_copies, run.ranked_in)
+                alone = together.others
+                for table in changed.tables():
+                    for copying, is_ranked in together.by_table.get(table.name, ()):
+                        run.from_copied(copying, changed.of(table), is_ranked)
+            index = self.delta_index(alone, kind)
             for table in changed.tables():
                 if index.concerns(table):
                     for occurrence, rows in index.concerned(table, changed.of(table)):
@@ -227,6 +240,18 @@ class Matcher:
         index = self.delta_index(rules, kind)
         return not index.is_empty() and (facts.has_work() or any(map(index.concerns, facts.tables())))
 
+    def together(self, rules: Sequence[Rule], copies: Copies, ranked_in: Stratum | None = None) -> Together:
+        """Return which of some rules copy rows together; apart from the others those that copy ranked ones."""
+        key = (id(rules), copies, ranked_in)
+        cached = self._together.get(key)
+        if cached is None or cached[0] is not rules:
+
+            def apart(rule: Rule) -> bool:
+                return ranked_in is not None and bool(ranked_in.own(rule))
+
+            cached = self._together[key] = rules, Together(rules, copies, apart, self.engine.tables, self.engine.codec)
+        return cached[1]
+
     def delta_index(self, rules: Sequence[Rule], kind: str) -> DeltaIndex:
         cached = self._delta_indexes.get((id(rules), kind))
         if cached is None or cached[0] is not rules:
@@ -261,13 +286,32 @@ class _Forwards:
         #: What the plans of this run depend on beside the rule and the atom they begin with.
         self.kind = (where.own is not None, self.ranked_in is not None, whole)
 
+    @property
+    def may_copy(self) -> bool:
+        """Whether rules that copy rows may run together: not if all variables are asked for, or other facts matched."""
+        return not self.whole and self.where.own is None
+
+    def from_copied(self, copying: Copying, rows: Rows, is_ranked: bool) -> None:
+        """As `from_positive`, for the single atoms of rules that copy rows."""
+        table, meter = copying.table, self.matcher.engine.meter
+        rows = selected(table, rows, self.where[IN_P])
+        if not len(rows):
+            return
+        sink = self.sink(copying.ranked_plan if self.rank else copying.plan, table, len(rows))
+        for origins, B in copying.copies(rows):
+            meter.look(copying.rules[0])
+            if self.rank:
+                heights = table.column(self.rank)[origins] if is_ranked else np.full(len(origins), LOWEST, np.int64)
+                B = np.vstack([B, heights])
+            sink.take(B, len(origins))
+
     def from_all(self, rule: Rule) -> None:
         start = (HEIGHT,) if self.rank else ()
         plan = self._plan(rule, "all", 0, start)
         if plan.after_first is not None:
             first = plan.steps[0]
             assert isinstance(first, AtomStep), "a plan that begins with the rows of an atom"
-            rows = self.where.rows(first.table, first.where)
+            rows = self.where.rows(first.source, first.where)
             self._run(plan.after_first, "all", rule.positive.index(first.atom), first.atom, first.table, rows, None)
         else:
             join = self.matcher.join(plan, self.where, self.sink(plan, None, 0), self.rank)

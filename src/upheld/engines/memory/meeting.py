@@ -40,7 +40,7 @@ class Meeting:
         self._joins = step.ways[self.near][0], step.ways[1 - self.near][0]
         self._columns = step.columns[self.near], step.columns[1 - self.near]
         join, far = self._joins
-        self._index, self._far_index = join.table.blocks(join.known), far.table.blocks((self._columns[1],))
+        self._index, self._far_index = join.source.blocks(join.known), far.source.blocks((self._columns[1],))
         self._keys = self._index.find(join.table, wanted[self.near])
         self._far_wanted = wanted[1 - self.near]
 

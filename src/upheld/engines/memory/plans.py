@@ -6,7 +6,7 @@ needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from upheld.algebra.matching import is_ready
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.kernels import MATCHED
 from upheld.engines.memory.ordering import best_order
+from upheld.engines.memory.parts import Part, Parts
 from upheld.engines.memory.table import Table
 from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Rule
@@ -49,11 +50,13 @@ class Literal(NamedTuple):
 class AtomStep:
     """Matching an atom against a batch. `known` columns have values: from `terms`, variables of the batch or constants.
 
-    A step with all columns known only filters. Any other adds the columns `added` to the variables `kept`.
+    A step with all columns known only filters. Any other adds the columns `added` to the variables `kept`; it looks
+    into its source, a table or a part of it, and columns that are the same in all of a part are not among the known.
     """
 
     atom: Atom
     table: Table
+    source: Table | Part
     where: str
     known: tuple[int, ...]
     terms: Places
@@ -163,11 +166,19 @@ class Plan:
         return any(t.rows.dtype == np.int64 for t in (*self.tables, *([start] if start else [])))
 
     @cached_property
+    def _atoms(self) -> tuple[AtomStep, ...]:
+        choices = [s for s in self.steps if isinstance(s, ChoiceStep)]
+        return (*(s for s in self.steps if isinstance(s, AtomStep)), *(a for s in choices for a in s.ways[0]))
+
+    @cached_property
     def tables(self) -> tuple[Table, ...]:
         """The tables that the steps look into."""
-        atoms = [s for s in self.steps if isinstance(s, AtomStep)]
-        atoms += [a for s in self.steps if isinstance(s, ChoiceStep) for a in s.ways[0]]
-        return tuple(a.table for a in atoms)
+        return tuple(a.table for a in self._atoms)
+
+    @cached_property
+    def sources(self) -> tuple[Table | Part, ...]:
+        """The tables, or parts of them, that the steps look into."""
+        return tuple(a.source for a in self._atoms)
 
     @cached_property
     def most_bindings(self) -> float:
@@ -183,7 +194,7 @@ class Plan:
 
     def is_stale(self) -> bool:
         """Return whether a table has grown or shrunk so much that another order may be better."""
-        sizes = zip((t.n for t in self.tables), self.sizes, strict=True)
+        sizes = zip((source.n for source in self.sources), self.sizes, strict=True)
         return any(now > 8 * then + 64 or then > 8 * now + 64 for now, then in sizes)
 
 
@@ -194,8 +205,8 @@ _CHOOSE_FROM = 2.0
 class Planner:
     """Makes plans for the rules of one program."""
 
-    def __init__(self, tables: dict[str, Table], codec: Codec):
-        self.tables, self.codec = tables, codec
+    def __init__(self, tables: dict[str, Table], parts: Mapping[str, Parts], codec: Codec):
+        self.tables, self.parts, self.codec = tables, parts, codec
         #: Each with its atom, so that no other has its identity.
         self._terms: dict[tuple[int, tuple[str, ...]], tuple[Atom, Places, Codes]] = {}
 
@@ -230,7 +241,7 @@ class Planner:
             position += 2 if choice else 1
         terms, constants = self.terms(rule.head, held) if needed is None else (np.empty(0, np.int64),) * 2
         plan = Plan(rule, tuple(start), tuple(steps), self.tables[rule.head.predicate], terms, constants)
-        return replace(plan, sizes=tuple(t.n for t in plan.tables))
+        return replace(plan, sizes=tuple(source.n for source in plan.sources))
 
     def _order(
         self, bound: set[str], before: Sequence[Atom], atoms: Sequence[Literal], builtins: Sequence[Builtin]
@@ -254,23 +265,22 @@ class Planner:
 
     def _fan_out(self, atom: Atom, bound: set[str]) -> float:
         """Estimate the rows that match one binding of some variables."""
-        table = self.tables[atom.predicate]
-        known = _known(atom, bound)
-        if not known or not table.n:
-            return float(table.n)
-        if len(known) < table.arity:
-            return table.n / table.distinct(known)
+        source, known = self._looked_up(atom, bound)
+        if not known or not source.n:
+            return float(source.n)
+        if not bound.issuperset(atom.variables()):
+            return source.n / source.distinct(known)
         domain = 1.0  # all is known: how much of what is possible is there
         for column in known:
-            domain *= table.distinct((column,))
-        return min(1.0, table.n / domain)
+            domain *= source.distinct((column,))
+        return min(1.0, source.n / domain)
 
     def _values(self, atom: Atom) -> dict[str, float]:
         """Estimate for each variable how many distinct values the facts of an atom have."""
-        table = self.tables[atom.predicate]
-        if not table.n:
+        source = self.source(atom)
+        if not source.n:
             return {}
-        return {t.name: table.distinct((c,)) for c, t in enumerate(atom.terms) if isinstance(t, Variable)}
+        return {t.name: source.distinct((c,)) for c, t in enumerate(atom.terms) if isinstance(t, Variable)}
 
     def _choice(self, pair: Sequence[Literal | Builtin], held: tuple[str, ...], later: set[str]) -> ChoiceStep | None:
         """Return a choice between two positive atoms that follow each other, if they share one new variable alone."""
@@ -279,7 +289,7 @@ class Planner:
         first, second = pair
         assert not isinstance(first, Builtin) and not isinstance(second, Builtin), "two atoms"
         new = [[v for v in item.atom.variables() if v not in held] for item in (first, second)]
-        known = [_known(item.atom, set(held)) for item in (first, second)]
+        known = [self._looked_up(item.atom, set(held))[1] for item in (first, second)]
         if new[0] != new[1] or len(new[0]) != 1 or not all(known):
             return None
         if self._fan_out(first.atom, set(held)) < _CHOOSE_FROM:
@@ -300,12 +310,14 @@ class Planner:
             return BuiltinStep(item, held, binds, held if binds is None else (*held, binds))
         atom, where, ranked = item
         table = self.tables[atom.predicate]
+        source: Table | Part = table
         known = _known(atom, set(held))
+        if len(known) < table.arity:
+            source, known = self._looked_up(atom, set(held))
         terms, constants = self.terms(Atom(atom.predicate, tuple(atom.terms[c] for c in known)), held)
         if len(known) == table.arity:
-            nothing = np.empty(0, np.int64)
-            pairs = np.empty((0, 2), np.int64)
-            return AtomStep(atom, table, where, known, terms, constants, pairs, nothing, nothing, held, 0.0, ranked)
+            none, pairs = np.empty(0, np.int64), np.empty((0, 2), np.int64)
+            return AtomStep(atom, table, source, where, known, terms, constants, pairs, none, none, held, 0.0, ranked)
         first: dict[str, int] = {}
         equal = []
         for column, term in enumerate(atom.terms):
@@ -319,6 +331,7 @@ class Planner:
         return AtomStep(
             atom,
             table,
+            source,
             where,
             known,
             terms,
@@ -330,6 +343,16 @@ class Planner:
             self._fan_out(atom, set(held)),
             ranked,
         )
+
+    def source(self, atom: Atom) -> Table | Part:
+        """Return where an atom is looked up: a part of its table, if it has one, or all of it."""
+        parts = self.parts.get(atom.predicate)
+        return (parts and parts.of(atom)) or self.tables[atom.predicate]
+
+    def _looked_up(self, atom: Atom, bound: set[str]) -> tuple[Table | Part, tuple[int, ...]]:
+        """Return where an atom is looked up, and by which columns, when variables are bound."""
+        source, known = self.source(atom), _known(atom, bound)
+        return source, known if isinstance(source, Table) else tuple(c for c in known if c not in source.fixed)
 
     def kept_terms(self, atom: Atom, held: tuple[str, ...]) -> tuple[Places, Codes]:
         """As `terms`, for atoms of rules, which are asked for again and again."""

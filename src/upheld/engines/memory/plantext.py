@@ -27,6 +27,6 @@ def _step(step: Step) -> str:
     if step.filters:
         return f"keep where {atom}"
     if not step.known:
-        return f"with every {atom}: {step.table.n} rows"
+        return f"with every {atom}: {step.source.n} rows"
     columns = ", ".join(str(c + 1) for c in step.known)
     return f"join {atom} on column {columns}: about {step.fan_out:.3g} rows for each"

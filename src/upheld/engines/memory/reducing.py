@@ -40,7 +40,7 @@ LED_ON, MORE = 0.25, 2.0
 
 def may_pay(plan: Plan, rows: int) -> bool:
     """Return whether a plan is expected to make so many bindings of a delta that reducing it might pay."""
-    return rows >= FEWEST and rows * plan.most_bindings >= MORE * sum(table.n for table in plan.tables)
+    return rows >= FEWEST and rows * plan.most_bindings >= MORE * sum(source.n for source in plan.sources)
 
 
 def split(rows: Rows) -> tuple[Rows, Rows]:
@@ -51,7 +51,7 @@ def split(rows: Rows) -> tuple[Rows, Rows]:
 def pays(join: Join, rows: int) -> bool:
     """Return whether it pays to reduce the join of some rows, after it was tried with others."""
     most, instances = max(join.made[1:-1], default=0), join.made[-1]
-    facts = sum(table.n for table in join.plan.tables)
+    facts = sum(source.n for source in join.plan.sources)
     return instances <= LED_ON * most and most * (rows / TRIAL) >= MORE * facts
 
 
@@ -68,7 +68,7 @@ class Reduction:
     def reduce(self, rows: Rows) -> tuple[Rows, dict[Table, Rows]]:
         """Return those of the rows that lead to instances, and the rows of tables that they may meet on the way."""
         order = edges_from(self.tree, self.start)
-        down = len(rows) * SMALLER < max(self._table(i).n for i in self.literals)
+        down = len(rows) * SMALLER < max(self.join.planner.source(self._atom(i)).n for i in self.literals)
         active = {self.start: rows}
         for above, i in order:
             active[i] = self._matching(above, active[above], i) if down else self._all(i)
@@ -113,8 +113,8 @@ class Reduction:
     def _all(self, i: int) -> Rows:
         """Return the rows of an atom."""
         atom, where, _ = self.literals[i]
-        table = self._table(i)
-        return _matched(atom, table, self.join.listing(table, where), self.join.planner.codec)
+        planner = self.join.planner
+        return _matched(atom, self._table(i), self.join.listing(planner.source(atom), where), planner.codec)
 
     def _match(self, above: int, rows: Rows, i: int, others: Rows) -> npt.NDArray[np.bool_]:
         """Return for each row of an atom whether it matches one of some rows of another."""

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from upheld.engines.memory.addresses import address_of
 from upheld.engines.memory.codes import Codec, Codes
+from upheld.engines.memory.parts import Part
 from upheld.engines.memory.plans import AtomStep, Places, Plan
 from upheld.engines.memory.roundkernels import BY_VALUE, ONE_NUMBER, TWO_NUMBERS
 from upheld.engines.memory.table import BlockIndex, Column, Table
@@ -50,7 +51,7 @@ class RoundCode:
         #: The tables of heads, each once, and then all others.
         self.heads = list(dict.fromkeys(heads))
         self.tables = list(self.heads)
-        self._indexes: list[tuple[Table, tuple[int, ...]]] = []
+        self._indexes: list[tuple[Table, Table | Part, tuple[int, ...]]] = []
         #: Where atoms are matched: the names of the sets whose truth tables are asked for.
         self.places: list[str] = []
         self.rules: list[Rule] = []
@@ -85,8 +86,8 @@ class RoundCode:
             columns = table.column(rank), table.column(total), table.column(support)
             self._tell_of_table(t, table, line, columns)
             line[8] = table.n
-        for x, (table, known) in enumerate(self._indexes):
-            index = table.index(known)
+        for x, (table, source, known) in enumerate(self._indexes):
+            index = source.index(known)
             arrays: tuple[npt.NDArray[Any], ...]
             if isinstance(index, BlockIndex):
                 arrays = index.slots, index.entries, index.pool
@@ -172,7 +173,7 @@ class RoundCode:
         code[at] = len(code)
 
     def _index(self, step: AtomStep) -> int:
-        wanted = step.table, step.known
+        wanted = step.table, step.source, step.known
         if wanted not in self._indexes:
             self._indexes.append(wanted)
         return self._indexes.index(wanted)

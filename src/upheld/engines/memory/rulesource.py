@@ -53,7 +53,7 @@ def shape_of(plan: Plan) -> Shape | None:
             kind = "not there" if step.where.startswith("!") else "there"
             kept = tuple(range(len(step.variables)))
         else:
-            kind = "block" if isinstance(step.table.index(step.known), BlockIndex) else "chain"
+            kind = "block" if isinstance(step.source.index(step.known), BlockIndex) else "chain"
         equal = tuple((first, repeated) for first, repeated in step.equal.tolist())
         steps.append(StepShape(kind, step.known, tuple(step.terms.tolist()), equal, kept, tuple(step.added.tolist())))
     return Shape(len(plan.start), tuple(steps), tuple(plan.terms.tolist())) if steps else None

@@ -26,7 +26,7 @@ from upheld.engines.memory.densebits import DenseBits, dense_bits
 from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows, distinct_values
 from upheld.language.ast import Constant
 from upheld.language.core import Atom
-from upheld.language.stratification import Stratum
+from upheld.language.stratification import Stratification, Stratum
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine
@@ -124,6 +124,9 @@ class MemorySet:
 
     def predicates(self) -> set[str]:
         return {table.name for table in self.tables()}
+
+    def classes(self, strata: Stratification) -> set[int]:
+        return self.engine.placing.classes(self, strata)
 
     def count(self, predicate: str | None = None) -> int:
         if predicate is not None:
@@ -255,7 +258,7 @@ class Named(MemorySet):
 
         Whether it is, and how large, is asked anew each time that the table has doubled: so the asking stays cheap.
         """
-        if self.logs.get(table, ()) is None and table.n > 2 * self._asked.get(table, 0):
+        if self.is_most_of(table) and table.n > 2 * self._asked.get(table, 0):
             self._asked[table] = table.n
             made = dense_bits(table, self.of(table))
             if made is not None:
@@ -271,6 +274,10 @@ class Named(MemorySet):
             self.logs[table] = None  # most of the table: reading its flags is as good as a list
         else:
             log.append(rows)
+
+    def is_most_of(self, table: Table) -> bool:
+        """Return whether the set has held so much of a table that its rows there are not listed."""
+        return self.logs.get(table, ()) is None
 
     def is_void(self) -> bool:
         return not self.logs

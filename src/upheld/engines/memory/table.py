@@ -6,6 +6,7 @@ rows of no set at all; they cost memory, never correctness.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,7 @@ class Table:
         self.indexes: dict[tuple[int, ...], ChainIndex | BlockIndex] = {}
         #: Numbers kept for each row, by name; zero in every row that was not given one.
         self.columns: dict[str, Column] = {}
-        #: Estimates of distinct values by columns, with the number of rows when they were made.
-        self._distinct: dict[tuple[int, ...], tuple[int, float]] = {}
+        self._distinct = DistinctValues()
 
     def make_room(self, count: int) -> None:
         """Make room for so many more rows."""
@@ -120,11 +120,7 @@ class Table:
         index = self.indexes.get(columns)
         if index is not None and index.distinct:
             return float(index.distinct)
-        sampled, estimate = self._distinct.get(columns, (0, 1.0))
-        if not sampled or self.n > 2 * sampled:
-            estimate = _estimate_distinct(self.rows[: self.n : -(-self.n // _SAMPLE)][:, columns], self.n)
-            self._distinct[columns] = (self.n, estimate)
-        return estimate
+        return self._distinct.among(columns, self.n, lambda step: self.rows[: self.n : step])
 
     def nbytes(self) -> int:
         """Return the bytes of the rows, flags, numbers and tuple index."""
@@ -134,6 +130,9 @@ class Table:
 #: From so many rows for each key on, blocks of row numbers are better than chains: no row waits for the one before.
 _LONG_CHAIN = 8
 _MANY_ROWS = 4096
+
+#: Stands for all rows of a table, where some of them may be given.
+ALL: Rows = np.empty(0, np.int32)
 
 
 class ChainIndex:
@@ -219,17 +218,20 @@ class BlockIndex:
         self._used = 0
         self._packed = 0
 
-    def catch_up(self, table: Table) -> None:
-        more = table.n - self.upto
+    def catch_up(self, table: Table, members: Rows | None = None) -> None:
+        """Enter the rows that are new, of a table or of some of its rows, which may have become more."""
+        n = table.n if members is None else len(members)
+        chosen = ALL if members is None else members
+        more = n - self.upto
         if more > _MANY_ROWS and self._used + 3 * more > len(self.pool):
             # Blocks that double leave behind as much as they hold: with that much room none must be packed on the way.
             self.pool = _grown(self.pool, (self._used + 3 * more,))
-        while self.upto < table.n:
+        while self.upto < n:
             self.upto, self.distinct, self._used = indexkernels.block_rows(
-                table.rows, self.upto, table.n, self.columns, self.slots, self.entries, self.distinct, self.pool,
+                table.rows, chosen, self.upto, n, self.columns, self.slots, self.entries, self.distinct, self.pool,
                 self._used,
             )  # fmt: skip
-            if self.upto == table.n:
+            if self.upto == n:
                 break
             if self.distinct == len(self.entries):
                 self.entries = _grown(self.entries, (len(self.entries) + len(self.entries) // 2 + _SMALLEST, 4))
@@ -332,8 +334,28 @@ def _tuple_index(keys: npt.NDArray[Any], n: int, size: int) -> Rows:
     return slots
 
 
+def key_slots(keys: npt.NDArray[np.int64]) -> Rows:
+    """Return a hash table of the numbers of distinct keys, one in each row."""
+    return _tuple_index(keys, len(keys), _slots_for(len(keys)))
+
+
 #: Rows looked at to estimate the number of distinct values.
 _SAMPLE = 1024
+
+
+class DistinctValues:
+    """Estimates of distinct values by columns, each made anew when there are twice as many rows."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, ...], tuple[int, float]] = {}
+
+    def among(self, columns: tuple[int, ...], n: int, every: Callable[[int], npt.NDArray[Any]]) -> float:
+        """Return the estimate for some columns of n rows, of which `every` gives one in so many."""
+        sampled, estimate = self._made.get(columns, (0, 1.0))
+        if not sampled or n > 2 * sampled:
+            estimate = _estimate_distinct(every(max(1, -(-n // _SAMPLE)))[:, columns], n)
+            self._made[columns] = (n, estimate)
+        return estimate
 
 
 def _estimate_distinct(sample: npt.NDArray[Any], n: int) -> float:

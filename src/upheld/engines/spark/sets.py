@@ -23,7 +23,7 @@ from upheld.engines.spark.frames import SparkRows
 from upheld.engines.spark.table import Stored, Tables
 from upheld.language.ast import Value
 from upheld.language.core import Atom
-from upheld.language.stratification import Stratum
+from upheld.language.stratification import Stratification, Stratum
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine
@@ -332,6 +332,9 @@ class SparkSet:
     def predicates(self) -> set[str]:
         """The predicates that it has facts of."""
         return set(self.parts())
+
+    def classes(self, strata: Stratification) -> set[int]:
+        return set().union(*map(strata.classes_of, self.predicates()))
 
     def parts(self) -> dict[str, Part]:
         """Return the parts, all of them known from now on, and none of them empty."""

@@ -1,0 +1,49 @@
+"""The kernels that sort the rows of a table into groups. Names of arrays are those of `kernels`."""
+
+from __future__ import annotations
+
+from upheld.engines.memory.indexkernels import columns_equal, hash_columns
+from upheld.engines.memory.jit import kernel
+from upheld.engines.memory.kernels import place, shift_of
+
+
+@kernel
+def group_rows(rows, start, n, columns, equal, keys, slots, groups, out):
+    """Write the group of each row from `start` on that has one of the keys in its key columns.
+
+    `slots` is a hash table of the numbers of keys, `groups` holds the group of each. `equal` lists pairs of columns
+    that a repeated variable makes equal.
+    """
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    simple = len(equal) == 0
+    for row in range(start, n):
+        at = place(hash_columns(rows, row, columns), shift)
+        key = slots[at]
+        while key >= 0:
+            same = True
+            for k in range(len(columns)):
+                same = same and rows[row, columns[k]] == keys[key, k]
+            if same:
+                break
+            at = (at + 1) & mask
+            key = slots[at]
+        if key >= 0 and (simple or columns_equal(rows, row, equal)):
+            out[row] = groups[key]
+
+
+@kernel
+def count_groups(numbers, start, n, counts):
+    """Count the rows of each group from row `start` on; numbers below zero are no groups."""
+    for row in range(start, n):
+        if numbers[row] >= 0:
+            counts[numbers[row]] += 1
+
+
+@kernel
+def sort_by_group(numbers, start, n, places, out):
+    """Write the rows from `start` on, those of each group from its place on, in order."""
+    for row in range(start, n):
+        group = numbers[row]
+        if group >= 0:
+            out[places[group]] = row
+            places[group] += 1

@@ -1,0 +1,96 @@
+"""Rules that copy rows run together, and derive what they derive one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import upheld
+from tests.engines.memory import naive
+from tests.engines.memory.kernel_rows import NONSENSE, numbers, tables, values_of
+from tests.engines.memory.test_placing import VALUES
+from upheld.engines import open_engine
+from upheld.engines.memory import copykernels
+from upheld.engines.memory.copying import backward_copies, forward_copies
+from upheld.engines.memory.matching import Matcher
+from upheld.engines.memory.table import key_slots
+from upheld.language.compiling import compile_program
+from upheld.language.reading import read_text
+
+
+@given(tables(least_arity=1), st.data())
+def test_copy_rows(table, data):
+    columns = data.draw(st.lists(st.integers(0, table.arity - 1), max_size=2, unique=True).map(sorted))
+    sources = data.draw(st.lists(st.integers(-1, table.arity - 1), min_size=1, max_size=3))
+    keys = st.tuples(*[values_of(table.dtype)] * len(columns))
+    constants = st.tuples(*[st.integers(-3, 3)] * len(sources))
+    rules = data.draw(st.lists(st.tuples(keys, constants), min_size=1, max_size=6))
+    chosen = data.draw(st.lists(st.integers(0, len(table.rows) - 1), max_size=9)) if table.rows else []
+    first: dict[tuple[int, ...], int] = {}
+    following = []
+    for number, (key, _) in enumerate(rules):
+        following.append(first.get(key, -1))
+        first[key] = number
+    wanted = np.array(list(first), np.int64).reshape(len(first), len(columns))
+    room = len(chosen) * len(rules)
+    origins, B = np.full(room, NONSENSE, np.int32), np.full((len(sources), room), NONSENSE, np.int64)
+    count = copykernels.copy_rows(
+        table.array(), np.array(chosen, np.int32), numbers(columns), wanted, key_slots(wanted),
+        numbers(list(first.values())), numbers(following), numbers(sources),
+        np.array([values for _, values in rules], np.int64), origins, B,
+    )  # fmt: skip
+    found = [(origins[i], tuple(B[:, i].tolist())) for i in range(count)]
+    assert sorted(found) == sorted(naive.copy_rows(table.rows, chosen, columns, sources, rules))
+
+
+TERMS = st.sampled_from(["?x", "?y", "?z", ":a", ":b"])
+
+
+@st.composite
+def copying_programs(draw) -> str:
+    """Most rules copy triples, some in circles; some have variables twice, or two atoms."""
+    rules = []
+    for _ in range(draw(st.integers(2, 8))):
+        body = [draw(st.tuples(st.sampled_from(["?x", "?y"]), st.sampled_from([":a", ":b"]), TERMS))]
+        body += draw(st.lists(st.tuples(TERMS, TERMS, TERMS), max_size=draw(st.sampled_from([0, 0, 0, 1]))))
+        bound = {term for atom in body for term in atom}
+        head = [term if term in bound or term[0] == ":" else ":a" for term in draw(st.tuples(TERMS, TERMS, TERMS))]
+        atoms = [f"[{', '.join(terms)}]" for terms in (head, *body)]
+        rules.append(f"{atoms[0]} :- {', '.join(atoms[1:])}.")
+    return "PREFIX : <http://e/>\n" + "\n".join(rules)
+
+
+ROWS = st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=12)
+
+
+@given(copying_programs(), ROWS, ROWS, ROWS, st.sampled_from(["adaptive", "dred", "bf", "rematerialise"]))
+def test_updates(text, rows, gone, new, algorithm):
+    """One stratum has all rules, so that many of them run together."""
+    program = read_text(text, "dlog")
+    ms = [
+        upheld.materialise(program, {"triple": rows}, engine=engine, algorithm=algorithm, granular=False)
+        for engine in ("memory", "reference")
+    ]
+    for m in ms:
+        m.update(delete={"triple": gone + rows[::2]}, insert={"triple": new})
+    assert ms[0].facts() == ms[1].facts()
+    assert ms[0].statistics.instances.keys() == ms[1].statistics.instances.keys()
+
+
+def test_which_rules_run_together():
+    """Those of one shape, if they are more than one; backwards only where the head tells the fact it came from."""
+    text = """PREFIX : <http://e/>
+        [?x, a, :B] :- [?x, a, :A]. [?x, a, :C] :- [?x, a, :A]. [?x, a, :D] :- [?x, a, :B].
+        [?x, a, :A] :- [?x, :p, ?y]. [?x, a, :B] :- [?x, :q, ?y].
+        [?y, :q, ?x] :- [?x, :p, ?y].
+        [?x, :p, ?z] :- [?x, :p, ?y], [?y, :p, ?z].
+        [?x, a, :D] :- [?x, :p, ?x]. [?x, a, :C] :- [?x, :q, ?x].
+    """
+    core = compile_program(read_text(text, "dlog")).core
+    matcher: Matcher = open_engine("memory", core).matcher
+    forward, backward = (matcher.together(core.rules, copies) for copies in (forward_copies, backward_copies))
+    assert [len(copying.rules) for copying, _ in forward.by_table["triple"]] == [3, 2]
+    assert [copying.most for copying, _ in forward.by_table["triple"]] == [2, 1]
+    assert [len(copying.rules) for copying, _ in backward.by_table["triple"]] == [3]
+    assert len(forward.others) == 4 and len(backward.others) == 6
