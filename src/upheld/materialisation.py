@@ -182,6 +182,8 @@ class Materialisation:
     def representative(self, constant: str) -> str:
         """Return the constant that stands for one and all that equal it: itself, unless `equality` is `rewrite`.
 
+        Only constants of a `.dlog` program are represented by others.
+
         >>> rules = parse("PREFIX : <http://e/> [?x, owl:sameAs, ?y] :- [?x, :knownAs, ?y].", dialect="dlog")
         >>> known = [("<http://e/b>", "<http://e/knownAs>", "<http://e/a>")]
         >>> m = materialise(rules, {"triple": known}, equality="rewrite")

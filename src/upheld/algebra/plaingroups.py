@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from upheld.algebra.expanding import Expansions
+from upheld.algebra.expanding import Expansions, Rows
 from upheld.algebra.pairing import pairs_between, pairs_within
 from upheld.algebra.plainclasses import connected
 from upheld.algebra.words import Engine, FactSet
@@ -89,7 +89,7 @@ class RowGroups:
                     come += ((value, new) for value in connects)
         return self._moved(left, come)
 
-    def pairs(self, held: FactSet) -> Expansions:
+    def pairs(self, held: FactSet) -> Rows:
         held = held | self._nothing  # which stands for what is held now
 
         def rows() -> Iterable[Row]:

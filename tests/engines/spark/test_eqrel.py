@@ -15,7 +15,7 @@ alias(to, from) :- store(p, f, from), alias(p, q), load(to, q, f).
 """
 
 
-def test_agrees_with_memory(spark_engine):
+def test_agrees_with_memory(spark, spark_engine):
     """An update takes a class apart and brings others together, of which Spark holds all but one fact."""
     on_spark = upheld.materialise(RULES, pointers(), engine=spark_engine(small=1), equality="rewrite")
     in_memory = upheld.materialise(RULES, pointers(), equality="rewrite")
@@ -26,4 +26,7 @@ def test_agrees_with_memory(spark_engine):
         assert getattr(one, side)["alias"] == getattr(other, side)["alias"]
         assert len(getattr(one, side)["alias"]) == len(getattr(other, side)["alias"]) > 0
     assert len(on_spark["alias"]) == len(in_memory["alias"])
+    frame = on_spark["alias"].to_spark(spark)  # made by Spark, from the members of classes
+    assert {tuple(row) for row in frame.collect()} == in_memory["alias"].to_set()
+    assert frame.columns == ["x", "y"]
     assert on_spark.equals("x", "alias") == ["x", "y"]
