@@ -17,7 +17,7 @@ KERNELS = [
 ]
 
 #: What is of use in one mode only.
-MORE = {"NUMBA_DISABLE_JIT": [str(HERE / "rulesource_in_plain_python.py")]}
+MORE = {"NUMBA_DISABLE_JIT": [str(HERE / "rulesource_in_plain_python.py"), str(HERE / "test_smallrounds.py")]}
 
 
 @pytest.mark.parametrize("mode", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])

@@ -13,6 +13,7 @@ list comes behind its length. Before all plans it says where they are, table by 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -193,11 +194,7 @@ class RoundCode:
 
 
 def _same(told: tuple[object, ...], arrays: tuple[object, ...]) -> bool:
-    return len(told) == len(arrays) and all(map(_is, told, arrays))
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+    return len(told) == len(arrays) and all(map(operator.is_, told, arrays))
 
 
 def _shift(size: int) -> int:

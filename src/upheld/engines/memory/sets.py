@@ -319,6 +319,7 @@ class Settled(MemorySet):
 
     def __init__(self, engine: MemoryEngine, rows: dict[Table, Rows], bit: int | None = None):
         self.engine, self._rows, self._bit = engine, rows, bit
+        self._count = sum(map(len, rows.values()))
         #: Whether an expression may speak of the bit.
         self.in_use = False
         if bit is not None:
@@ -348,15 +349,16 @@ class Settled(MemorySet):
         return self._rows.get(table, _NO_ROWS)
 
     def count(self, predicate: str | None = None) -> int:
-        if predicate is not None:
-            return super().count(predicate)
-        return sum(map(len, self._rows.values()))
+        return self._count if predicate is None else super().count(predicate)
+
+    def listed(self) -> Iterator[tuple[Table, Rows]]:
+        return iter(self._rows.items())
 
     def is_void(self) -> bool:
-        return not self
+        return not self._count
 
     def __bool__(self) -> bool:
-        return any(map(len, self._rows.values()))
+        return self._count > 0
 
 
 class Deferred(MemorySet):
