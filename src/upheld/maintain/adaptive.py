@@ -35,7 +35,7 @@ from upheld.maintain.state import State, reached
 SEARCH_FOR, SEARCH_BUDGET = 4, 16
 #: Deletion that goes on for so many turns, or takes so many derivations, is worth a search. By then it has taken about
 #: as long as a search in vain does. A turn is a round, or several small ones that an engine goes through at once.
-MANY_TURNS, MANY_LOST = 9, 4096
+MANY_TURNS, MANY_LOST = 9, 16_384
 #: What it costs to take a derivation away where to find it costs 1, by `benchmarks/run_starting_again.py`.
 DELETING = 1.5
 #: The part of the derivations of a stratum without recursion that may be expected to go before it is materialised anew.
