@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -256,6 +257,27 @@ def test_runs_of_a_round_with_many_new_facts(spark_engine):
         assert len(m["path"]) == len(upheld.materialise(PATHS, {"edge": edges}, engine="reference")["path"])
         runs.append(m._engine.tables.runs)
     assert runs[1] - runs[0] <= 2 + 1  # two rounds, and tiers that are brought together
+
+
+def test_runs_of_updates(spark_engine):
+    """Updates that meet few of many facts are made in the driver; what has been fetched for one serves the next."""
+    edges = {(100 * i + j, 100 * i + j + 1) for i in range(45) for j in range(6)}
+    m = upheld.materialise(PATHS, {"edge": edges}, engine=spark_engine(small=100), algorithm="ranked")
+    plain = upheld.materialise(PATHS, {"edge": edges})
+    runs = [m._engine.tables.runs]
+    for row in ((302, 303), (702, 703)):
+        for update in (
+            {"delete": {"edge": [row]}, "insert": {"edge": [(row[0] - 1, row[1])]}},
+            {"insert": {"edge": [row]}},
+        ):
+            change, expected = m.update(**update), plain.update(**update)
+            assert change.inserted["path"].to_set() == expected.inserted["path"].to_set()
+            assert change.deleted["path"].to_set() == expected.deleted["path"].to_set()
+            runs.append(m._engine.tables.runs)
+    assert m["path"].to_set() == plain["path"].to_set()
+    first, again, *_ = (b - a for a, b in pairwise(runs))
+    assert again < first / 2
+    assert runs[-1] - runs[-2] <= 3
 
 
 def test_new_facts_over_what_spark_holds(spark_engine):

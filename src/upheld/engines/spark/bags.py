@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,7 +16,9 @@ from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import Bag, Instances
 from upheld.engines.spark.codes import Layout, Row, decode
 from upheld.engines.spark.cols import col, lit
+from upheld.engines.spark.lookups import Work, carry_out
 from upheld.engines.spark.matching import BAD, Found
+from upheld.engines.spark.nearby import Known, Nearby
 from upheld.engines.spark.sets import SparkSet
 from upheld.engines.spark.table import Observed, Request, Rows, Stored
 from upheld.language.ast import Value
@@ -32,7 +34,44 @@ NUMBER = Layout(("n",), ("bigint",))
 NUMBER_AND_SUPPORT = Layout(("n", "s"), ("bigint", "bigint"))
 
 #: Adds columns to instances of a rule.
-Adding = Callable[[Rule, DataFrame], DataFrame]
+Labelling = Callable[[Rule, DataFrame], DataFrame]
+#: Instances of a rule, to be found by Spark or in the driver.
+AnyFound = Found | Nearby | Known
+
+
+class Adding(Protocol):
+    """Adds numbers to instances of a rule: columns to a plan, or numbers for each of those in the driver."""
+
+    def plan(self, rule: Rule, frame: DataFrame) -> DataFrame: ...
+    def work(self, rule: Rule, rows: Sequence[Row]) -> Work[Sequence[Row]]: ...
+
+
+class Once:
+    """Each instance counts one."""
+
+    def plan(self, rule: Rule, frame: DataFrame) -> DataFrame:
+        return frame.withColumn("n", lit(1))
+
+    def work(self, rule: Rule, rows: Sequence[Row]) -> Work[Sequence[Row]]:
+        yield ()
+        return [(1,)] * len(rows)
+
+
+def planned(found: Iterable[AnyFound]) -> list[Found]:
+    """Return plans for instances."""
+    return [plan for f in found for plan in ([f] if isinstance(f, Found) else f.planned())]
+
+
+def instances_here(engine: DataFrameEngine, found: Sequence[AnyFound]) -> Work[list[tuple[Rule, Sequence[Row]]]]:
+    """Find instances in the driver."""
+    rows: list[tuple[Rule, Sequence[Row]]] = []
+    for f in found:
+        assert not isinstance(f, Found), "instances that only Spark can find"
+        rows.append((f.rule, (yield from f.work(engine))))
+    for f, (rule, mine) in zip(found, rows, strict=True):
+        if mine and isinstance(f, Nearby):
+            engine.meter.instances(rule, len(mine))
+    return rows
 
 
 class Watch(Observed):
@@ -102,7 +141,18 @@ class Heads:
     """The heads of instances, those of one predicate."""
 
     engine: DataFrameEngine
-    found: Sequence[Found]
+    found: Sequence[AnyFound]
+
+    @property
+    def is_near(self) -> bool:
+        """Whether they are found in the driver."""
+        return not any(isinstance(f, Found) for f in self.found)
+
+    def work(self) -> Work[Iterable[Row]]:
+        heads: set[Row] = set()
+        for rule, rows in (yield from instances_here(self.engine, self.found)):
+            heads.update(map(maker(self.engine, rule, rule.head), rows))
+        return heads
 
     @cached_property
     def watch(self) -> Watch:
@@ -114,7 +164,7 @@ class Heads:
 
     def frame(self) -> DataFrame:
         arguments = self.engine.matcher.arguments
-        return self.watch.union(self.found, lambda f: arguments(f.rule, f.rule.head))
+        return self.watch.union(planned(self.found), lambda f: arguments(f.rule, f.rule.head))
 
 
 class SparkBag:
@@ -124,7 +174,7 @@ class SparkBag:
         self,
         engine: DataFrameEngine,
         *,
-        found: Sequence[Found] | None = None,
+        found: Sequence[AnyFound] | None = None,
         counts: Mapping[str, Rows] | None = None,
     ):
         self.engine = engine
@@ -135,7 +185,7 @@ class SparkBag:
         """Return the facts of each predicate with their numbers."""
         if self._counts is None:
             assert self._found is not None, "a bag of nothing"
-            self._counts = counted(self.engine, self._found, NUMBER, lambda _, frame: frame.withColumn("n", lit(1)))
+            self._counts = counted(self.engine, self._found, NUMBER, Once())
         return self._counts
 
     def supported(self, ranks: SparkRanks, stratum: Stratum) -> Mapping[str, Rows]:
@@ -195,21 +245,41 @@ def positive(rows: Rows) -> Rows:
     return rows  # heads of instances, or facts that are there once
 
 
-def counted(engine: DataFrameEngine, found: Sequence[Found], numbers: Layout, adding: Adding) -> dict[str, Rows]:
+def counted(engine: DataFrameEngine, found: Sequence[AnyFound], numbers: Layout, adding: Adding) -> dict[str, Rows]:
     """Return the heads of instances by predicate, each with the sums of the columns that are added."""
     requests: dict[str, Request] = {}
-    by_predicate: dict[str, list[Found]] = {}
+    by_predicate: dict[str, list[AnyFound]] = {}
     for f in found:
         by_predicate.setdefault(f.rule.head.predicate, []).append(f)
-    for predicate, mine in by_predicate.items():
+    near = {p: mine for p, mine in by_predicate.items() if not any(isinstance(f, Found) for f in mine)}
+    works = [_counted_here(engine, mine, adding) for mine in near.values()]
+    local = {p: r for p, r in zip(near, carry_out(engine.tables, works), strict=True) if r is not None}
+    for predicate in by_predicate.keys() - local.keys():
+        mine = planned(by_predicate[predicate])
         watch, layout = Watch(engine), engine.codecs[predicate].layout
-        with_numbers = [replace(f, frame=adding(f.rule, f.frame)) for f in mine]
+        with_numbers = [replace(f, frame=adding.plan(f.rule, f.frame)) for f in mine]
         frame = watch.union(with_numbers, _head_and(engine, numbers))
         sums = [F.sum(col(name)).alias(name) for name in numbers.names]
         frame = frame.groupBy(*layout.columns).agg(*sums)
-        requests[predicate] = Request(frame, layout + numbers, [watch], all(f.small for f in mine))
+        small = predicate not in near and all(f.small for f in mine)
+        requests[predicate] = Request(frame, layout + numbers, [watch], small)
     rows = dict(zip(requests, engine.tables.compute(list(requests.values())), strict=True))
+    for predicate, found_here in local.items():
+        layout = engine.codecs[predicate].layout + numbers
+        rows[predicate] = Rows(layout, local=[(*head, *n) for head, n in found_here.items()])
     return {p: r for p, r in rows.items() if r.stored is not None or r.local}
+
+
+def _counted_here(engine: DataFrameEngine, found: Sequence[AnyFound], adding: Adding) -> Work[dict[Row, list[int]]]:
+    """Find the heads of instances in the driver, with the sums of the numbers that are added."""
+    sums: dict[Row, list[int]] = {}
+    for rule, rows in (yield from instances_here(engine, found)):
+        make = maker(engine, rule, rule.head)
+        for row, numbers in zip(rows, (yield from adding.work(rule, rows)), strict=True):
+            head = make(row)
+            before = sums.get(head)
+            sums[head] = [a + b for a, b in zip(before, numbers, strict=True)] if before else list(numbers)
+    return sums
 
 
 def _head_and(engine: DataFrameEngine, more: Layout) -> Callable[[Found], Sequence[Column]]:
@@ -226,7 +296,7 @@ def _head_and(engine: DataFrameEngine, more: Layout) -> Callable[[Found], Sequen
 class SparkInstances:
     """Instances of rules: plans until somebody asks for them, then rows of the values of their variables."""
 
-    def __init__(self, engine: DataFrameEngine, found: Sequence[Found]):
+    def __init__(self, engine: DataFrameEngine, found: Sequence[AnyFound]):
         self.engine = engine
         self._found = found
         self._rows: dict[Rule, Rows] | None = None
@@ -238,19 +308,20 @@ class SparkInstances:
         instances._rows = dict(rows)
         return instances
 
-    def found(self) -> list[Found]:
-        """Return the instances as plans."""
+    def found(self) -> list[AnyFound]:
+        """Return the instances, not counted again if they have been computed."""
         if self._rows is None:
             return list(self._found)
-        return [
-            Found(
-                rule,
-                rows.frame(self.engine.tables).withColumn(BAD, lit(False)),
-                small=rows.local is not None,
-                new=False,
-            )
-            for rule, rows in self._rows.items()
-        ]
+        return [self._known(rule, rows) for rule, rows in self._rows.items()]
+
+    def _known(self, rule: Rule, rows: Rows) -> AnyFound:
+        def plan() -> Found:
+            frame = rows.frame(self.engine.tables).withColumn(BAD, lit(False))
+            return Found(rule, frame, small=rows.local is not None, new=False)
+
+        if rows.local is None:
+            return plan()
+        return Known(rule, [row[1:] for row in rows.local], lambda: iter([plan()]))
 
     def rows(self) -> dict[Rule, Rows]:
         """Return the instances, computed."""
@@ -273,7 +344,7 @@ class SparkInstances:
         for rule, rows in self.rows().items():
             for atom in atoms(rule):
                 if rows.local is not None:
-                    make = _maker(self.engine, rule, atom)
+                    make = maker(self.engine, rule, atom, 1)
                     local.setdefault(atom.predicate, set()).update(map(make, rows.local))
                 else:
                     frame = rows.frame(self.engine.tables)
@@ -331,20 +402,27 @@ class Planned:
 LABEL = Layout(("label",), ("bigint",))
 
 
-def labelled(engine: DataFrameEngine, found: Iterable[Found], label: Adding | None) -> dict[Rule, Rows]:
+def labelled(engine: DataFrameEngine, found: Iterable[AnyFound], label: Labelling | None) -> dict[Rule, Rows]:
     """Return instances by rule, each with a label before the values of its variables: that of `label`, or 0."""
-    by_rule: dict[Rule, list[Found]] = {}
+    by_rule: dict[Rule, list[AnyFound]] = {}
     for f in found:
         by_rule.setdefault(f.rule, []).append(f)
+    near = {r: mine for r, mine in by_rule.items() if label is None and not any(isinstance(f, Found) for f in mine)}
+    works = [instances_here(engine, mine) for mine in near.values()]
+    local = {r: got for r, got in zip(near, carry_out(engine.tables, works), strict=True) if got is not None}
     requests: dict[Rule, Request] = {}
-    for rule, mine in by_rule.items():
+    for rule in [r for r in by_rule if r not in local]:
+        mine = planned(by_rule[rule])
         watch, layout = Watch(engine), LABEL + engine.matcher.layout(rule)
         kept = [f if "label" not in f.frame.columns else _unlabelled(f) for f in mine]
         if label is not None:
             kept = [replace(f, frame=label(rule, f.frame)) for f in kept]
         frame = watch.union(kept, _columns(layout, label is not None))
-        requests[rule] = Request(frame, layout, [watch], all(f.small for f in mine))
+        requests[rule] = Request(frame, layout, [watch], rule not in near and all(f.small for f in mine))
     rows = dict(zip(requests, engine.tables.compute(list(requests.values())), strict=True))
+    for rule, groups in local.items():
+        layout = LABEL + engine.matcher.layout(rule)
+        rows[rule] = Rows(layout, local=[(0, *row) for _, group in groups for row in group])
     return {rule: r for rule, r in rows.items() if r.stored is not None or r.local}
 
 
@@ -375,10 +453,10 @@ def by_label(engine: DataFrameEngine, rows: Mapping[Rule, Rows]) -> dict[int, Sp
     return {label: SparkInstances.known(engine, group) for label, group in groups.items()}
 
 
-def _maker(engine: DataFrameEngine, rule: Rule, atom: Atom) -> Callable[[Row], Row]:
-    """Return what makes the row of an atom from the label and the values of the variables of a rule."""
+def maker(engine: DataFrameEngine, rule: Rule, atom: Atom, before: int = 0) -> Callable[[Row], Row]:
+    """Return what makes the row of an atom from the values of the variables of a rule, with so many columns before."""
     codec = engine.codecs[atom.predicate]
-    place = {v: i for i, v in enumerate(rule.variables(), 1)}
+    place = {v: i for i, v in enumerate(rule.variables(), before)}
     terms = [engine.term(t, type, place) for t, type in zip(codec.terms(atom), codec.types, strict=True)]
     return lambda row: tuple(value if i is None else row[i] for i, value in terms)
 

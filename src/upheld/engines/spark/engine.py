@@ -21,7 +21,9 @@ from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.columnfunctors import check
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.groups import SparkGroups
+from upheld.engines.spark.lookups import Work, carry_out
 from upheld.engines.spark.matching import Matcher, Where
+from upheld.engines.spark.nearby import is_near, members
 from upheld.engines.spark.numbers import SparkNumbers, SparkRanks
 from upheld.engines.spark.saved import load_with_numbers, rows_with_numbers
 from upheld.engines.spark.search import SparkSearch
@@ -35,6 +37,7 @@ from upheld.engines.spark.sets import (
     Tier,
     Tiered,
     combine,
+    has_gained_much,
     needs_compaction,
     own_set,
     tiers_to_merge,
@@ -181,20 +184,37 @@ class DataFrameEngine:
             tasks = {id(task): (p, task) for p, term in todo.items() for task in _tasks(term)}
             if not tasks:
                 break
-            requests = [self._request(p, task) for p, task in tasks.values()]
-            computed = self.tables.compute(requests)
-            done = {
-                key: self._done(p, task, rows) for (key, (p, task)), rows in zip(tasks.items(), computed, strict=True)
-            }
+            done = self._done_here(tasks)
+            far = {key: tasks[key] for key in tasks.keys() - done.keys()}
+            computed = self.tables.compute([self._request(p, task) for p, task in far.values()])
+            for (key, (p, task)), rows in zip(far.items(), computed, strict=True):
+                done[key] = self._done(p, task, rows)
             todo = {p: _rebuilt(term, done) for p, term in todo.items()}
         parts = {p: term for p, term in todo.items() if isinstance(term, Part)}
         return {p: part for p, old in parts.items() if (part := self._certain(p, old)) is not None}
 
+    def _done_here(self, tasks: Mapping[int, tuple[str, Term]]) -> dict[int, Part | None]:
+        """Carry out those tasks that are a matter of few facts, and of what has to be looked up for them."""
+        near: dict[int, Work[Iterable[Row]]] = {}
+        for key, (_, task) in tasks.items():
+            if isinstance(task, Heads):
+                if task.is_near:
+                    near[key] = task.work()
+            elif is_near(task):
+                near[key] = members(task)
+        done: dict[int, Part | None] = {}
+        for key, rows in zip(near, carry_out(self.tables, list(near.values())), strict=True):
+            predicate, task = tasks[key]
+            if rows is not None:
+                apart: Sequence[Part] = ()
+                if isinstance(task, Combined) and task.operator == "-" and isinstance(task.right, Part):
+                    apart = task.right.parts_within()
+                done[key] = self.local(predicate, rows, apart) if rows else None
+        return done
+
     def _request(self, predicate: str, task: Term) -> Request:
         layout = self.codecs[predicate].layout
         match task:
-            case Combined(operator="-", left=Local(), right=Tiered()):
-                return Request(Combined("&", task.left, task.right).frame(), layout)
             case Combined(operator="&", left=Part(), right=Part()):
                 return Request(
                     task.frame(), layout, small=isinstance(task.left, Local) or isinstance(task.right, Local)
@@ -204,15 +224,11 @@ class DataFrameEngine:
             case Chosen():
                 return Request(task.frame(), layout, small=task.small)
         frame = task.frame().distinct()
-        small = isinstance(task, Heads) and task.is_small
+        small = isinstance(task, Heads) and task.is_small and not task.is_near
         return Request(frame, layout, [heads.watch for heads in _heads_in(task)], small)
 
     def _done(self, predicate: str, task: Term, rows: Rows) -> Part | None:
         match task:
-            case Combined(operator="-", left=Local() as left, right=Tiered() as right):
-                there = frozenset(self.fetch_rows(rows))
-                new = left.rows - there
-                return self.local(predicate, new, apart=right.parts_within()) if new else None
             case Combined(operator="-", right=Part() as right):
                 return self.part_of(predicate, rows, apart=right.parts_within())
         return self.part_of(predicate, rows)
@@ -236,6 +252,10 @@ class DataFrameEngine:
             elif isinstance(old, Tiered) and needs_compaction(old):
                 merge, keep = tiers_to_merge(old)
                 part = self._merged(predicate, merge, old, keep)
+            elif isinstance(old, Tiered) and has_gained_much(old):
+                stored = self.tables.store(old.layout, list(old.plus.rows))
+                none = Local(self.tables, old.layout, frozenset())
+                part = Tiered((*old.tiers, Tier(stored, none)), none)
             if part is not None:
                 compact[predicate] = part
         return compact
@@ -452,7 +472,7 @@ def _tasks(term: Term | None) -> Iterator[Term]:
         case None | Part():
             return
         case Combined(left=left, right=right):
-            if _is_one_plan(term):
+            if is_near(term) or _is_one_plan(term):
                 yield term
             else:
                 yield from _tasks(left)
@@ -463,7 +483,12 @@ def _tasks(term: Term | None) -> Iterator[Term]:
 
 def _is_one_plan(term: Combined) -> bool:
     inside = [*_parts_of(term.left), *_parts_of(term.right)]
-    return not any(isinstance(t, Heads) and t.is_small for t in inside)
+    return not any(isinstance(t, Heads) and t.is_small for t in inside) and not _looks_up(term)
+
+
+def _looks_up(term: Term) -> bool:
+    """Return whether some part of a term is a matter of few facts that the driver looks up."""
+    return isinstance(term, Combined) and (is_near(term) or _looks_up(term.left) or _looks_up(term.right))
 
 
 def _parts_of(term: Term) -> Iterator[Term]:

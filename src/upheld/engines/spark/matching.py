@@ -11,7 +11,7 @@ atom.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from upheld.algebra.matching import is_ready
 from upheld.engines.spark.codes import SPARK_TYPES, Layout, literal
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.columnfunctors import check, either, evaluate, holds, is_partial
+from upheld.engines.spark.nearby import Nearby, Step, can_step, is_near
 from upheld.engines.spark.reducing import Placed, reduced
 from upheld.engines.spark.sets import Local, Part, SparkSet, Term, bound, combine, is_large
 from upheld.language.ast import Constant, Variable
@@ -92,11 +93,15 @@ class Matcher:
 
     # -- the queries of the paper --------------------------------------------------------------------------------------
 
-    def found(self, rules: Sequence[Rule], where: Where) -> Iterator[Found]:
-        """Yield plans for the instances that `derive` speaks of; together they have each instance once."""
-        return (replace(found, uses=where) for found in self._found(rules, where))
+    def found(self, rules: Sequence[Rule], where: Where) -> Iterator[Found | Nearby]:
+        """Yield plans for the instances that `derive` speaks of; together they have each instance once.
 
-    def _found(self, rules: Sequence[Rule], where: Where) -> Iterator[Found]:
+        What few facts have a part in is found in the driver, where that can be done.
+        """
+        for found in self._found(rules, where):
+            yield replace(found, uses=where) if isinstance(found, Found) else found.holding(where)
+
+    def _found(self, rules: Sequence[Rule], where: Where) -> Iterator[Found | Nearby]:
         for rule in rules:
             self.check(rule)
             if where.H is not None:
@@ -122,7 +127,7 @@ class Matcher:
     def _negated(self, rule: Rule, where: Where) -> _Atoms:
         return [(atom, where.N.part(atom.predicate)) for atom in rule.negative]
 
-    def _by_positive(self, rule: Rule, where: Where) -> Iterator[Found]:
+    def _by_positive(self, rule: Rule, where: Where) -> Iterator[Found | Nearby]:
         """Query (156): atom i is the first one in X."""
         X = where.X
         if X is None:
@@ -133,7 +138,7 @@ class Matcher:
                 atoms = self._positive(rule, where, X, before=i)
                 yield from self._body(rule, (atom, first), [*atoms[:i], *atoms[i + 1 :]], self._negated(rule, where))
 
-    def _by_negated(self, rule: Rule, where: Where) -> Iterator[Found]:
+    def _by_negated(self, rule: Rule, where: Where) -> Iterator[Found | Nearby]:
         """Query (157): no positive atom is in X, and negated atom i is the first one in Y."""
         Y = where.Y
         if Y is None:
@@ -146,7 +151,21 @@ class Matcher:
                 rest = [*negated[:i], *before, *negated[i + 1 :]]
                 yield from self._body(rule, (atom, first), self._positive(rule, where, where.X), rest)
 
-    def _deriving(self, rule: Rule, heads: Part, where: Where) -> Iterator[Found]:
+    def _deriving(self, rule: Rule, heads: Part, where: Where) -> Iterator[Found | Nearby]:
+        """The instances whose heads are in a set."""
+        near = self._nearby(
+            rule,
+            (rule.head, heads),
+            self._positive(rule, where),
+            self._negated(rule, where),
+            lambda: self._deriving_planned(rule, heads, where),
+        )
+        if near is not None:
+            yield near
+        else:
+            yield from self._deriving_planned(rule, heads, where)
+
+    def _deriving_planned(self, rule: Rule, heads: Part, where: Where) -> Iterator[Found]:
         """The instances whose heads are in a set: from what the heads say of the variables of body atoms."""
         in_atoms = {v for atom in rule.positive for v in atom.variables()}
         frame = self._rows(rule.head, heads, rule)
@@ -159,7 +178,7 @@ class Matcher:
             start = _Bindings(F.broadcast(projected) if isinstance(heads, Local) else projected, frozenset(known))
         elif all_known:  # a head without variables
             start = _Bindings(frame)
-        for found in self._body(
+        for found in self._planned(
             rule, start, self._positive(rule, where), self._negated(rule, where), small=isinstance(heads, Local)
         ):
             if not all_known:
@@ -172,6 +191,56 @@ class Matcher:
     # -- bodies --------------------------------------------------------------------------------------------------------
 
     def _body(
+        self, rule: Rule, first: tuple[Atom, Term] | None, atoms: _Atoms, negated: _Atoms
+    ) -> Iterator[Found | Nearby]:
+        if first is not None:
+            near = self._nearby(rule, first, atoms, negated, lambda: self._planned(rule, first, atoms, negated))
+            if near is not None:
+                yield near
+                return
+        yield from self._planned(rule, first, atoms, negated)
+
+    def _nearby(
+        self,
+        rule: Rule,
+        first: tuple[Atom, Term],
+        atoms: _Atoms,
+        negated: _Atoms,
+        planned: Callable[[], Iterator[Found]],
+    ) -> Nearby | None:
+        """Return instances that the driver can find, beginning with few facts; None if it cannot.
+
+        Where a built-in may have no result, it cannot: whether that is an error depends on the rest of the body.
+        """
+        places = [(atom, place) for atom, place in atoms if isinstance(place, Part)]
+        some = [(atom, place) for atom, place in negated if isinstance(place, Part)]
+        unknown = len(places) < len(atoms) or len(some) < sum(place is not None for _, place in negated)
+        if unknown or not is_near(first[1]) or not self._brings_little(first[1]) or any(map(is_partial, rule.builtins)):
+            return None
+        so_far = _Bindings(_NOWHERE, frozenset(first[0].variables()))  # type: ignore[arg-type]
+        left, not_in, builtins = list[Placed](places), list[Placed](some), list(rule.builtins)
+        steps: list[Step | Builtin] = []
+        while left or not_in or builtins:
+            step = self._next(so_far, left, not_in, builtins)
+            if isinstance(step, Builtin):
+                builtins.remove(step)
+                steps.append(step)
+                so_far = replace(so_far, bound=so_far.bound | set(step.variables()))
+                continue
+            atom, place = step
+            assert isinstance(place, Part), "an atom that is matched nowhere"
+            is_negated = any(step is placed for placed in not_in)
+            looked_up = Step(atom, place, is_negated)
+            if not can_step(looked_up, so_far.bound):
+                return None
+            steps.append(looked_up)
+            (not_in if is_negated else left).remove(step)
+            so_far = replace(so_far, bound=so_far.bound | set(atom.variables()))
+        if not so_far.bound.issuperset(rule.variables()):
+            return None
+        return Nearby(rule, first, steps, planned)
+
+    def _planned(
         self,
         rule: Rule,
         first: tuple[Atom, Term] | _Bindings | None,

@@ -1,7 +1,8 @@
 """What is known of each fact beside the sets it is in: numbers, kept with the fact.
 
-For each predicate, most facts have theirs in a DataFrame, and those that were touched since in the driver. One function
-on numbers says what a change does and one what is asked for; both work on numbers and on columns alike.
+For each predicate, most facts have theirs in a DataFrame, those that were touched since in a few smaller ones, and the
+last of them in the driver: a change of few facts writes no more than these. One function on numbers says what a change
+does and one what is asked for; both work on numbers and on columns alike.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from pyspark.sql import functions as F
 
 from upheld.algebra.rounds import RoundByRound
 from upheld.algebra.words import Bag, FactSet, Instances, rank_sums, sums_of_ranks
-from upheld.engines.spark.bags import Adding, own_bag, own_instances, positive
 from upheld.engines.spark.bags import counted as counted_heads
+from upheld.engines.spark.bags import maker, own_bag, own_instances, positive
 from upheld.engines.spark.codes import Layout, Row
 from upheld.engines.spark.cols import col, lit
-from upheld.engines.spark.sets import Local, Part, SparkSet, own_set
-from upheld.engines.spark.table import Request, Rows, Stored
-from upheld.language.core import Fact, Rule
+from upheld.engines.spark.lookups import Wanted, Work, fetch_rows
+from upheld.engines.spark.sets import MOST_TIERS, Local, Part, SparkSet, most_touched, own_set
+from upheld.engines.spark.table import Request, Rows, Stored, arranged
+from upheld.language.core import Atom, Fact, Rule
 from upheld.language.stratification import Stratum
 
 if TYPE_CHECKING:
@@ -34,13 +36,13 @@ SUPPORT = Layout(("s",), ("bigint",))
 
 
 class _Kept(NamedTuple):
-    """Numbers of one predicate: those that Spark holds, but for those in the driver."""
+    """Numbers of one predicate: those in the driver overrule what Spark holds, and there later tiers earlier ones."""
 
-    stored: Stored | None
+    tiers: tuple[Stored, ...]
     touched: Mapping[Row, Row]
 
 
-_NONE = _Kept(None, {})
+_NONE = _Kept((), {})
 
 
 class Values:
@@ -65,36 +67,48 @@ class Values:
 
     def frame(self, predicate: str) -> DataFrame | None:
         """Return all facts of a predicate that have numbers, with them; None if there are none."""
-        kept = self._kept.get(predicate, _NONE)
-        tables, key = self.engine.tables, self.key(predicate)
-        touched = None
+        return self._together(predicate, self._kept.get(predicate, _NONE))
+
+    def _together(self, predicate: str, kept: _Kept) -> DataFrame | None:
+        key = self.key(predicate)
+        together = None
+        layers = [tier.frame for tier in kept.tiers]
         if kept.touched:
-            touched = tables.frame(key + self.layout, [(*k, *v) for k, v in kept.touched.items()])
-        if kept.stored is None:
-            return touched
-        if touched is None:
-            return kept.stored.frame
-        others = kept.stored.frame.join(F.broadcast(touched.select(*key.columns)), list(key.names), "left_anti")
-        return others.unionAll(touched)
+            layers.append(self._touched(predicate, kept))
+        for k, layer in enumerate(layers):
+            mine = layer
+            for later in layers[k + 1 :]:
+                others = later.select(*key.columns)
+                overruled = F.broadcast(others) if kept.touched and later is layers[-1] else others
+                mine = mine.join(overruled, list(key.names), "left_anti")
+            together = mine if together is None else together.unionAll(mine)
+        return together
+
+    def _touched(self, predicate: str, kept: _Kept) -> DataFrame:
+        rows = [(*row, *numbers) for row, numbers in kept.touched.items()]
+        return self.engine.tables.frame(self.key(predicate) + self.layout, rows)
 
     def fetch(self, wanted: Mapping[str, Iterable[Row]]) -> dict[str, dict[Row, Row]]:
         """Return the numbers of some facts."""
-        found: dict[str, dict[Row, Row]] = {}
-        requests: dict[str, Request] = {}
-        zeros = (0,) * len(self.layout.names)
-        for predicate, rows in wanted.items():
-            kept, key = self._kept.get(predicate, _NONE), self.key(predicate)
-            mine = found[predicate] = {row: kept.touched.get(row, zeros) for row in rows}
-            if kept.stored is not None:
-                missing = [row for row in mine if row not in kept.touched]
-                if missing:
-                    some = F.broadcast(self.engine.tables.frame(key, missing))
-                    frame = kept.stored.frame.join(some, list(key.names), "left_semi")
-                    requests[predicate] = Request(frame, key + self.layout)
-        for predicate, got in zip(requests, self.engine.tables.compute(list(requests.values())), strict=True):
-            width = len(self.key(predicate).names)
-            found[predicate].update((row[:width], row[width:]) for row in self.engine.fetch_rows(got))
-        return found
+        rows = {predicate: list(some) for predicate, some in wanted.items()}
+        fetch_rows(self.engine.tables, [w for p, some in rows.items() for w in self.wanted(p, some)])
+        return {p: {row: self.known(p, row) for row in some} for p, some in rows.items()}
+
+    def wanted(self, predicate: str, rows: Iterable[Row]) -> list[Wanted]:
+        """Return what has to be fetched before the numbers of some facts are known."""
+        kept, key = self._kept.get(predicate, _NONE), self.key(predicate)
+        missing, width = [row for row in rows if row not in kept.touched], len(key.names)
+        return [Wanted(tier, key + self.layout, width, tuple(range(width)), missing) for tier in kept.tiers]
+
+    def known(self, predicate: str, row: Row) -> Row:
+        """Return the numbers of a fact; what Spark holds of them has been fetched."""
+        kept, width = self._kept.get(predicate, _NONE), len(row)
+        if (touched := kept.touched.get(row)) is not None:
+            return touched
+        for tier in reversed(kept.tiers):
+            for found in tier.fetched(width).get(tuple(range(width)), row):
+                return found[width:]
+        return (0,) * len(self.layout.names)
 
     def change(self, facts: Mapping[str, Rows], new: Callable[..., Sequence[Any]]) -> None:
         """Give facts new numbers: `new` of their old ones, and of what stands beside the facts."""
@@ -107,33 +121,30 @@ class Values:
             else:
                 requests[predicate] = self._rewriting(predicate, rows, new)
         for predicate, old in self.fetch(local).items():
-            kept = self._kept.get(predicate, _NONE)
-            given = local[predicate]
+            kept, given = self._kept.get(predicate, _NONE), local[predicate]
             changed = {row: tuple(new(numbers, *given[row])) for row, numbers in old.items()}
-            self._kept[predicate] = _Kept(kept.stored, {**kept.touched, **changed})
-            if len(kept.touched) + len(changed) > self.engine.tables.small:
-                frame = self.frame(predicate)
-                assert frame is not None, "what has been changed is there"
-                requests[predicate] = Request(frame, self.key(predicate) + self.layout, small=False)
+            self._kept[predicate] = _Kept(kept.tiers, {**kept.touched, **changed})
+            self._compact(predicate)
         for predicate, rows in zip(requests, self.engine.tables.compute(list(requests.values())), strict=True):
-            self._keep(predicate, rows)
+            self._kept[predicate] = self._alone(predicate, rows)
 
     def change_all(self, new: Callable[[Old], Sequence[Any]]) -> None:
         """Give all facts that have numbers new ones."""
         requests: dict[str, Request] = {}
         for predicate, kept in self._kept.items():
-            self._kept[predicate] = _Kept(kept.stored, {row: tuple(new(old)) for row, old in kept.touched.items()})
-            if kept.stored is not None:
+            if kept.tiers:
                 frame, key = self.frame(predicate), self.key(predicate)
                 assert frame is not None, "what Spark holds is there"
                 numbers = new([col(name) for name in self.layout.names])
                 columns = [_long(value).alias(name) for name, value in zip(self.layout.names, numbers, strict=True)]
                 requests[predicate] = Request(frame.select(*key.columns, *columns), key + self.layout, small=False)
+            else:
+                self._kept[predicate] = _Kept((), {row: tuple(new(old)) for row, old in kept.touched.items()})
         for predicate, rows in zip(requests, self.engine.tables.compute(list(requests.values())), strict=True):
-            self._keep(predicate, rows)
+            self._kept[predicate] = self._alone(predicate, rows)
 
     def _rewriting(self, predicate: str, rows: Rows, new: Callable[..., Sequence[Any]]) -> Request:
-        """Return a plan for the numbers of a predicate with those of many facts changed."""
+        """Return a plan for all numbers of a predicate, with those of many facts changed."""
         key, old = self.key(predicate), self.frame(predicate)
         given = rows.frame(self.engine.tables).withColumn("given", lit(True))
         if old is None:
@@ -147,10 +158,7 @@ class Values:
             F.when(col("given"), value).otherwise(before).cast("bigint").alias(name)
             for name, value, before in zip(self.layout.names, changed, numbers, strict=True)
         ]
-        some = lit(False)
-        for name in self.layout.names:
-            some = some | (col(name) != 0)
-        frame = together.select(*key.columns, *columns).filter(some)
+        frame = together.select(*key.columns, *columns).filter(self._some())
         return Request(frame, key + self.layout, small=False)
 
     def take(self, predicate: str, rows: Rows) -> None:
@@ -162,14 +170,48 @@ class Values:
         elif rows.stored is not None and rows.layout != layout:
             some = rows.stored.frame.select(*layout.columns)
             rows = Rows(layout, stored=Stored(some, rows.stored.count, uses=rows.stored))
-        self._keep(predicate, rows)
+        self._kept[predicate] = self._alone(predicate, rows)
 
-    def _keep(self, predicate: str, rows: Rows) -> None:
-        if rows.local is None:
-            self._kept[predicate] = _Kept(rows.stored, {})
-        else:
-            width = len(self.key(predicate).names)
-            self._kept[predicate] = _Kept(None, {row[:width]: row[width:] for row in rows.local})
+    def _some(self) -> str:
+        """Return the condition that some number of a fact is not zero."""
+        return " or ".join(f"{name} != 0" for name in self.layout.names)
+
+    def _alone(self, predicate: str, rows: Rows) -> _Kept:
+        """Return numbers that have been computed, all that there are."""
+        if rows.stored is not None:
+            return _Kept((rows.stored,), {})
+        width = len(self.key(predicate).names)
+        return _Kept((), {row[:width]: row[width:] for row in rows.local or ()})
+
+    def _stored(self, predicate: str, numbers: Mapping[Row, Row]) -> Stored:
+        rows = [(*row, *mine) for row, mine in numbers.items()]
+        return self.engine.tables.store(self.key(predicate) + self.layout, rows, by=self.key(predicate))
+
+    def _compact(self, predicate: str) -> None:
+        """Hand over to Spark what is much for the driver, and bring tiers together that have become many.
+
+        The oldest tier stays as it is while the others have less than half of its rows, so that all is written anew
+        only when a good part of it has changed.
+        """
+        kept = self._kept.get(predicate, _NONE)
+        there = sum(tier.count for tier in kept.tiers)
+        if len(kept.touched) > most_touched(self.engine.tables, there):
+            kept = _Kept((*kept.tiers, self._stored(predicate, kept.touched)), {})
+        if len(kept.tiers) > MOST_TIERS:
+            kept = self._merged(predicate, kept)
+        self._kept[predicate] = kept
+
+    def _merged(self, predicate: str, kept: _Kept) -> _Kept:
+        first, *others = kept.tiers
+        stays = 2 * sum(tier.count for tier in others) < first.count
+        older, merge = ((first,), tuple(others)) if stays else ((), kept.tiers)
+        frame, key = self._together(predicate, _Kept(merge, {})), self.key(predicate)
+        assert frame is not None, "tiers without rows"
+        if not older:  # nothing is left that zeros would overrule
+            frame = frame.filter(self._some())
+        (rows,) = self.engine.tables.compute([Request(arranged(frame, key), key + self.layout, small=False)])
+        merged = self._alone(predicate, rows)
+        return _Kept((*older, *merged.tiers), {**merged.touched, **kept.touched})
 
     def where(self, facts: SparkSet, test: Callable[[Old], Any]) -> SparkSet:
         """Return the facts of a set whose numbers pass a test."""
@@ -257,6 +299,35 @@ class SparkNumbers:
         return self._values
 
 
+class Supporting:
+    """Adds to instances a 1, if they are to be counted, and a 1 where they support their heads and 0 elsewhere."""
+
+    def __init__(self, engine: DataFrameEngine, ranks: Values, stratum: Stratum, counted: bool):
+        self.engine, self._ranks, self._stratum, self._counted = engine, ranks, stratum, counted
+
+    def _atoms(self, rule: Rule) -> list[Atom]:
+        """Return the head and the atoms of its stratum; nothing if any instance supports its head."""
+        own = [rule.positive[i] for i in self._stratum.own(rule)]
+        return [rule.head, *own] if own else []
+
+    def plan(self, rule: Rule, frame: DataFrame) -> DataFrame:
+        atoms, supports = self._atoms(rule), lit(True)
+        for i, atom in enumerate(atoms):
+            ranks = self._ranks.frame(atom.predicate)
+            frame = self.engine.matcher.attached(frame, rule, atom, ranks, col("rank"), f"rank{i}")
+        for i in range(1, len(atoms)):
+            supports = supports & (F.coalesce(col(f"rank{i}"), lit(0)) < F.coalesce(col("rank0"), lit(0)))
+        return frame.withColumn("n", lit(1)).withColumn("s", supports.cast("bigint"))
+
+    def work(self, rule: Rule, rows: Sequence[Row]) -> Work[Sequence[Row]]:
+        atoms = self._atoms(rule)
+        facts = [list(map(maker(self.engine, rule, atom), rows)) for atom in atoms]
+        yield [w for atom, some in zip(atoms, facts) for w in self._ranks.wanted(atom.predicate, some)]
+        ranks = [[self._ranks.known(atom.predicate, fact)[0] for fact in some] for atom, some in zip(atoms, facts)]
+        supports = [all(r < head for r in own) for head, *own in zip(*ranks)] if atoms else [True] * len(rows)
+        return [(1, int(s)) if self._counted else (int(s),) for s in supports]
+
+
 class SparkRanks(RoundByRound):
     """A rank, a total and a support for each fact."""
 
@@ -296,22 +367,8 @@ class SparkRanks(RoundByRound):
         parts = ((p, self.engine.part_of(p, positive(rows))) for p, rows in counts.items())
         return SparkSet(self.engine, {p: part for p, part in parts if part is not None})
 
-    def supporting(self, stratum: Stratum) -> Adding:
-        """Return what adds to instances a 1, and a 1 where they support their heads and 0 elsewhere."""
-        matcher = self.engine.matcher
-
-        def add(rule: Rule, frame: DataFrame) -> DataFrame:
-            own = [rule.positive[i] for i in stratum.own(rule)]
-            supports = lit(True)
-            if own:
-                for i, atom in enumerate([rule.head, *own]):
-                    ranks = self._values.frame(atom.predicate)
-                    frame = matcher.attached(frame, rule, atom, ranks, col("rank"), f"rank{i}")
-                for i in range(1, len(own) + 1):
-                    supports = supports & (F.coalesce(col(f"rank{i}"), lit(0)) < F.coalesce(col("rank0"), lit(0)))
-            return frame.withColumn("n", lit(1)).withColumn("s", supports.cast("bigint"))
-
-        return add
+    def supporting(self, stratum: Stratum, *, counted: bool = True) -> Supporting:
+        return Supporting(self.engine, self._values, stratum, counted)
 
     def unsupported(self, facts: FactSet) -> SparkSet:
         return self._values.where(own_set(facts), lambda old: old[2] == 0)
@@ -346,7 +403,7 @@ class SparkRanks(RoundByRound):
     def _support(self, found: Instances, stratum: Stratum, sign: int) -> None:
         instances = own_instances(found)
         instances.rows()  # they are looked at more than once
-        counts = counted_heads(self.engine, instances.found(), SUPPORT, self.supporting(stratum))
+        counts = counted_heads(self.engine, instances.found(), SUPPORT, self.supporting(stratum, counted=False))
         self._values.change(counts, lambda old, s: (old[0], old[1], old[2] + sign * s))
 
     def forget(self, facts: FactSet, stratum: Stratum) -> None:

@@ -8,7 +8,7 @@ this is immutable; a named set changes by holding other parts, and what was writ
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, Self
@@ -20,6 +20,7 @@ from upheld.algebra.words import FactSet
 from upheld.engines.spark.codes import Layout, Row
 from upheld.engines.spark.cols import col
 from upheld.engines.spark.frames import SparkRows
+from upheld.engines.spark.lookups import Wanted, grouped
 from upheld.engines.spark.table import Stored, Tables
 from upheld.language.ast import Value
 from upheld.language.core import Atom
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine
 
 #: A set in more tiers than this is brought together.
-_MOST_TIERS = 4
+MOST_TIERS = 4
+#: What may be overruled in the driver: one in so many rows of a tier, and so many times what it holds of a set at most.
+_PART_TOUCHED, _TIMES_SMALL = 32, 8
 
 
 class Term(Protocol):
@@ -65,6 +68,14 @@ class Part:
     def frame(self) -> DataFrame:
         raise NotImplementedError
 
+    def wanted(self, columns: tuple[int, ...], keys: Collection[Row]) -> list[Wanted]:
+        """Return what has to be fetched before one can ask for the facts with these values in some columns."""
+        return []
+
+    def matching(self, columns: tuple[int, ...], key: Row) -> Iterable[Row]:
+        """Return the facts with these values in some columns; what Spark holds of them has been fetched."""
+        raise NotImplementedError
+
 
 class Local(Part):
     """Facts in the driver."""
@@ -88,6 +99,17 @@ class Local(Part):
     def _frame(self) -> DataFrame:
         return self.tables.frame(self.layout, self.rows)
 
+    @cached_property
+    def _indexes(self) -> dict[tuple[int, ...], dict[Row, list[Row]]]:
+        return {}
+
+    def matching(self, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
+        if len(columns) == len(self.layout.names):
+            return (key,) if key in self.rows else ()
+        if columns not in self._indexes:
+            self._indexes[columns] = grouped(columns, self.rows)
+        return self._indexes[columns].get(key, ())
+
     def frame(self) -> DataFrame:
         return self._frame
 
@@ -110,19 +132,11 @@ class Tier:
 
 
 class Tiered(Part):
-    """Facts that Spark holds: tiers without a fact in common, and some rows more that are in none of them.
-
-    Whatever is taken from a tier or is among the rows in the driver counts in `touched`, whether the tier has it or
-    not.
-    """
+    """Facts that Spark holds: tiers without a fact in common, and some rows more that are in none of them."""
 
     def __init__(self, tiers: tuple[Tier, ...], plus: Local, within: Iterable[Part] = (), apart: Iterable[Part] = ()):
         super().__init__(plus.tables, plus.layout, within, apart)
         self.tiers, self.plus = tiers, plus
-
-    @property
-    def touched(self) -> int:
-        return self.plus.count + sum(tier.minus.count for tier in self.tiers)
 
     @property
     def count(self) -> int:
@@ -152,6 +166,17 @@ class Tiered(Part):
         for tier in self.tiers:
             frame = frame.join(tier.frame(), names, "left_anti")
         return frame.join(F.broadcast(self.plus.frame()), names, "left_anti") if self.plus.rows else frame
+
+    def wanted(self, columns: tuple[int, ...], keys: Collection[Row]) -> list[Wanted]:
+        return [Wanted(tier.stored, self.layout, len(self.layout.names), columns, keys) for tier in self.tiers]
+
+    def matching(self, columns: tuple[int, ...], key: Row) -> Iterable[Row]:
+        width = len(self.layout.names)
+        for tier in self.tiers:
+            for row in tier.stored.fetched(width).get(columns, key):
+                if row not in tier.minus.rows:
+                    yield row
+        yield from self.plus.matching(columns, key)
 
     def with_rows(self, more: Local) -> Tiered:
         # What is known to be new need not be taken from the tiers.
@@ -405,13 +430,30 @@ def needs_compaction(part: Part) -> bool:
     """Return whether a part has become slow to look at."""
     if not isinstance(part, Tiered):
         return False
-    return len(part.tiers) > _MOST_TIERS or part.touched > max(part.tables.small, _MOST_TIERS)
+    return len(part.tiers) > MOST_TIERS or any(map(_has_lost_much, part.tiers))
+
+
+def has_gained_much(part: Part) -> bool:
+    """Return whether a part has more rows in the driver than that is to hold."""
+    return isinstance(part, Tiered) and part.plus.count > max(part.tables.small, MOST_TIERS)
+
+
+def most_touched(tables: Tables, count: int) -> int:
+    """Return how many of so many rows that Spark holds may be overruled in the driver before they are written anew.
+
+    To write them all costs what they are, and is to be seldom. So it is a part of them; but no driver holds any number.
+    """
+    return max(min(count // _PART_TOUCHED, _TIMES_SMALL * tables.small), tables.small, MOST_TIERS)
+
+
+def _has_lost_much(tier: Tier) -> bool:
+    return tier.minus.count > most_touched(tier.minus.tables, tier.stored.count)
 
 
 def tiers_to_merge(part: Tiered) -> tuple[tuple[Tier, ...], tuple[Tier, ...]]:
     """Return the tiers to bring together, and one that stays as it is if it is far larger than they are."""
     largest = max(part.tiers, key=lambda tier: tier.stored.count)
     others = tuple(tier for tier in part.tiers if tier is not largest)
-    if largest.minus.count == 0 and 2 * sum(tier.stored.count for tier in others) < largest.stored.count:
+    if not _has_lost_much(largest) and 2 * sum(tier.stored.count for tier in others) < largest.stored.count:
         return others, (largest,)
     return part.tiers, ()

@@ -21,6 +21,7 @@ from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 
 from upheld.engines.spark.codes import Layout, Row
 from upheld.engines.spark.cols import lit
+from upheld.engines.spark.lookups import Fetched
 from upheld.engines.spark.session import LOOPS, configured
 from upheld.engines.spark.slots import Slots
 from upheld.errors import FactsError, Problem
@@ -45,9 +46,20 @@ class Stored:
 
     def __init__(self, frame: DataFrame, count: int, *, uses: object = None, checkpointed: bool = False):
         self.frame, self.count, self.uses = frame, count, uses
+        self._fetched: Fetched | None = None
         if checkpointed:
             rdd = frame._jdf.queryExecution().analyzed().rdd()
             weakref.finalize(self, _release, rdd).atexit = False
+
+    def fetched(self, width: int) -> Fetched:
+        """Return what the driver knows of the rows, of which the first `width` columns tell each from others."""
+        if self._fetched is None:
+            self._fetched = Fetched(width)
+        return self._fetched
+
+    def forget(self) -> None:
+        """Forget what the driver knows of the rows."""
+        self._fetched = None
 
 
 def _release(rdd: Any) -> None:
@@ -171,14 +183,14 @@ class Tables:
     def _java(self) -> Any:
         return self.spark._jvm
 
-    def store(self, layout: Layout, rows: Sequence[Row]) -> Stored:
-        """Hand rows over to Spark."""
+    def store(self, layout: Layout, rows: Sequence[Row], by: Layout | None = None) -> Stored:
+        """Hand rows over to Spark, partitioned by some columns, or by all."""
         frame = self.frame(layout, rows)
         if len(rows) <= _CARRIED:
             return Stored(frame, len(rows))
         self.runs += 1
         with configured(self.spark, LOOPS):
-            return Stored(self._held(arranged(frame, layout)), len(rows), checkpointed=True)
+            return Stored(self._held(arranged(frame, by or layout)), len(rows), checkpointed=True)
 
     def _held(self, frame: DataFrame) -> DataFrame:
         """Return rows that have been computed, without the plan that did so."""
@@ -211,22 +223,33 @@ class Tables:
         with configured(self.spark, LOOPS), _told_of_losses():
             return frame.toArrow()
 
+    def few(self, plans: Sequence[tuple[DataFrame, Layout]], most: int) -> list[list[Row]] | None:
+        """Return the rows of some plans, found by one job, or None if they are more than `most`."""
+        with configured(self.spark, _FEW), _told_of_losses():
+            return self._fetch(plans, most)
+
+    def _fetch(self, plans: Sequence[tuple[DataFrame, Layout]], most: int) -> list[list[Row]] | None:
+        slots = Slots([layout for _, layout in plans])
+        together = slots.pack(0, plans[0][0])
+        for k, (frame, _) in enumerate(plans[1:], 1):
+            together = together.unionAll(slots.pack(k, frame))
+        self.runs += 1
+        table = together.limit(most + 1).toArrow()
+        if table.num_rows > most:
+            return None
+        parts: list[list[Row]] = [[] for _ in plans]
+        for row in slots.layout.rows(table):
+            parts[row[0]].append(slots.unpack(row[0], row))
+        return parts
+
     def _collect(self, requests: Sequence[Request]) -> list[Rows] | None:
         """Return the rows of all requests, or None if they are more than the driver is to hold."""
-        slots = Slots([r.layout for r in requests])
-        together = slots.pack(0, requests[0].frame)
-        for k, request in enumerate(requests[1:], 1):
-            together = together.unionAll(slots.pack(k, request.frame))
-        self.runs += 1
-        table = together.limit(self.small + 1).toArrow()
-        if table.num_rows > self.small:
+        parts = self._fetch([(r.frame, r.layout) for r in requests], self.small)
+        if parts is None:
             return None
         for request in requests:
             for observed in request.observed:
                 observed.look()
-        parts: list[list[Row]] = [[] for _ in requests]
-        for row in slots.layout.rows(table):
-            parts[row[0]].append(slots.unpack(row[0], row))
         return [Rows(r.layout, local=rows) for r, rows in zip(requests, parts, strict=True)]
 
     def _checkpoint(self, request: Request) -> Rows:

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from upheld.algebra.words import Bag, FactSet, Instances
-from upheld.engines.spark.bags import Adding, SparkInstances, by_label, labelled, own_bag, own_instances
+from upheld.engines.spark.bags import Labelling, SparkInstances, by_label, labelled, own_bag, own_instances
 from upheld.engines.spark.codes import Layout
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.numbers import Values, rows_of
@@ -117,7 +117,7 @@ class SparkTrace:
         labels = labelled(self.engine, instances.found(), self._firing(stratum, which))
         return dict(by_label(self.engine, labels))
 
-    def _firing(self, stratum: Stratum, which: str) -> Adding:
+    def _firing(self, stratum: Stratum, which: str) -> Labelling:
         """Return what labels instances with the round that they fire in."""
 
         def add(rule: Rule, frame: DataFrame) -> DataFrame:
