@@ -65,6 +65,9 @@ class Fetched:
         self.jobs = self.count = 0
         #: For a column, how many of its values have not too many rows, if that many were tried.
         self.most_values: dict[int, int] = {}
+        #: For a column, the values that were asked for; and the column whose values have come again.
+        self.asked: dict[int, set[Any]] = {}
+        self.kept_column: int | None = None
 
     def is_known(self, columns: tuple[int, ...], key: Row) -> bool:
         if self.is_whole:
@@ -82,12 +85,23 @@ class Fetched:
         row = self.single.get(key)
         return (row,) if row is not None else ()
 
-    def column_to_widen(self, keys: Iterable[Row]) -> int | None:
-        """Return the column by whose values to fetch more than was asked for, if that is worth trying."""
-        values = {
-            c: len({key[c] for key in keys}) for c in range(self.width) if self.most_values.get(c, _FEWEST) >= _FEWEST
-        }
-        return min(values, key=lambda c: (c not in self.wide, values[c])) if values and self.width > 1 else None
+    def column_to_widen(self, keys: Collection[Row]) -> int | None:
+        """Return the column by whose values to fetch more than was asked for, if that is worth trying.
+
+        It is one whose values come again: rules that keep a column ask for other facts with the same value there.
+        """
+        columns = [c for c in range(self.width) if self.most_values.get(c, _FEWEST) >= _FEWEST]
+        if self.width < 2 or not columns:
+            return None
+        again = {c: sum(key[c] in self.asked.get(c, ()) for key in keys) for c in columns}
+        best = max(columns, key=lambda c: again[c])
+        if 2 * again[best] >= len(keys):
+            self.kept_column = best
+        for c in columns:
+            self.asked.setdefault(c, set()).update(key[c] for key in keys)
+        if self.kept_column in columns:
+            return self.kept_column
+        return min(columns, key=lambda c: len({key[c] for key in keys}))
 
     def take(self, columns: tuple[int, ...], keys: Iterable[Row], rows: Sequence[Row], widened: int | None) -> None:
         """Remember the rows that a job has found for keys, or for the values of keys in the column that was widened."""
