@@ -149,6 +149,7 @@ def main() -> None:
         for name in options.only:
             bench.workload(name)
         return
+    RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{options.size}.json"
     before = read_results(RESULTS, options.size) if path.exists() else {}
     if "engines" not in options.parts and not before:
@@ -168,11 +169,11 @@ def main() -> None:
             results["start"] = bench.start()
         results["load"] = [load, os.getloadavg()[0]]
     if "updates" in options.parts and "upheld" in options.engines:
-        results["updates"] = {name: bench.updates(options.size, name) for name in size["updates"]}
-        results["bookkeeping"] = {
-            name: bench.updates(options.size, name, "--bookkeeping") for name in size["bookkeeping"]
-        }
-        results["updates measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
+        for part, more in (("updates", ()), ("bookkeeping", ("--bookkeeping",))):
+            for name in size[part]:
+                results[part] = results.get(part, {}) | {name: bench.updates(options.size, name, *more)}
+                results["updates measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
+                write_results(RESULTS, options.size, results)  # large sizes take an hour, which nobody wants to lose
     if "marking" in options.parts and "upheld" in options.engines:
         measured = {"streams": bench.marking(options.size), "date": date.today().isoformat()}
         write_marking(RESULTS, options.size, measured | {"load": [load, os.getloadavg()[0]]})
@@ -180,7 +181,6 @@ def main() -> None:
         results["hypertrees"] = {name: bench.hypertrees(options.size, name) for name in HYPERTREES[options.size]}
         results["hypertrees measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
     results["minutes"] = (time.perf_counter() - began) / 60
-    RESULTS.mkdir(exist_ok=True)
     write_results(RESULTS, options.size, results)
     write_report(RESULTS, HERE / "RESULTS.md")
     for part in MORE:
