@@ -11,7 +11,7 @@ from tests.engines.memory.naive import Row
 from upheld.engines.memory import copykernels, groupkernels, indexkernels, kernels
 from upheld.engines.memory.table import FLAGS, key_view
 
-#: The module of each kernel. Those of `meeting` change nothing, and have a test of their own.
+#: The module of each kernel. Those of `meeting`, which change nothing, and of small rounds have tests of their own.
 MODULE_OF = {
     name: module
     for module in (kernels, indexkernels, groupkernels, copykernels)
@@ -19,7 +19,7 @@ MODULE_OF = {
     if callable(value) and getattr(value, "__module__", "") == module.__name__
 }
 #: Called by other kernels only.
-PARTS = {"shift_of", "mix", "place", "hash_key", "same_key", "copy_key", "hash_columns", "columns_equal"}
+PARTS = {"shift_of", "mix", "place", "hash_key", "same_key", "copy_key", "hash_columns", "columns_equal", "key_of"}
 
 ARITIES = (0, 1, 2, 3, 4, 16)
 #: Few values, so that rows meet; the widest that fit, and small ones of either sign.

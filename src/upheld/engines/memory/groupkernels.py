@@ -8,25 +8,31 @@ from upheld.engines.memory.kernels import place, shift_of
 
 
 @kernel
+def key_of(rows, row, columns, keys, slots):
+    """Return the number of the key that a row has in its key columns, or -1; `slots` is a hash table of the numbers."""
+    mask = len(slots) - 1
+    at = place(hash_columns(rows, row, columns), shift_of(len(slots)))
+    key = slots[at]
+    while key >= 0:
+        same = True
+        for k in range(len(columns)):
+            same = same and rows[row, columns[k]] == keys[key, k]
+        if same:
+            break
+        at = (at + 1) & mask
+        key = slots[at]
+    return key
+
+
+@kernel
 def group_rows(rows, start, n, columns, equal, keys, slots, groups, out):
     """Write the group of each row from `start` on that has one of the keys in its key columns.
 
-    `slots` is a hash table of the numbers of keys, `groups` holds the group of each. `equal` lists pairs of columns
-    that a repeated variable makes equal.
+    `groups` holds the group of each key. `equal` lists pairs of columns that a repeated variable makes equal.
     """
-    mask, shift = len(slots) - 1, shift_of(len(slots))
     simple = len(equal) == 0
     for row in range(start, n):
-        at = place(hash_columns(rows, row, columns), shift)
-        key = slots[at]
-        while key >= 0:
-            same = True
-            for k in range(len(columns)):
-                same = same and rows[row, columns[k]] == keys[key, k]
-            if same:
-                break
-            at = (at + 1) & mask
-            key = slots[at]
+        key = key_of(rows, row, columns, keys, slots)
         if key >= 0 and (simple or columns_equal(rows, row, equal)):
             out[row] = groups[key]
 
