@@ -29,7 +29,7 @@ PARTS = (0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2)
 
 #: Constants of `adaptive` with which it always deletes, and with which it always starts again.
 NEVER = {"MOST_GONE_BEFORE_RECURSION": 2.0, "DELETING": -1.0, "MANY_TURNS": 10**9, "MANY_LOST": 10**9}
-ALWAYS = {"MOST_GONE_BEFORE_RECURSION": 0.0, "SMALL": 0}
+ALWAYS = {"MOST_GONE_BEFORE_RECURSION": 0.0, "SMALL": 0, "FEW_FACTS": 0}
 
 
 def cpu(m: upheld.Materialisation, some: list[Batch], constants: dict[str, float]) -> float:

@@ -330,7 +330,13 @@ def test_failing_at_every_call_of_a_safeguard(engine, case, monkeypatch):
     constants = {
         "search": {"MANY_LOST": 8},
         "start again": {"SMALL": 0, "DELETING": 1000},
-        "start again with all": {"SMALL": 0, "MANY_STRATA": 1, "MOST_DELETED": 0.01, "MOST_INSERTED": 0.01},
+        "start again with all": {
+            "SMALL": 0,
+            "FEW_FACTS": 0,
+            "MANY_STRATA": 1,
+            "MOST_DELETED": 0.01,
+            "MOST_INSERTED": 0.01,
+        },
     }
     for name, value in constants[case].items():
         monkeypatch.setattr(module, name, value)

@@ -44,7 +44,15 @@ NAMES = (*ALGORITHMS, "fbf(depth=1)", "fbf(budget=3)")
 #: Constants of `adaptive`: as they are, and such that it starts again, searches, or does both as often as can be.
 CONSTANTS: tuple[dict[str, float], ...] = (
     {},
-    {"SMALL": 0, "DELETING": 9, "MOST_GONE": 0.2, "MANY_STRATA": 2, "MOST_DELETED": 0.3, "MOST_INSERTED": 0.3},
+    {
+        "SMALL": 0,
+        "FEW_FACTS": 0,
+        "DELETING": 9,
+        "MOST_GONE": 0.2,
+        "MANY_STRATA": 2,
+        "MOST_DELETED": 0.3,
+        "MOST_INSERTED": 0.3,
+    },
     {"MANY_TURNS": 0, "SEARCH_FOR": 100, "SEARCH_BUDGET": 1000},
     {"MANY_TURNS": 1, "MANY_LOST": 3, "SEARCH_FOR": 3, "SEARCH_BUDGET": 5, "SMALL": 0},
 )

@@ -48,8 +48,9 @@ MOST_DERIVATIONS = 5_000
 #: Where strata are so many, what each of them pays to be maintained comes on top of the change itself. So the parts of
 #: all explicit facts that an update may delete or insert before all is materialised anew, as measured with `campus`.
 MANY_STRATA, MOST_DELETED, MOST_INSERTED = 8, 0.09, 0.19
-#: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed.
-SMALL = 1024
+#: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed. And so are
+#: all strata where fewer explicit facts change than that: how many there are says little of what follows from them.
+SMALL, FEW_FACTS = 1024, 128
 
 
 def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
@@ -79,7 +80,7 @@ def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, 
 def changes_much(state: State, E_minus: FactSet, E_plus: FactSet) -> bool:
     """Return whether so many explicit facts change that it is better to start from nothing, and note it if so."""
     gone, new = E_minus.count(), E_plus.count()
-    if gone + new <= SMALL:
+    if gone + new <= FEW_FACTS:
         return False
     there = state.E.count() + new
     with_rules = [s for s in state.strata if s.rules]
