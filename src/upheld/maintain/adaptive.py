@@ -50,7 +50,7 @@ MOST_DERIVATIONS = 5_000
 MANY_STRATA, MOST_DELETED, MOST_INSERTED = 8, 0.09, 0.19
 #: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed. And so are
 #: all strata where fewer explicit facts change than that: how many there are says little of what follows from them.
-SMALL, FEW_FACTS = 1024, 128
+SMALL, FEW_FACTS = 1024, 64
 
 
 def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
