@@ -131,22 +131,7 @@ def one_class(count: int) -> dict[str, Any]:
     with spending() as made:
         m = upheld.materialise(upheld.parse("", dialect="dlog"), {"triple": facts}, equality="rewrite")
     one = {"triple": [(names[0], SAME_AS, names[count // 2])]}
-    with spending() as deleted:
-        change = m.update(delete=one)
-    gone = len(change.deleted["triple"])
-    with spending() as inserted:
-        m.update(insert=one)
-    engine: Any = m._engine
-    held = sum(t.nbytes() + sum(i.nbytes() for i in t.indexes.values()) for t in engine.tables.values())
-    found = {
-        "cpu": made.cpu,
-        "kept": len(m.unexpanded("triple")),
-        "facts": len(m["triple"]),
-        "delete": deleted.cpu,
-        "insert": inserted.cpu,
-        "changed": gone,
-        "bytes": held,
-    }
+    found = {"cpu": made.cpu, "kept": len(m.unexpanded("triple")), **taken_out(m, one, "triple")}
     print("class", count, found, flush=True)
     return found
 
@@ -161,25 +146,22 @@ def one_equivalence(count: int, equality: str) -> dict[str, Any]:
     one = {"link": [links[count - count // 10]]}
     m.update(delete=one)
     m.update(insert=one)
-    with spending() as deleted:
-        change = m.update(delete=one)
-    gone = len(change.deleted["same"])
-    with spending() as inserted:
-        m.update(insert=one)
-    engine: Any = m._engine
-    held = sum(t.nbytes() + sum(i.nbytes() for i in t.indexes.values()) for t in engine.tables.values())
-    found = {
-        "values": count,
-        "equality": equality,
-        "cpu": made.cpu,
-        "facts": len(m["same"]),
-        "delete": deleted.cpu,
-        "insert": inserted.cpu,
-        "changed": gone,
-        "bytes": held,
-    }
+    found = {"values": count, "equality": equality, "cpu": made.cpu, **taken_out(m, one, "same")}
     print("equivalence", found, flush=True)
     return found
+
+
+def taken_out(m: upheld.Materialisation, one: dict[str, Any], relation: str) -> dict[str, Any]:
+    """Return what it takes to delete a fact and to insert it again, and what is held then."""
+    with spending() as deleted:
+        change = m.update(delete=one)
+    gone = len(change.deleted[relation])
+    with spending() as inserted:
+        m.update(insert=one)
+    tables = m._engine.tables.values()  # type: ignore[attr-defined]
+    held = sum(t.nbytes() + sum(i.nbytes() for i in t.indexes.values()) for t in tables)
+    found = {"facts": len(m[relation]), "delete": deleted.cpu, "insert": inserted.cpu}
+    return found | {"changed": gone, "bytes": held}
 
 
 if __name__ == "__main__":

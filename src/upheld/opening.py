@@ -71,9 +71,8 @@ def materialise(
     coarsest stratification. `equality` is how `owl:sameAs` of a `.dlog` program is treated: as any property (`off`), by
     rules that make it a congruence (`axioms`), or by keeping one representative of each class of equal constants
     (`rewrite`), which comes to the same facts in less time and memory. With `rewrite`, relations that a `.dl` program
-    declares as `eqrel` are held by classes. `engine` is `memory`, `reference`, `spark`, or
-    an `upheld.SparkEngine` on your own session.
-    `progress` is a function that is told now and then how far the work has come.
+    declares as `eqrel` are held by classes. `engine` is `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on
+    your own session. `progress` is a function that is told now and then how far the work has come.
 
     >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
     >>> m["path"].to_set()
