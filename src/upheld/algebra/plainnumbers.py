@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from upheld.algebra.ranksums import rank_sums, sums_of_ranks
 from upheld.algebra.rounds import RoundByRound
-from upheld.algebra.words import Bag, FactSet, Instances, rank_sums, sums_of_ranks
+from upheld.algebra.words import Bag, FactSet, Instances
 from upheld.language.core import Fact
 from upheld.language.stratification import Stratum
 

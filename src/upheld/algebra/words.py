@@ -10,7 +10,6 @@ expression, a derivation may be part of one expression that is settled; to use i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, Self
@@ -246,7 +245,7 @@ class Ranks(Protocol):
         ...
 
     def sums(self) -> dict[str, int]:
-        """What is known of all facts together, by name: see `rank_sums`."""
+        """What is known of all facts together, by name: see `algebra.ranksums`."""
         ...
 
     def begin(self, sums: Mapping[str, int]) -> None:
@@ -256,18 +255,6 @@ class Ranks(Protocol):
 
 #: What has numbers of facts that can be saved with them: one of each fact, or a rank, a total and a support.
 Numbered = Numbers | Ranks
-
-
-def rank_sums(top: int, bottom: int, below: int, by_stratum: Mapping[int, int]) -> dict[str, int]:
-    """Return what ranks know of all facts together, by name: their ends, and the derivations of each stratum."""
-    ends = {"top": top, "bottom": bottom, "below": below}
-    return ends | {f"stratum {index}": total for index, total in by_stratum.items()}
-
-
-def sums_of_ranks(sums: Mapping[str, int]) -> tuple[int, int, int, Counter[int]]:
-    """Return the ends of ranks and the derivations of each stratum, by their names."""
-    strata = {int(name.removeprefix("stratum ")): n for name, n in sums.items() if name.startswith("stratum ")}
-    return sums["top"], sums["bottom"], sums["below"], Counter(strata)
 
 
 class Trace(Protocol):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from upheld.algebra.ranksums import rank_sums, sums_of_ranks
 from upheld.algebra.rounds import MANY, RoundByRound
-from upheld.algebra.words import Bag, FactSet, Instances, Numbered, rank_sums, sums_of_ranks
+from upheld.algebra.words import Bag, FactSet, Instances, Numbered
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import MemoryBag, own_bag, own_instances
 from upheld.engines.memory.codes import Codes
