@@ -224,7 +224,8 @@ def update(spark: SparkSession, size: dict[str, Any], folder: Path) -> list[dict
         def made(rows: Any = there, chosen: Any = chosen, algorithm: str = "rematerialise") -> Any:
             return upheld.materialise(CLOSURE, {"edge": rows}, engine=chosen, algorithm=algorithm)
 
-        made(there[:200]), made(there[:200], algorithm="ranked").update(delete={"edge": there[:1]})
+        made(there[:200])
+        made(there[:200], algorithm="ranked").update(delete={"edge": there[:1]}, insert={"edge": new[:1]})
         again, m = spent(made)
         facts = len(m["path"])
         m = made(algorithm="ranked")

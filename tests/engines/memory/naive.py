@@ -248,6 +248,14 @@ def select(candidates: Sequence[int], flags: Sequence[int], truth: Sequence[bool
     return [row for row in candidates if truth[flags[row]]]
 
 
+def mark(
+    candidates: Sequence[int], flags: Sequence[int], reject: Sequence[bool], bit: int
+) -> tuple[list[int], list[int]]:
+    """The candidates that are given a bit, and all flags then."""
+    fresh = [row for row in candidates if not flags[row] & bit and not reject[flags[row]]]
+    return fresh, set_bits(flags, fresh, bit)
+
+
 def scan(flags: Sequence[int], n: int, truth: Sequence[bool]) -> list[int]:
     return [row for row in range(n) if truth[flags[row]]]
 

@@ -311,6 +311,15 @@ def test_set_and_clear_bits(table, data, set_number):
     assert flags.tolist() == naive.clear_bits(table.flags, candidates, ~bit & 0xFFFF)
 
 
+@given(tables(), st.data(), truths(), st.integers(0, SETS - 1))
+def test_mark(table, data, reject, set_number):
+    """A bit is set in the rows that neither have it nor are rejected, and these are written, in order."""
+    candidates, flags, bit = data.draw(subsets(len(table.rows))), table.flag_array(), 1 << set_number
+    out = np.full(len(candidates), NONSENSE, np.int32)
+    found = kernels.mark(numbers(candidates, np.int32), flags, np.array(reject), FLAGS(bit), out)
+    assert (out[:found].tolist(), flags.tolist()) == naive.mark(candidates, table.flags, reject, bit)
+
+
 # -- matrices of bits -------------------------------------------------------------------------------------------------
 
 

@@ -53,6 +53,7 @@ VISITED = {
     "cross": lambda a, _: len(a[3]),
     "gather": lambda a, _: a[6],
     "select": lambda a, _: len(a[0]),
+    "mark": lambda a, _: len(a[0]),
     "scan": lambda a, _: a[1],
     "set_bits": lambda a, _: len(a[1]),
     "clear_bits": lambda a, _: len(a[1]),

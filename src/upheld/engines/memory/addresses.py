@@ -17,6 +17,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
+from upheld.engines.memory.jit import prefetch_line
+
 Read = Callable[[Any, Any], Any]
 Write = Callable[[Any, Any, Any], None]
 
@@ -71,6 +73,24 @@ def _compiled(bits: int, signed: bool) -> tuple[Read, Write]:
     return read, write  # type: ignore[return-value]
 
 
+def _no_prefetch(address: Any, index: Any) -> None:
+    """Do nothing: without machine code there is no cache line to ask for."""
+
+
+def _compiled_prefetch(bits: int) -> Callable[[Any, Any], None]:
+    @intrinsic  # type: ignore[misc]
+    def prefetch(typingctx: Any, address: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            address, index = (context.cast(builder, a, k, types.int64) for a, k in zip(args, sig.args, strict=True))
+            cell = builder.gep(builder.inttoptr(address, ir.IntType(bits).as_pointer()), [index])
+            prefetch_line(builder, cell)
+            return context.get_dummy_value()
+
+        return types.void(address, index), generate
+
+    return prefetch  # type: ignore[return-value]
+
+
 _cells = _plain if numba.config.DISABLE_JIT else _compiled  # type: ignore[attr-defined]
 
 #: `read(address, index)` and `write(address, index, value)` of whole numbers, which come as 64 bits.
@@ -78,3 +98,9 @@ read_int64, write_int64 = _cells(64, True)
 read_int32, write_int32 = _cells(32, True)
 read_uint16, write_uint16 = _cells(16, False)
 read_uint8, _ = _cells(8, False)
+
+#: `prefetch(address, index)` asks for the cache line of a number that will be read soon.
+prefetch_int64, prefetch_int32, prefetch_uint16 = (
+    _no_prefetch if numba.config.DISABLE_JIT else _compiled_prefetch(bits)  # type: ignore[attr-defined]
+    for bits in (64, 32, 16)
+)

@@ -47,8 +47,8 @@ class Collected:
 
     def take(self, table: Table, rows: Rows, reject: Truth) -> None:
         """Find some rows of a table, except those that `reject` holds for or that were found before."""
-        fresh = selected(table, rows, ~(reject | self.truth))
-        kernels.set_bits(table.flags, fresh, self.bit)
+        out = np.empty(len(rows), np.int32)
+        fresh = out[: kernels.mark(rows, table.flags, reject, self.bit, out)]
         found = self._found.get(table, 0)
         self._out[table] = fresh if not found else np.concatenate([self._out[table][:found], fresh])
         self._found[table] = found + len(fresh)

@@ -191,8 +191,8 @@ class MemoryEngine:
                     return self._list_union(facts)
                 case Combined(operator=operator, left=left, right=right):
                     assert left is not None and right is not None, "an expression without operands"
-                    truth = self.truths[right.spelling()]
-                    wanted = ~truth if operator == "-" else truth
+                    spelling = right.spelling()
+                    wanted = self.truths[("~", spelling, spelling) if operator == "-" else spelling]
                     chosen = ((table, selected(table, rows, wanted)) for table, rows in self.rows_of(left).items())
                     return {table: rows for table, rows in chosen if len(rows)}
                 case OfStratum(facts=whole, stratum=stratum):

@@ -50,6 +50,14 @@ class _Announcer(event.Listener):  # type: ignore[misc]
 event.register("numba:compile", _Announcer())
 
 
+def prefetch_line(builder: Any, address: Any) -> None:
+    """Write the instruction that asks for the cache line at an address."""
+    integer = ir.IntType(32)
+    declared = ir.FunctionType(ir.VoidType(), [address.type, integer, integer, integer])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], declared)
+    builder.call(function, [address, integer(0), integer(3), integer(1)])
+
+
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 
     def prefetch(array: Any, index: Any) -> None:
@@ -70,11 +78,9 @@ else:
             position = context.cast(builder, args[1], sig.args[1], types.intp)
             stride = builder.extract_value(view.strides, 0) if sig.args[0].ndim > 1 else size
             base = builder.ptrtoint(view.data, ir.IntType(64))
-            address = builder.inttoptr(builder.add(base, builder.mul(position, stride)), ir.IntType(8).as_pointer())
-            integer = ir.IntType(32)
-            declared = ir.FunctionType(ir.VoidType(), [address.type, integer, integer, integer])
-            function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], declared)
-            builder.call(function, [address, integer(0), integer(3), integer(1)])
+            prefetch_line(
+                builder, builder.inttoptr(builder.add(base, builder.mul(position, stride)), ir.IntType(8).as_pointer())
+            )
             return context.get_dummy_value()
 
         return signature, generate

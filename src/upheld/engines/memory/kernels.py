@@ -394,10 +394,25 @@ def gather(B, kept, parents, rows, matches, columns, count, out):
 
 @kernel
 def select(candidates, flags, truth, out):
-    """Write the candidate rows that belong to a set; return how many."""
+    """Write the candidate rows that belong to a set; return how many. There is room for all of them."""
+    found = 0
+    for row in candidates:  # without a branch: no row waits for the flags of the one before
+        out[found] = row
+        found += truth[flags[row]]
+    return found
+
+
+@kernel
+def mark(candidates, flags, reject, bit, out):
+    """Give candidate rows a bit, except those that have it or flags that `reject` holds for; write them, and how many.
+
+    There is room for all of them.
+    """
     found = 0
     for row in candidates:
-        if truth[flags[row]]:
+        f = flags[row]
+        if not (f & bit) and not reject[f]:
+            flags[row] = f | bit
             out[found] = row
             found += 1
     return found

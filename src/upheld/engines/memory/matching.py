@@ -160,10 +160,10 @@ class Matcher:
                     for occurrence, rows in index.concerned(table, changed.of(table)):
                         run_from(occurrence.rule, occurrence.position, table, rows)
 
-    def starts(self, rules: Sequence[Rule], where: Where, ranked: tuple[str, Stratum] | None) -> list[Start]:
-        """Return the plans that `forwards` follows from changed facts, for each positive atom of some rules."""
+    def starts(self, s: Stratum, where: Where, ranked: tuple[str, Stratum] | None) -> list[Start]:
+        """Return the plans that `forwards` follows from changed facts of a stratum to what its own rules derive."""
         run = _Forwards(self, where, _no_sink, ranked, False)
-        return [run.start(rule, i) for rule in rules for i in range(len(rule.positive))]
+        return [run.start(rule, i) for rule in s.recursive for i in s.own(rule)]
 
     def backwards(
         self,

@@ -1,11 +1,15 @@
 """Plans as numbers, for the kernels that go through rounds.
 
-    plan   rule, table and truth of the atom it begins with, whether its rank counts, steps, place of its head;
-           checks (pairs of a column and a constant), equal columns (pairs), variables (pairs of a column and register);
+    plan   rule, table and truth of the atom it begins with, whether its rank counts, steps; where its head is, what is
+           looked up first, the variables, and, where it is the only one and follows an index, the step, or -1; checks
+           (pairs of a column and a constant), equal columns (pairs), variables (pairs of a column and register);
            the steps
     step   where the next one is, whether all is known, table, index, truth, whether negated, whether its rank counts;
            what is known, equal columns, variables
     head   table, and what is known
+    first  the index that the first step looks into, -2 - table for the tuple index of a table, or -1 for none; how many
+           values it looks for, and for each the column of the fact it begins with, or -1 and a constant; for an only
+           step where each value of the head is from, and its column there, or the constant
 
 What is known is a triple for each column: the column, and the register that has its value, or -1 and a constant. Each
 list comes behind its length. Before all plans it says where they are, table by table.
@@ -24,7 +28,17 @@ from upheld.engines.memory.addresses import address_of
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.parts import Part
 from upheld.engines.memory.plans import AtomStep, Places, Plan
-from upheld.engines.memory.roundkernels import BY_VALUE, ONE_NUMBER, TWO_NUMBERS
+from upheld.engines.memory.roundkernels import (
+    A_CONSTANT,
+    BY_VALUE,
+    COUNT,
+    FROM_FACT,
+    FROM_MATCH,
+    INDEX_FIELDS,
+    ONE_NUMBER,
+    TABLE_FIELDS,
+    TWO_NUMBERS,
+)
 from upheld.engines.memory.table import BlockIndex, Column, Table
 from upheld.language.ast import Constant
 from upheld.language.core import Atom, Rule
@@ -69,8 +83,8 @@ class RoundCode:
         self.steps = max((len(s.plan.steps) for s in starts), default=0)
         self.arity = max((t.arity for t in self.tables), default=0)
         self._sizes = [t.n for t in self.tables]
-        self.table_lines: Numbers = np.zeros((len(self.tables), 13), np.int64)
-        self.index_lines: Numbers = np.zeros((len(self._indexes), 7), np.int64)
+        self.table_lines: Numbers = np.zeros((len(self.tables), TABLE_FIELDS), np.int64)
+        self.index_lines: Numbers = np.zeros((len(self._indexes), INDEX_FIELDS), np.int64)
         self._told: list[tuple[object, ...]] = [()] * (len(self.tables) + len(self._indexes))
         self.numbers = {table: t for t, table in enumerate(self.tables)}
 
@@ -86,7 +100,7 @@ class RoundCode:
             line = self.table_lines[t]
             columns = table.column(rank), table.column(total), table.column(support)
             self._tell_of_table(t, table, line, columns)
-            line[8] = table.n
+            line[COUNT] = table.n
         for x, (table, source, known) in enumerate(self._indexes):
             index = source.index(known)
             arrays: tuple[npt.NDArray[Any], ...]
@@ -114,7 +128,8 @@ class RoundCode:
         size = len(table.slots)
         room = min(len(table.rows), size * 3 // 4)
         wide = table.rows.dtype == np.int64
-        line[:] = (rows, wide, table.arity, kind, flags, slots, size, _shift(size), table.n, room, *numbers)
+        indexed = any(table is other for other, _, _ in self._indexes)
+        line[:] = (rows, wide, table.arity, kind, flags, slots, size, _shift(size), table.n, room, *numbers, indexed)
         self._told[t] = arrays
 
     # -- writing -------------------------------------------------------------------------------------------------------
@@ -135,9 +150,12 @@ class RoundCode:
         registers = {v: r for r, v in enumerate(plan.rule.variables())}
         at = len(code)
         self.rules.append(plan.rule)
-        code += [len(self.rules) - 1, table, self._place(start.where), start.ranked, len(plan.steps), 0]
-        self._add_atom(start.atom, registers)
+        code += [len(self.rules) - 1, table, self._place(start.where), start.ranked, len(plan.steps), 0, 0, 0, -1]
+        self._add_atom(start.atom, registers, at)
         held = plan.start
+        only = plan.steps[0] if len(plan.steps) == 1 else None
+        if isinstance(only, AtomStep) and not only.filters and not len(only.equal):
+            code[at + 8] = len(code)
         for step in plan.steps:
             assert isinstance(step, AtomStep), "a step that only follows an index or looks a fact up"
             self._add_step(step, held, registers)
@@ -145,20 +163,50 @@ class RoundCode:
         code[at + 5] = len(code)
         code.append(self._number(self.tables, plan.head))
         self._add_known(range(plan.head.arity), plan.terms, plan.constants, held, registers)
+        code[at + 6] = len(code)
+        self._add_first(start)
+        if code[at + 8] >= 0:
+            self._add_sources(start)
         return at
 
-    def _add_atom(self, atom: Atom, registers: dict[str, int]) -> None:
-        first: dict[str, int] = {}
+    def _add_first(self, start: Start) -> None:
+        """Write what the first step of a plan looks up."""
+        if not start.plan.steps:
+            self._code += [-1, 0]
+            return
+        step = start.plan.steps[0]
+        assert isinstance(step, AtomStep), "a step that only follows an index or looks a fact up"
+        self._code += [-2 - self._number(self.tables, step.table) if step.filters else self._index(step)]
+        self._code.append(len(step.known))
+        columns = _columns(start.atom)
+        for t in step.terms.tolist():
+            self._code += (columns[start.plan.start[t]], 0) if t >= 0 else (-1, int(step.constants[-1 - t]))
+
+    def _add_sources(self, start: Start) -> None:
+        """Write where the values of the head of a plan of one step are from."""
+        plan, step = start.plan, start.plan.steps[0]
+        assert isinstance(step, AtomStep), "a step that only follows an index or looks a fact up"
+        columns = _columns(start.atom)
+        matched = dict(zip(step.variables[len(step.kept) :], step.added.tolist(), strict=True))
+        for t in plan.terms.tolist():
+            if t < 0:
+                self._code += (A_CONSTANT, int(plan.constants[-1 - t]))
+            elif (name := step.variables[t]) in matched:
+                self._code += (FROM_MATCH, matched[name])
+            else:
+                self._code += (FROM_FACT, columns[name])
+
+    def _add_atom(self, atom: Atom, registers: dict[str, int], at: int) -> None:
+        first = _columns(atom)
         checks, equal = [], []
         for column, term in enumerate(atom.terms):
             if isinstance(term, Constant):
                 checks.append((column, self._codec.encode_one(term.value, term.type)))
-            elif term.name in first:
+            elif first[term.name] != column:
                 equal.append((first[term.name], column))
-            else:
-                first[term.name] = column
         self._add_pairs(checks)
         self._add_pairs(equal)
+        self._code[at + 7] = len(self._code)
         self._add_pairs([(column, registers[v]) for v, column in first.items()])
 
     def _add_step(self, step: AtomStep, held: tuple[str, ...], registers: dict[str, int]) -> None:
@@ -191,6 +239,15 @@ class RoundCode:
         self._code.append(len(pairs))
         for pair in pairs:
             self._code += map(int, pair)
+
+
+def _columns(atom: Atom) -> dict[str, int]:
+    """Return the first column of each variable of an atom."""
+    found: dict[str, int] = {}
+    for column, term in enumerate(atom.terms):
+        if not isinstance(term, Constant):
+            found.setdefault(term.name, column)
+    return found
 
 
 def _same(told: tuple[object, ...], arrays: tuple[object, ...]) -> bool:

@@ -9,9 +9,9 @@
     state        numbers that are kept from one call to the next, from `BEGIN` to `WANTED`
 
 A round is done in two steps. The first one finds the instances and changes nothing, so that a round that turns out to
-be large is left to be done otherwise. The second one counts them. Facts are not looked up side by side as in `kernels`:
-rounds are small, and what they look at is in the cache soon. All but the kernels that are called from outside take
-addresses of arrays: to count references to them took as long as the work.
+be large is left to be done otherwise. The second one counts them. Both go in groups, as in `kernels`, so that the cache
+misses of some facts overlap: on a table of 10 million rows they are most of the time. All but the kernels that are
+called from outside take addresses of arrays: to count references to them took as long as the work.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from __future__ import annotations
 import numpy as np
 
 from upheld.engines.memory.addresses import (
+    prefetch_int32,
+    prefetch_int64,
+    prefetch_uint16,
     read_int32,
     read_int64,
     read_uint8,
@@ -28,10 +31,11 @@ from upheld.engines.memory.addresses import (
     write_uint16,
 )
 from upheld.engines.memory.jit import kernel
-from upheld.engines.memory.kernels import LARGEST, mix, place
+from upheld.engines.memory.kernels import GROUP, LARGEST, mix, place
 
-#: What is told of a table: addresses, whether its values have 64 bits, how its keys are hashed, and sizes.
-ROWS, WIDE, ARITY, KEYS, FLAGS, SLOTS, SIZE, SHIFT, COUNT, ROOM, RANK, TOTAL, SUPPORT = range(13)
+#: What is told of a table: addresses, whether its values have 64 bits, how its keys are hashed, sizes, and whether some
+#: plan looks into an index of it.
+ROWS, WIDE, ARITY, KEYS, FLAGS, SLOTS, SIZE, SHIFT, COUNT, ROOM, RANK, TOTAL, SUPPORT, INDEXED = range(14)
 #: How keys are hashed: value by value, as one number of 32 bits, or two of them as one of 64.
 BY_VALUE, ONE_NUMBER, TWO_NUMBERS = range(3)
 
@@ -48,7 +52,14 @@ DONE, WANTS_ROOM, TOO_LARGE, GREW, TOO_MANY = range(5)
 #: Rows that a round may look at in vain before it is left to be done otherwise.
 IN_VAIN = 1 << 16
 
-TABLE_FIELDS, INDEX_FIELDS = SUPPORT + 1, POOL + 1
+TABLE_FIELDS, INDEX_FIELDS = INDEXED + 1, POOL + 1
+
+#: Where a plan of one step has a value of its head from: the fact it begins with, the one that was matched, or neither.
+FROM_FACT, FROM_MATCH, A_CONSTANT = range(3)
+
+#: What is noted of an instance: the table of its head, its rule, the highest rank in its body, where its head is in the
+#: tuple index or would be looked for, and the values of its head.
+HEAD, RULE, HEIGHT, AT, VALUES = range(5)
 
 #: A number of an array, by the address of the array.
 number = read_int64
@@ -90,8 +101,8 @@ def change_flags(tables, queue, begin, end, keep, add):
 
 
 @kernel
-def slot_of(tables, t, values):
-    """Return where in the tuple index of a table a fact is, or would be entered."""
+def place_of(tables, t, values):
+    """Return where in the tuple index of a table one begins to look for a fact."""
     kind = of_table(tables, t, KEYS)
     h = np.uint64(0)
     if kind == ONE_NUMBER:
@@ -101,7 +112,13 @@ def slot_of(tables, t, values):
     else:
         for c in range(of_table(tables, t, ARITY)):
             h = mix(h, number(values, c))
-    mask, at = of_table(tables, t, SIZE) - 1, place(h, np.uint64(of_table(tables, t, SHIFT)))
+    return place(h, np.uint64(of_table(tables, t, SHIFT)))
+
+
+@kernel
+def slot_of(tables, t, values, at):
+    """Return where in the tuple index of a table a fact is, or would be entered, from a place on."""
+    mask = of_table(tables, t, SIZE) - 1
     row = read_int32(of_table(tables, t, SLOTS), at)
     while row >= 0:
         same = True
@@ -112,6 +129,16 @@ def slot_of(tables, t, values):
         at = (at + 1) & mask
         row = read_int32(of_table(tables, t, SLOTS), at)
     return at
+
+
+@kernel
+def prefetch_fact(tables, t, row):
+    """Ask for the values and flags of a row."""
+    if of_table(tables, t, WIDE):
+        prefetch_int64(of_table(tables, t, ROWS), row * of_table(tables, t, ARITY))
+    else:
+        prefetch_int32(of_table(tables, t, ROWS), row * of_table(tables, t, ARITY))
+    prefetch_uint16(of_table(tables, t, FLAGS), row)
 
 
 @kernel
@@ -174,23 +201,10 @@ def fits(tables, t, values):
 def find_instances(tables, indexes, code, truths, at, row, registers, heights, stack, values, made, count, tried):
     """Write the instances that a row has as the atom with which the plan at `at` begins, after those in `made`.
 
-    An instance is a line: the table of its head, its rule, the highest rank in its body, and the values of its head.
-    Return their number, or -1 if there is not enough room for them, and the rows that were looked at in vain so far.
+    An instance is a line, from `HEAD` to `VALUES`. Return their number, or -1 if there is not enough room for them, and
+    the rows that were looked at in vain so far.
     """
-    t = number(code, at + 1)
-    if not read_uint8(number(truths, number(code, at + 2)), flags_of(tables, t, row)):
-        return count, tried
-    steps, head = number(code, at + 4), number(code, at + 5)
-    checks = at + 6
-    for k in range(number(code, checks)):
-        if value_in(tables, t, row, number(code, checks + 1 + 2 * k)) != number(code, checks + 2 + 2 * k):
-            return count, tried
-    equal = checks + 1 + 2 * number(code, checks)
-    for k in range(number(code, equal)):
-        first, second = number(code, equal + 1 + 2 * k), number(code, equal + 2 + 2 * k)
-        if value_in(tables, t, row, first) != value_in(tables, t, row, second):
-            return count, tried
-    added = equal + 1 + 2 * number(code, equal)
+    t, steps, head, added = number(code, at + 1), number(code, at + 4), number(code, at + 5), number(code, at + 7)
     for k in range(number(code, added)):
         value = value_in(tables, t, row, number(code, added + 1 + 2 * k))
         write_int64(registers, number(code, added + 2 + 2 * k), value)
@@ -205,9 +219,10 @@ def find_instances(tables, indexes, code, truths, at, row, registers, heights, s
             fill_in(code, head + 1, registers, values)
             if not fits(tables, h, values):
                 return np.int64(-1), tried
-            made[count, 0], made[count, 1], made[count, 2] = h, number(code, at), heights[depth]
+            made[count, HEAD], made[count, RULE], made[count, HEIGHT] = h, number(code, at), heights[depth]
+            made[count, AT] = place_of(tables, h, values)
             for c in range(of_table(tables, h, ARITY)):
-                made[count, 3 + c] = number(values, c)
+                made[count, VALUES + c] = number(values, c)
             count += 1
             depth, entering = depth - 1, False
             continue
@@ -219,7 +234,8 @@ def find_instances(tables, indexes, code, truths, at, row, registers, heights, s
         if number(code, step + 1):  # all is known
             if entering:
                 fill_in(code, known, registers, values)
-                found = read_int32(of_table(tables, t, SLOTS), slot_of(tables, t, values))
+                slot = slot_of(tables, t, values, place_of(tables, t, values))
+                found = read_int32(of_table(tables, t, SLOTS), slot)
                 there = found >= 0 and read_uint8(truth, flags_of(tables, t, found)) != 0
                 entering = there != (number(code, step + 5) != 0)
             tried += 1
@@ -234,6 +250,8 @@ def find_instances(tables, indexes, code, truths, at, row, registers, heights, s
                         break
                     found = read_int32(of_index(indexes, x, POOL), stack[depth, 1])
                     stack[depth, 1] += 1
+                    if stack[depth, 1] + GROUP < stack[depth, 2]:
+                        prefetch_fact(tables, t, read_int32(of_index(indexes, x, POOL), stack[depth, 1] + GROUP))
                 else:
                     found = stack[depth, 1]
                     if found < 0:
@@ -262,22 +280,201 @@ def find_instances(tables, indexes, code, truths, at, row, registers, heights, s
 
 
 @kernel
+def is_of_atom(tables, code, at, t, row):
+    """Return whether a row has the constants, and the equal values, of the atom with which a plan begins."""
+    checks = at + 9
+    for k in range(number(code, checks)):
+        if value_in(tables, t, row, number(code, checks + 1 + 2 * k)) != number(code, checks + 2 + 2 * k):
+            return False
+    equal = checks + 1 + 2 * number(code, checks)
+    for k in range(number(code, equal)):
+        first, second = number(code, equal + 1 + 2 * k), number(code, equal + 2 + 2 * k)
+        if value_in(tables, t, row, first) != value_in(tables, t, row, second):
+            return False
+    return True
+
+
+@kernel
+def first_value(tables, code, first, t, row, k):
+    """Return a value that the first step of a plan looks for."""
+    column = number(code, first + 2 + 2 * k)
+    return value_in(tables, t, row, column) if column >= 0 else number(code, first + 3 + 2 * k)
+
+
+@kernel
+def first_place(tables, indexes, code, first, t, row, values):
+    """Return where the first step of a plan begins to look for what a row asks for."""
+    count, x = number(code, first + 1), number(code, first)
+    h = np.uint64(0)
+    for k in range(count):
+        value = first_value(tables, code, first, t, row, k)
+        write_int64(values, k, value)
+        h = mix(h, value)
+    return place_of(tables, -2 - x, values) if x < 0 else place(h, np.uint64(of_index(indexes, x, INDEX_SHIFT)))
+
+
+@kernel
+def look_ahead(tables, indexes, code, truths, at, queue, begin, end, places, values):
+    """Write where the first step of a plan begins to look for facts of the queue, or -1 for those it is not for.
+
+    The memory that the step will look at is asked for.
+    """
+    t, truth, first = number(code, at + 1), number(truths, number(code, at + 2)), number(code, at + 6)
+    x = number(code, first)
+    for i in range(begin, end):
+        row = read_int32(queue, 2 * i + 1)
+        prefetch_int32(of_table(tables, t, RANK), row)
+        slot = np.int64(-1)
+        if read_uint8(truth, flags_of(tables, t, row)) and is_of_atom(tables, code, at, t, row):
+            slot = first_place(tables, indexes, code, first, t, row, values) if x != -1 else np.int64(0)
+        write_int64(places, i - begin, slot)
+    if x == -1:
+        return
+    u = -2 - x if x < 0 else of_index(indexes, x, OF_TABLE)
+    slots = of_table(tables, u, SLOTS) if x < 0 else of_index(indexes, x, INDEX_SLOTS)
+    for i in range(begin, end):
+        if number(places, i - begin) >= 0:
+            prefetch_int32(slots, number(places, i - begin))
+    for i in range(begin, end):
+        slot = number(places, i - begin)
+        found = read_int32(slots, slot) if slot >= 0 else np.int64(-1)
+        if found >= 0:
+            if x < 0:
+                prefetch_fact(tables, u, found)
+            elif of_index(indexes, x, BLOCKS):
+                prefetch_int64(of_index(indexes, x, NEXT), 4 * found)
+            else:
+                prefetch_fact(tables, u, found)
+                prefetch_int32(of_index(indexes, x, NEXT), found)
+
+
+@kernel
+def follow_index(tables, indexes, code, truths, at, queue, begin, end, places, made, room, line, count, tried):
+    """As `find_instances`, for facts of the queue whose places are known, and a plan whose one step follows an index.
+
+    Most plans are such, and what the step needs to know is looked up once for all facts.
+    """
+    rule, t, is_ranked = number(code, at), number(code, at + 1), number(code, at + 3)
+    h, first, step = number(code, number(code, at + 5)), number(code, at + 6), number(code, at + 8)
+    terms = first + 2 + 2 * number(code, first + 1)
+    arity, narrow = of_table(tables, h, ARITY), not of_table(tables, h, WIDE)
+    u, x, keys = number(code, step + 2), number(code, step + 3), number(code, step + 7)
+    truth, step_is_ranked = number(truths, number(code, step + 4)), number(code, step + 6)
+    slots, mask = of_index(indexes, x, INDEX_SLOTS), of_index(indexes, x, INDEX_SIZE) - 1
+    blocks, following, pool = of_index(indexes, x, BLOCKS), of_index(indexes, x, NEXT), of_index(indexes, x, POOL)
+    flags, ranks = of_table(tables, u, FLAGS), of_table(tables, u, RANK)
+    for i in range(begin, end):
+        slot = number(places, i - begin)
+        if slot < 0:
+            continue
+        row = read_int32(queue, 2 * i + 1)
+        found = read_int32(slots, slot)
+        where, stop = np.int64(0), np.int64(0)
+        while found >= 0:
+            if blocks:
+                where = read_int64(following, 4 * found)
+                stop = where + read_int64(following, 4 * found + 1)
+            other = read_int32(pool, where) if blocks else found
+            same = True
+            for k in range(keys):
+                value = value_in(tables, u, other, number(code, step + 8 + 3 * k))
+                same = same and value == first_value(tables, code, first, t, row, k)
+            if same:
+                break
+            slot = (slot + 1) & mask
+            found = read_int32(slots, slot)
+        if found < 0:
+            continue
+        height = read_int32(of_table(tables, t, RANK), row) if is_ranked else LOWEST
+        while where < stop if blocks else found >= 0:
+            if blocks:
+                found = read_int32(pool, where)
+                where += 1
+                if where + GROUP < stop:
+                    prefetch_fact(tables, u, read_int32(pool, where + GROUP))
+            if read_uint8(truth, read_uint16(flags, found)):
+                if count == room:
+                    return np.int64(-1), tried
+                instance = made + 8 * line * count
+                write_int64(instance, HEAD, h)
+                write_int64(instance, RULE, rule)
+                write_int64(instance, HEIGHT, max(height, read_int32(ranks, found)) if step_is_ranked else height)
+                for c in range(arity):
+                    source, value = number(code, terms + 2 * c), number(code, terms + 1 + 2 * c)
+                    if source == FROM_FACT:
+                        value = value_in(tables, t, row, value)
+                    elif source == FROM_MATCH:
+                        value = value_in(tables, u, found, value)
+                    if narrow and (value < NARROWEST or value > WIDEST):
+                        return np.int64(-1), tried
+                    write_int64(instance, VALUES + c, value)
+                write_int64(instance, AT, place_of(tables, h, instance + 8 * VALUES))
+                count += 1
+            tried += 1
+            if tried > IN_VAIN + 4 * count:
+                return np.int64(-1), tried
+            if not blocks:
+                found = read_int32(following, found)
+    return count, tried
+
+
+@kernel
 def find_all_instances(tables, indexes, code, begins, truths, bench, queue, begin, end):
     """Write the instances with an atom in a part of the queue; return their number, or -1 for too many."""
     heights, stack, made = bench[1], bench[2], bench[4]
     tables, indexes, code, truths = tables.ctypes.data, indexes.ctypes.data, code.ctypes.data, truths.ctypes.data
-    registers, values = bench[0].ctypes.data, bench[3].ctypes.data
+    registers, values, places = bench[0].ctypes.data, bench[3].ctypes.data, bench[5].ctypes.data
+    Q, M, room, line = queue.ctypes.data, made.ctypes.data, len(made), made.shape[1]
     count, tried = np.int64(0), np.int64(0)
-    for i in range(begin, end):
-        t = queue[i, 0]
+    while begin < end:
+        t, stop = queue[begin, 0], begin + 1
+        while stop < end and stop < begin + GROUP and queue[stop, 0] == t:
+            stop += 1
         for k in range(begins[t], begins[t + 1]):
-            count, tried = find_instances(
-                tables, indexes, code, truths, number(code, k), np.int64(queue[i, 1]), registers, heights, stack,
-                values, made, count, tried,
-            )  # fmt: skip
-            if count < 0:
-                return count
+            at = number(code, k)
+            look_ahead(tables, indexes, code, truths, at, Q, begin, stop, places, values)
+            if number(code, at + 8) >= 0:
+                count, tried = follow_index(
+                    tables, indexes, code, truths, at, Q, begin, stop, places, M, room, line, count, tried
+                )
+                if count < 0:
+                    return count
+                continue
+            for i in range(begin, stop):
+                if number(places, i - begin) >= 0:
+                    count, tried = find_instances(
+                        tables, indexes, code, truths, at, np.int64(queue[i, 1]), registers, heights, stack, values,
+                        made, count, tried,
+                    )  # fmt: skip
+                    if count < 0:
+                        return count
+        begin = stop
     return count
+
+
+@kernel
+def look_up_heads(tables, made, start, stop):
+    """Write where in the tuple indexes the heads of some instances are, or would be entered."""
+    line = 8 * made.shape[1]
+    for i in range(start, stop):
+        prefetch_int32(of_table(tables, made[i, HEAD], SLOTS), made[i, AT])
+    for i in range(start, stop):
+        t, at = made[i, HEAD], made[i, AT]
+        row = read_int32(of_table(tables, t, SLOTS), at)
+        if row >= 0:
+            prefetch_fact(tables, t, row)
+            row = read_int32(of_table(tables, t, SLOTS), (at + 1) & (of_table(tables, t, SIZE) - 1))
+            if row >= 0:
+                prefetch_fact(tables, t, row)
+    for i in range(start, stop):
+        t = made[i, HEAD]
+        at = slot_of(tables, t, made.ctypes.data + i * line + 8 * VALUES, made[i, AT])
+        made[i, AT] = at
+        row = read_int32(of_table(tables, t, SLOTS), at)
+        if row >= 0:
+            prefetch_int32(of_table(tables, t, TOTAL), row)
+            prefetch_int32(of_table(tables, t, RANK), row)
+            prefetch_int32(of_table(tables, t, SUPPORT), row)
 
 
 @kernel
@@ -289,8 +486,7 @@ def lose_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
     met    the derivations of each rule
     It stops after a round by which more than `enough` derivations were lost.
     """
-    values, made = bench[3], bench[4]
-    T, V = tables.ctypes.data, values.ctypes.data
+    made, T = bench[4], tables.ctypes.data
     current, gone = bits[0], bits[1]
     begin, end, logged = state[BEGIN], state[END], state[LOGGED]
     state[OUTCOME] = DONE
@@ -304,11 +500,11 @@ def lose_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
         change_flags(T, queue, begin, end, ~np.int64(0), gone)
         begin = end
         for i in range(count):
-            t, height = made[i, 0], made[i, 2]
-            met[made[i, 1]] += 1
-            for c in range(tables[t, ARITY]):
-                values[c] = made[i, 3 + c]
-            row = read_int32(tables[t, SLOTS], slot_of(T, t, V))
+            if i % GROUP == 0:
+                look_up_heads(T, made, i, min(i + GROUP, count))
+            t, height = made[i, HEAD], made[i, HEIGHT]
+            met[made[i, RULE]] += 1
+            row = read_int32(tables[t, SLOTS], made[i, AT])
             write_int32(tables[t, TOTAL], row, read_int32(tables[t, TOTAL], row) - 1)
             supported = height < read_int32(tables[t, RANK], row)
             log[logged, 0], log[logged, 1], log[logged, 2] = t, row, supported
@@ -332,10 +528,10 @@ def gain_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
     log      for each derivation the table and the row of its head
     placed   for each fact of the queue that is done its table, its row, and the rank and the support that it had
     there    the truth table of the facts that are there
-    It stops after a round in which rows were entered, since indexes must learn of them.
+    It stops after a round in which rows were entered that indexes must learn of.
     """
-    values, made = bench[3], bench[4]
-    T, V = tables.ctypes.data, values.ctypes.data
+    made, T = bench[4], tables.ctypes.data
+    line = 8 * made.shape[1]
     current, added = bits[0], bits[1]
     begin, end, logged = state[BEGIN], state[END], state[LOGGED]
     state[OUTCOME] = DONE
@@ -346,7 +542,7 @@ def gain_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
         if count < 0 or logged + count > len(log) or end + count > len(queue):
             state[OUTCOME] = TOO_LARGE
         for i in range(count):
-            if tables[made[i, 0], COUNT] + count > tables[made[i, 0], ROOM]:
+            if tables[made[i, HEAD], COUNT] + count > tables[made[i, HEAD], ROOM]:
                 state[OUTCOME], state[WANTED] = WANTS_ROOM, count
         if state[OUTCOME] != DONE:
             change_flags(T, queue, begin, end, ~added, np.int64(0))
@@ -360,23 +556,25 @@ def gain_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
             write_int32(tables[t, SUPPORT], row, read_int32(tables[t, TOTAL], row))
         begin = end
         for i in range(count):
-            t = made[i, 0]
-            met[made[i, 1]] += 1
-            for c in range(tables[t, ARITY]):
-                values[c] = made[i, 3 + c]
-            at = slot_of(T, t, V)
+            if i % GROUP == 0:
+                look_up_heads(T, made, i, min(i + GROUP, count))
+            t = made[i, HEAD]
+            met[made[i, RULE]] += 1
+            # What was entered meanwhile may have taken the place.
+            at = slot_of(T, t, made.ctypes.data + i * line + 8 * VALUES, made[i, AT])
             row = read_int32(tables[t, SLOTS], at)
             if row < 0:
                 row = tables[t, COUNT]
                 for c in range(tables[t, ARITY]):
                     if tables[t, WIDE]:
-                        write_int64(tables[t, ROWS], row * tables[t, ARITY] + c, values[c])
+                        write_int64(tables[t, ROWS], row * tables[t, ARITY] + c, made[i, VALUES + c])
                     else:
-                        write_int32(tables[t, ROWS], row * tables[t, ARITY] + c, values[c])
+                        write_int32(tables[t, ROWS], row * tables[t, ARITY] + c, made[i, VALUES + c])
                 write_uint16(tables[t, FLAGS], row, 0)
                 write_int32(tables[t, SLOTS], at, row)
                 tables[t, COUNT] = row + 1
-                state[OUTCOME] = GREW
+                if tables[t, INDEXED]:
+                    state[OUTCOME] = GREW
             total = read_int32(tables[t, TOTAL], row)
             if total == LARGEST:
                 state[OUTCOME], state[WANTED] = TOO_MANY, t

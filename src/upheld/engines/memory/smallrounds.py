@@ -31,6 +31,7 @@ from upheld.engines.memory.roundkernels import (
     ROUNDS,
     TOO_MANY,
     TOP,
+    VALUES,
     WANTED,
     WANTS_ROOM,
 )
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from upheld.engines.memory.numbers import MemoryRanks
 
 #: Facts that the first round may begin with, and derivations that one call may handle.
-MOST_FACTS, MOST_HANDLED = 1024, 1 << 13
+MOST_FACTS, MOST_HANDLED = 1 << 14, 1 << 16
 #: Pairs of a fact and an atom that it may be, for the first round: where rules are many, they are found by constants.
 MOST_PAIRS = 1 << 16
 
@@ -53,15 +54,27 @@ MOST_STARTS = 256
 
 
 class Bench:
-    """What a kernel has in hand: values of variables, heights, open steps, values of a fact, and instances."""
+    """What a kernel has in hand: values of variables, heights, open steps, values of a fact, instances, and places.
 
-    def __init__(self, code: RoundCode):
+    It is empty between two calls, so one serves all plans, and is made larger for those that ask for more room.
+    """
+
+    def __init__(self) -> None:
+        self._size = (0, 0, 0, 0)
+
+    def make_room(self, code: RoundCode) -> None:
+        wanted = code.registers, code.steps, code.arity, MOST_HANDLED
+        if all(have >= want for have, want in zip(self._size, wanted, strict=True)):
+            return
+        registers, steps, arity, instances = map(max, self._size, wanted)
+        self._size = registers, steps, arity, instances
         self.arrays = (
-            np.empty(code.registers, np.int64),
-            np.empty(code.steps + 1, np.int64),
-            np.empty((code.steps + 1, 3), np.int64),
-            np.empty(code.arity + 1, np.int64),
-            np.empty((MOST_HANDLED, 3 + code.arity), np.int64),
+            np.empty(registers, np.int64),
+            np.empty(steps + 1, np.int64),
+            np.empty((steps + 1, 3), np.int64),
+            np.empty(arity + 1, np.int64),
+            np.empty((instances, VALUES + arity), np.int64),
+            np.empty(kernels.GROUP, np.int64),
         )
 
 
@@ -73,7 +86,8 @@ class SmallRounds:
 
     def __init__(self, engine: MemoryEngine):
         self.engine = engine
-        self._codes: dict[tuple[int, bool], tuple[Sequence[Rule], RoundCode | None, Bench | None]] = {}
+        self._codes: dict[tuple[int, bool], tuple[Sequence[Rule], RoundCode | None]] = {}
+        self._bench = Bench()
 
     def lose(
         self, ranks: MemoryRanks, delta: MemorySet, s: Stratum, I: Named, D: Named, A: Named, gone: Named, enough: int
@@ -99,27 +113,27 @@ class SmallRounds:
         count = sum(len(rows) for _, rows in facts)
         if not s.recursive or count > MOST_FACTS:
             return None
-        code, bench = self._code(s, Where(self.engine, I, I, via=delta), ranks.rank if counting_support else None)
-        if code is None or bench is None or count * len(code.rules) > MOST_PAIRS:
+        code = self._code(s, Where(self.engine, I, I, via=delta), ranks.rank if counting_support else None)
+        if code is None or count * len(code.rules) > MOST_PAIRS:
             return None
         if not all(table in code.numbers for table, _ in facts) or not self.engine.bits.free:
             return None
-        return Call(ranks, s, code, bench, facts)
+        self._bench.make_room(code)
+        return Call(ranks, s, code, self._bench, facts)
 
-    def _code(self, s: Stratum, where: Where, rank: str | None) -> tuple[RoundCode | None, Bench | None]:
+    def _code(self, s: Stratum, where: Where, rank: str | None) -> RoundCode | None:
         key = id(s.recursive), rank is not None
-        rules, code, bench = self._codes.get(key, ((), None, None))
+        rules, code = self._codes.get(key, ((), None))
         if rules is not s.recursive or (code is not None and code.is_stale()):
             ranked = (rank, s) if rank is not None else None
-            code = bench = None
-            few = sum(len(rule.positive) for rule in s.recursive) <= MOST_STARTS
-            starts = self.engine.matcher.starts(s.recursive, where, ranked) if few else []
+            code = None
+            few = sum(len(s.own(rule)) for rule in s.recursive) <= MOST_STARTS
+            starts = self.engine.matcher.starts(s, where, ranked) if few else []
             if few and all(start.is_simple for start in starts):
                 heads = [self.engine.tables[rule.head.predicate] for rule in s.rules]
                 code = RoundCode(starts, heads, self.engine.tables, self.engine.codec)
-                bench = Bench(code)
-            self._codes[key] = s.recursive, code, bench
-        return code, bench
+            self._codes[key] = s.recursive, code
+        return code
 
 
 class Call:
