@@ -15,7 +15,9 @@ from upheld.language.values import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_f
 
 TYPES = ("number", "unsigned", "float", "symbol", "term")
 SOME_TEXTS = st.sampled_from(["", "a", "b", "ab", "a\0", "é", "\uffff", "\U0001f600", "line\nbreak", "t\tab", '"q"'])
-TEXTS = SOME_TEXTS | st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+#: Texts that differ in one place, or in their length, as far as eight bytes make a word and beyond.
+LIKE_TEXTS = st.builds(lambda n, m: "a" * n + "b" + "a" * m, st.integers(0, 17), st.integers(0, 17))
+TEXTS = SOME_TEXTS | LIKE_TEXTS | st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 COLUMN_VALUES = {
     "number": st.integers(-3, 3) | st.integers(INT64_MIN, INT64_MAX),
     "unsigned": st.integers(0, 3) | st.integers(0, UINT64_MAX),

@@ -63,6 +63,10 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
     def prefetch(array: Any, index: Any) -> None:
         """Do nothing: without machine code there is no cache line to ask for."""
 
+    def word_at(array: Any, index: Any) -> Any:
+        """Return the eight bytes from `array[index]` on as one number."""
+        return array[index : index + 8].view(np.uint64)[0]
+
 else:
 
     @intrinsic  # type: ignore[misc]
@@ -82,5 +86,21 @@ else:
                 builder, builder.inttoptr(builder.add(base, builder.mul(position, stride)), ir.IntType(8).as_pointer())
             )
             return context.get_dummy_value()
+
+        return signature, generate
+
+    @intrinsic  # type: ignore[misc]
+    def word_at(typingctx: Any, array: Any, index: Any) -> Any:
+        """Return the eight bytes from `array[index]` on as one number. All of them must be there."""
+        if not isinstance(array, types.Array) or array.dtype != types.uint8 or not isinstance(index, types.Integer):
+            return None
+        signature = types.uint64(array, index)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            view = context.make_array(sig.args[0])(context, builder, args[0])
+            first = builder.gep(view.data, [context.cast(builder, args[1], sig.args[1], types.intp)])
+            word = builder.load(builder.bitcast(first, ir.IntType(64).as_pointer()))
+            word.align = 1
+            return word
 
         return signature, generate

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.jit import kernel, prefetch
+from upheld.engines.memory.jit import kernel, prefetch, word_at
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
@@ -22,9 +22,12 @@ Codes = npt.NDArray[np.int64]
 GROUP = 16
 NEWLINE = ord("\n")
 SEED = np.uint64(0xCBF29CE484222325)
-PRIME = np.uint64(0x100000001B3)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+BYTE = np.uint64(8)
 HALF = np.uint64(32)
+#: How far upper bits are brought down to meet the next word: by whole bytes they would meet their own likes, in texts
+#: such as `000000004217`, whose last word has bytes of the one before.
+ASKEW = np.uint64(29)
 LOW_HALF = np.uint64(2**32 - 1)
 
 
@@ -75,8 +78,10 @@ class TextPool:
 
     def intern_utf8(self, data: Bytes, offsets: Places) -> Codes:
         """Return the codes of texts that lie one after the other in some bytes."""
-        self._has_newlines |= bool((data[offsets[0] : offsets[-1]] == NEWLINE).any())
-        return self.intern(data, offsets[:-1] - 1, offsets[1:])
+        known = self.bytes
+        codes = self.intern(data, offsets[:-1] - 1, offsets[1:])
+        self._has_newlines |= bool((self._data[known : self.bytes] == NEWLINE).any())
+        return codes
 
     def _make_room(self, texts: int, length: int) -> None:
         """Make room for so many more texts, and so many bytes of them."""
@@ -158,9 +163,17 @@ def _grown(array: npt.NDArray[Any], used: int, need: int) -> npt.NDArray[Any]:
 @kernel
 def tag_of(data, start, end):
     """Return 32 bits of a hash of a text."""
-    h = SEED
-    for k in range(start, end):
-        h = (h ^ np.uint64(data[k])) * PRIME
+    h = SEED ^ np.uint64(end - start)
+    if end - start < 8:
+        word = np.uint64(0)
+        for k in range(start, end):
+            word = (word << BYTE) | np.uint64(data[k])
+    else:
+        for k in range(start, end - 8, 8):
+            h = (h ^ word_at(data, k)) * GOLDEN
+            h ^= h >> ASKEW
+        word = word_at(data, end - 8)
+    h = (h ^ word) * GOLDEN
     return ((h ^ (h >> HALF)) * GOLDEN) >> HALF
 
 
@@ -172,12 +185,18 @@ def home(tag, slots):
 
 @kernel
 def same(data, start, end, others, other, other_end):
-    if end - start != other_end - other:
+    length = end - start
+    if length != other_end - other:
         return False
-    for k in range(end - start):  # noqa: SIM110  (a loop compiles to less than a generator)
-        if data[start + k] != others[other + k]:
+    if length < 8:
+        for k in range(length):  # noqa: SIM110  (a loop compiles to less than a generator)
+            if data[start + k] != others[other + k]:
+                return False
+        return True
+    for k in range(0, length - 8, 8):
+        if word_at(data, start + k) != word_at(others, other + k):
             return False
-    return True
+    return word_at(data, end - 8) == word_at(others, other_end - 8)
 
 
 @kernel
