@@ -13,7 +13,7 @@ import upheld
 from tests.pipeline.conftest import by_arrow
 from upheld.language.core import Predicate
 from upheld.pipeline import plain
-from upheld.pipeline.plain import NotPlain, PlainDelimited, PlainTriples, Split
+from upheld.pipeline.plain import NotPlain, PlainDelimited, PlainTriples, Split, first_line
 
 NUMBERS = Predicate("n", ("a", "b"), ("number", "float"))
 
@@ -27,6 +27,29 @@ def test_each_line_is_read_once(monkeypatch, end):
     assert len(splits) > 20
     rows = [row for s in splits for row in zip(*(c.to_pylist() for c in reader.read(s)[0].columns))]
     assert rows == [("é" * (i % 7), i) for i in range(50)]
+
+
+FIRST_LINES = {
+    "plain": (b"x,y\na,b\n", "x,y"),
+    "nothing": (b"\na,b\n", ""),
+    "no end": (b"x,y", None),
+    "another end": (b"x,y\r\na,b\r\n", None),
+    "a beginning": ("\ufeffx,y\n".encode(), None),
+    "another character": ("é,y\n".encode(), None),
+}
+
+
+@pytest.mark.parametrize("name", FIRST_LINES)
+def test_first_lines(name):
+    """Those that Spark may take for something else are left to it, and so are all of other files."""
+    data, line = FIRST_LINES[name]
+    for file, expected in (("f.csv", line), ("f.csv.bz2", None)):
+        Path(file).write_bytes(data)
+        try:
+            found = first_line(f"file:{Path.cwd()}/{file}")
+        except NotPlain:
+            found = None
+        assert found == expected
 
 
 CSV = {

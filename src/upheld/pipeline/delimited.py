@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from upheld.errors import FactsError, Problem, quote
-from upheld.pipeline.plain import PlainDelimited
+from upheld.pipeline.plain import NotPlain, PlainDelimited, first_line
 from upheld.pipeline.reading import Reading, columns, file_of_row, lines, numbered
 
 #: The column that gets a line which is no row.
@@ -33,7 +34,7 @@ class Delimited:
     @classmethod
     def found(cls, spark: SparkSession, files: Sequence[str], place: str, delimiter: str, header: bool) -> Delimited:
         """Return the files as a table, after a look at the first line of the first that has one."""
-        first = next((row["value"] for file in files for row in lines(spark, [file]).take(1)), None)
+        first = _first_line(spark, files)
         if first is None and header:
             message, hint = "all files are empty", "write a header line, or leave the source out"
             raise FactsError(Problem("missing-header", message, place=place, hint=hint))
@@ -81,3 +82,10 @@ class Delimited:
         bad = F.when(whole.isNotNull(), "bad-record").when(damaged, "not-utf8")
         record = F.when(whole.isNotNull(), whole).when(damaged, F.concat_ws(self.delimiter, *fields))
         return frame.select(*columns(fields), "_file", bad.alias("_bad"), record.alias("_record"), *more)
+
+
+def _first_line(spark: SparkSession, files: Sequence[str]) -> str | None:
+    """Return the first line of the first file that has one."""
+    with contextlib.suppress(NotPlain, OSError):  # then Spark is asked
+        return first_line(files[0])
+    return next((row["value"] for file in files for row in lines(spark, [file]).take(1)), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Protocol
 from urllib.parse import quote
@@ -18,15 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from upheld.engines.spark.session import configured
 from upheld.language.terms import XSD
 from upheld.pipeline.filesystem import shown
 from upheld.pipeline.packed import packed, unpacked
 
-#: Bytes of a file that a task reads: few files are cut for tasks of less, and texts of more may not fit an array.
-_LEAST, _MOST = 1 << 22, 1 << 26
+#: Bytes of a file that a task reads at a time: few files are cut for tasks of less, and more would not stay in caches.
+_LEAST, _MOST = 1 << 22, 1 << 23
+#: Bytes that a task reads in all, unless they are one part.
+_TASK = 1 << 26
 #: Rows that leave a task at a time.
 _BATCH = 1 << 18
 #: Bytes that are parsed at a time: no line may be longer.
@@ -38,6 +39,9 @@ _UNPACKED, _COPIES = 8, 4
 #: no UTF-8 and for the beginning of a file.
 _SPECIAL = b"\r", b"\0", b"\x01"
 _SPECIAL_SIGNS = "\N{REPLACEMENT CHARACTER}".encode(), "\N{BYTE ORDER MARK}".encode()
+
+#: How the names of delimited files end, unless they are packed.
+DELIMITED = (".csv", ".tsv", ".facts")
 
 #: The types whose values are texts.
 TEXTS = ("symbol", "term")
@@ -116,15 +120,16 @@ def load(spark: SparkSession, sources: Sequence[Plain], room: int) -> list[Arriv
     if not splits:
         return found
     readers = tuple(sources)
+    tasks = min(len(splits), max(tasks, sum(split.bytes for _, split in splits) // _TASK))
+    places = spark.sparkContext.parallelize(range(len(splits)), tasks)
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for at in batch.column(0).to_pylist():
-                number, split = splits[at]
-                yield from _told(number, readers[number], split)
+    def read(places: Iterable[int]) -> Iterator[tuple[int, bool, bytes | None]]:
+        for at in places:
+            number, split = splits[at]
+            yield from _told(number, readers[number], split)
 
-    frame = spark.range(0, len(splits), 1, len(splits)).mapInArrow(read, "source int, rest boolean, data binary")
-    for number, is_rest, data in _collected(spark, frame):
+    # A query would have Java copy all bytes into its rows and out of them, and be planned.
+    for number, is_rest, data in places.mapPartitions(read).collect():
         arrived = found[number]
         if data is None:
             found[number] = None
@@ -133,29 +138,17 @@ def load(spark: SparkSession, sources: Sequence[Plain], room: int) -> list[Arriv
     return found
 
 
-def _told(number: int, source: Plain, split: Split) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a part, many to a batch that is one binary for Spark; or that it is not plain."""
+def _told(number: int, source: Plain, split: Split) -> Iterator[tuple[int, bool, bytes | None]]:
+    """Yield the rows of a part, many packed into one piece; or None, that it is not plain."""
     try:
         rows, rest = source.read(split)
     except (NotPlain, OSError, EOFError, zlib.error, pa.ArrowException):
-        yield _batch(number, False, None)
+        yield number, False, None
         return
     for table, is_rest in ((rows, False), (rest, True)):
         if table is not None:
             for data in packed(table, _BATCH):
-                yield _batch(number, is_rest, data)
-
-
-def _batch(number: int, is_rest: bool, data: bytes | None) -> pa.RecordBatch:
-    arrays = [pa.array([number], pa.int32()), pa.array([is_rest]), pa.array([data], pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, ["source", "rest", "data"])
-
-
-def _collected(spark: SparkSession, frame: DataFrame) -> Iterator[tuple[int, bool, pa.Buffer | None]]:
-    with configured(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"}):  # each is large enough
-        table = frame.toArrow()
-    for number, is_rest, data in zip(*(column for column in table.columns)):
-        yield number.as_py(), is_rest.as_py(), data.as_buffer()
+                yield number, is_rest, data
 
 
 # -- text files --------------------------------------------------------------------------------------------------------
@@ -167,6 +160,18 @@ def _local(file: str) -> str:
     if "%" in file or not path.startswith("/"):
         raise NotPlain
     return path
+
+
+def first_line(file: str) -> str:
+    """Return the first line of a text file; raise `NotPlain` or `OSError` if Spark may take another for it, or none."""
+    path = _local(file)
+    if not path.lower().endswith(DELIMITED):
+        raise NotPlain
+    with open(path, "rb") as stream:
+        line = stream.readline(_BLOCK)
+    if not line.endswith(b"\n") or not line.isascii() or any(special in line for special in _SPECIAL):
+        raise NotPlain
+    return line[:-1].decode()
 
 
 def _text_splits(files: Sequence[str], extensions: Sequence[str], tasks: int) -> list[Split]:
@@ -243,7 +248,7 @@ class PlainDelimited:
     def splits(self, tasks: int) -> list[Split]:
         if len(self.delimiter) != 1 or not self.delimiter.isascii():
             raise NotPlain
-        return _text_splits(self.files, (".csv", ".tsv", ".facts"), tasks)
+        return _text_splits(self.files, DELIMITED, tasks)
 
     def read(self, split: Split) -> tuple[pa.Table, pa.Table | None]:
         data = _lines(split, self.header)
