@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.pipeline.plain import PlainParquet
+from upheld.pipeline.plain import NotPlain, PlainParquet, parquet_columns
 from upheld.pipeline.reading import Reading, columns, file_of_row, nothing, numbered
 
 
@@ -27,9 +29,8 @@ class Columnar:
 
     @classmethod
     def found(cls, spark: SparkSession, files: Sequence[str], place: str, format: str) -> Columnar:
-        schema = spark.read.format(format).load(files[0]).schema
-        types = tuple(field.dataType.simpleString() for field in schema)
-        return cls(spark, tuple(files), place, format, tuple(schema.names), types)
+        columns = _columns(spark, files[0], format)
+        return cls(spark, tuple(files), place, format, tuple(columns), tuple(columns.values()))
 
     def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
         schema = ", ".join(f"{_quoted(name)} {type}" for name, type in zip(self.names, self.types))
@@ -74,6 +75,15 @@ class Given:
             return _rows(frame, len(names)).withColumn("_row", F.lit(None).cast("long"))
 
         return Reading(lambda: _rows(frame, len(names)), located)
+
+
+def _columns(spark: SparkSession, file: str, format: str) -> dict[str, str]:
+    """Return the names of the columns of a file, and what Spark calls their types."""
+    if format == "parquet":
+        with contextlib.suppress(NotPlain, OSError, pa.ArrowException):  # then Spark is asked, which takes a job
+            return parquet_columns(file)
+    schema = spark.read.format(format).load(file).schema
+    return {field.name: field.dataType.simpleString() for field in schema}
 
 
 def _rows(frame: DataFrame, count: int, *more: str) -> DataFrame:

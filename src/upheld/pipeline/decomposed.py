@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from upheld.language.core import Core, Predicate
 from upheld.language.pivots import Pivots
 from upheld.materialisation import Materialisation
 from upheld.pipeline import driver
-from upheld.pipeline.derived import Derived
+from upheld.pipeline.derived import Derived, Frames
 from upheld.pipeline.driver import Facts
 from upheld.pipeline.parts import LEAVING, NOTE, Outcome, Part, facts_in, outcome_of, table_of
 
@@ -84,6 +84,17 @@ def _dealt(tables: Sequence[pa.Table], parts: int) -> tuple[pa.Table, ...]:
     return tuple(rows.take(pa.array(np.arange(part, rows.num_rows, parts))) for part in range(parts))
 
 
+def _facts(k: int, predicate: Predicate, result: DataFrame) -> DataFrame:
+    """Return the facts of a relation out of what leaves all parts, as they stand in the tables of the Spark engine."""
+    packed = result.filter(col("relation") == k).select("data")
+    return packed.mapInArrow(facts_in, Codec(predicate).layout.schema)
+
+
+def _shown(k: int, predicate: Predicate, result: DataFrame) -> DataFrame:
+    """Return them as callers get them."""
+    return decoded(_facts(k, predicate, result), predicate.types, predicate.columns)
+
+
 class _Decomposing:
     """A run in decomposed mode."""
 
@@ -109,8 +120,8 @@ class _Decomposing:
         wanted = tuple(dict.fromkeys(n for n in asked if n in derived or n in self.pivots.columns))
         result = self._derived(wanted)
         outcomes = self._outcomes(result.filter(col("relation") == NOTE))
-        of_parts = {name: self._facts(k, name, result) for k, name in enumerate(wanted)}
-        frames: dict[str, DataFrame] = {}
+        numbers = {name: k for k, name in enumerate(wanted)}
+        makers: dict[str, Callable[[], DataFrame]] = {}
         sizes: dict[str, tuple[int, int]] = {}
         for predicate in self.core.predicates.values():
             name = predicate.name
@@ -118,17 +129,17 @@ class _Decomposing:
                 continue
             if name in self.pivots.in_driver:
                 sizes[name] = len(self.whole.explicit(name)), len(self.whole[name])
-                if name in self.outputs:
-                    frames[name] = driver.to_spark(self.spark, self.whole[name])
-                continue
-            if name in self.pivots.columns:
+                makers[name] = partial(driver.to_spark, self.spark, self.whole[name])
+            elif name in self.pivots.columns:
                 told = [outcome.sizes[name] for outcome in outcomes]
                 sizes[name] = sum(explicit for explicit, _ in told), sum(facts for _, facts in told)
-                frame = of_parts.get(name)
+                if name in numbers:
+                    makers[name] = partial(_shown, numbers[name], predicate, result)
             else:
-                frame, sizes[name] = self._gathered(predicate, of_parts.get(name))
-            if name in self.outputs and frame is not None:
-                frames[name] = decoded(frame, predicate.types, predicate.columns)
+                derived_facts = _facts(numbers[name], predicate, result) if name in numbers else None
+                frame, sizes[name] = self._gathered(predicate, derived_facts)
+                makers[name] = partial(decoded, frame, predicate.types, predicate.columns)
+        frames = Frames([name for name in makers if name in self.outputs], lambda name: makers[name]())
         rounds = self.whole.statistics.rounds + max((outcome.rounds for outcome in outcomes), default=0)
         return Derived(frames, sizes, rounds, self.held)
 
@@ -165,11 +176,6 @@ class _Decomposing:
             return (shared.value.derive_dealt if shared.value.dealt else shared.value.derive)(batches)
 
         return self.held.keep(parts.mapInArrow(derive, LEAVING.schema))
-
-    def _facts(self, k: int, name: str, result: DataFrame) -> DataFrame:
-        """Return the facts of a relation out of what leaves all parts."""
-        packed = result.filter(col("relation") == k).select("data")
-        return packed.mapInArrow(facts_in, Codec(self.core.predicates[name]).layout.schema)
 
     def _explicit(self, name: str) -> list[DataFrame]:
         """Return the explicit facts of a relation that Spark knows, and those that the program states."""

@@ -38,10 +38,10 @@ def _code(column: Column, type: str) -> Column:
     return bits_of(column) if type == "unsigned" else column
 
 
-def texts_of(rows: DataFrame, types: Sequence[str]) -> DataFrame | None:
-    """Return all texts in rows, as `text`, with repetitions; None if no column holds any."""
+def texts_of(rows: DataFrame, types: Sequence[str]) -> DataFrame:
+    """Return all texts in rows, as `text`, with repetitions. Some column holds them."""
     columns = [F.col(f"c{i}") for i, type in enumerate(types) if type in TEXTS]
-    return rows.select(F.explode(F.array(*columns)).alias("text")) if columns else None
+    return rows.select(F.explode(F.array(*columns)).alias("text"))
 
 
 @dataclass

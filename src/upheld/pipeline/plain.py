@@ -8,6 +8,7 @@ Spark's readers, whichever of the two gave them. Of N-Triples only the lines tha
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -56,6 +57,12 @@ _ARROW = {
     "double": pa.float64(),
     "string": pa.string(),
 }
+_SPARK = {type: name for name, type in _ARROW.items()}
+#: Where Spark writes the types of columns into a Parquet file.
+_STATED = b"org.apache.spark.sql.parquet.row.metadata"
+#: What types are called there.
+_ON_RECORD = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+_ON_RECORD |= {type: type for type in ("float", "double", "string")}
 WANTED = {"number": pa.int64(), "unsigned": pa.uint64(), "float": pa.float64(), "symbol": pa.string()}
 WANTED["term"] = WANTED["symbol"]
 
@@ -322,6 +329,26 @@ _NONE = [pa.array([], pa.string())]
 
 
 # -- Parquet -----------------------------------------------------------------------------------------------------------
+
+
+def parquet_columns(file: str) -> dict[str, str]:
+    """Return what Spark calls the types of the columns of a Parquet file; raise `NotPlain` if only Spark can tell."""
+    metadata = parquet.read_metadata(_local(file))
+    columns = {column.name: _SPARK.get(column.type, "") for column in metadata.schema.to_arrow_schema()}
+    if "" in columns.values() or len({name.lower() for name in columns}) < metadata.num_columns:
+        raise NotPlain
+    stated = (metadata.metadata or {}).get(_STATED)
+    if stated is not None and _fields_in(stated) != [(name, _ON_RECORD[type], {}) for name, type in columns.items()]:
+        raise NotPlain  # such as a length of time, which is stored as a number
+    return columns
+
+
+def _fields_in(stated: bytes) -> list[tuple[object, object, object]]:
+    """Return names, types and what else is said of columns by the record that Spark leaves in a file."""
+    try:
+        return [(field["name"], field["type"], field["metadata"]) for field in json.loads(stated)["fields"]]
+    except (ValueError, TypeError, LookupError):
+        raise NotPlain from None
 
 
 @dataclass(frozen=True)

@@ -354,10 +354,10 @@ def _sizes(facts: list[Facts], texts: int, characters: int) -> Sizes:
 
 def _encode(kept: ExitStack, facts: list[Facts], dictionary: Dictionary, writer: Writer) -> TextsOfRun:
     """Have the texts of facts added to the dictionary when the run ends well."""
-    parts = [texts for one in facts if (texts := texts_of(one.rows, one.predicate.types)) is not None]
-    if not parts:
+    having = [one for one in facts if any(type in TEXTS for type in one.predicate.types)]
+    if not having:
         return TextsOfRun(None)
-    texts = reduce(DataFrame.unionAll, parts)
+    texts = reduce(DataFrame.unionAll, (texts_of(one.rows, one.predicate.types) for one in having))
     pairs = texts.distinct().select(identify(F.col("text")).alias("id"), "text").persist(StorageLevel.MEMORY_AND_DISK)
     kept.callback(pairs.unpersist)
     sizes = pairs.agg(F.count(F.lit(1)).alias("count"), F.sum(F.length("text")).alias("characters")).first()
