@@ -33,6 +33,16 @@ def test_closure_of_texts(spark):
     assert choice.why == "it was asked for; the program falls into parts (`path` by column 1)"
 
 
+def test_jobs(spark):
+    """Plain files take a job to be read, and parts one to be derived; facts take no other until one looks at them."""
+    Path("e.csv").write_text("x,y\n1,2\n2,3\n4,5\n")
+    program = REACH.replace("symbol", "number")
+    run = upheld.Pipeline(program, {"edge": "e.csv"}, mode="decomposed").run(spark)
+    stages = {stage.name: stage.jobs for stage in run.report.stages}
+    assert stages == {"find": 0, "read": 1, "encode": 0, "materialise": 1, "write": 0}
+    assert list(run.frames) == ["path"] and rows_of(run["path"]) == {(1, 2), (2, 3), (1, 3), (4, 5)}
+
+
 def test_every_type_and_role(spark):
     """Pivots that are unsigned; parted, whole and gathered relations; facts of all of them, given and stated."""
     program = """

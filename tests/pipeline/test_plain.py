@@ -13,7 +13,7 @@ import upheld
 from tests.pipeline.conftest import by_arrow
 from upheld.language.core import Predicate
 from upheld.pipeline import plain
-from upheld.pipeline.plain import NotPlain, PlainDelimited, PlainTriples, Split, first_line
+from upheld.pipeline.plain import NotPlain, PlainDelimited, PlainTriples, Split, first_line, parquet_columns
 
 NUMBERS = Predicate("n", ("a", "b"), ("number", "float"))
 
@@ -138,3 +138,33 @@ def test_lines_that_are_left_go_through_spark(spark):
     assert ("<a:a>", "<a:c>") in found
     assert {o for _, o in found} == {"<a:c>", '"A"'}
     assert len(list(Path("bad").glob("*.json"))) == 1
+
+
+COLUMNS = {
+    "plain": ("1Y a, 2S b, 3 c, 4L d, 5F e, 6D f, 'g' g", True),
+    "a length of time": ("interval 1 day a", False),
+    "bytes": ("X'00' a", False),
+    "a list": ("array(1) a", False),
+}
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_of_parquet(spark, name):
+    """They are those that Spark tells, of its own files and of others."""
+    columns, is_plain = COLUMNS[name]
+    spark.sql(f"select {columns}").coalesce(1).write.parquet(f"{Path.cwd()}/p")
+    (file,) = Path.cwd().glob("p/*.parquet")
+    expected = dict(spark.read.parquet(str(file)).dtypes) if is_plain else None
+    assert columns_by_arrow(str(file)) == expected
+    if is_plain:
+        other = f"{Path.cwd()}/q.parquet"
+        parquet.write_table(parquet.read_table(file).replace_schema_metadata(), other)
+        assert columns_by_arrow(other) == dict(spark.read.parquet(other).dtypes) == expected
+
+
+def columns_by_arrow(file):
+    try:
+        return parquet_columns(file)
+    except NotPlain:
+        return None

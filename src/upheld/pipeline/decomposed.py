@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.algebra.meter import Limits, Meter
 from upheld.engines.spark.codes import Codec, encode
-from upheld.engines.spark.cols import col
 from upheld.engines.spark.frames import FrameRows, decoded
 from upheld.engines.spark.slots import Slots
 from upheld.language.core import Core, Predicate
@@ -31,7 +31,8 @@ from upheld.materialisation import Materialisation
 from upheld.pipeline import driver
 from upheld.pipeline.derived import Derived, Frames
 from upheld.pipeline.driver import Facts
-from upheld.pipeline.parts import LEAVING, NOTE, Outcome, Part, facts_in, outcome_of, table_of
+from upheld.pipeline.leaving import Leaving, LeavingPairs, LeavingRows
+from upheld.pipeline.parts import Outcome, Part, facts_in, outcome_of, table_of
 
 #: Parts for each task that Spark runs at once: more even out what parts take, and each loads all whole relations.
 _PARTS_PER_TASK = 2
@@ -57,23 +58,30 @@ def materialise(
     return _Decomposing(core, pivots, facts, whole, outputs, limits, spark).run()
 
 
+Kept = TypeVar("Kept", Leaving, DataFrame)
+
+
 class _Held:
-    """Frames that Spark holds, and what made them in case some of it is lost, for as long as this is there."""
+    """Results that Spark holds, and what made them in case some of it is lost, for as long as this is there."""
 
     def __init__(self) -> None:
-        self.frames: list[DataFrame] = []
+        self.results: list[Leaving | DataFrame] = []
         self.broadcasts: list[Broadcast[Part]] = []
-        weakref.finalize(self, _release, self.frames, self.broadcasts).atexit = False
+        weakref.finalize(self, _release, self.results, self.broadcasts).atexit = False
 
-    def keep(self, frame: DataFrame) -> DataFrame:
-        self.frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
-        return frame
+    def keep(self, result: Kept) -> Kept:
+        self.results.append(result)
+        return result
+
+    def broadcast(self, spark: SparkSession, part: Part) -> Broadcast[Part]:
+        self.broadcasts.append(spark.sparkContext.broadcast(part))
+        return self.broadcasts[-1]
 
 
-def _release(frames: list[DataFrame], broadcasts: list[Broadcast[Part]]) -> None:
+def _release(results: list[Leaving | DataFrame], broadcasts: list[Broadcast[Part]]) -> None:
     with contextlib.suppress(Exception):  # the session may have ended before
-        for frame in frames:
-            frame.unpersist()
+        for result in results:
+            result.unpersist()
         for broadcast in broadcasts:
             broadcast.destroy()
 
@@ -84,13 +92,12 @@ def _dealt(tables: Sequence[pa.Table], parts: int) -> tuple[pa.Table, ...]:
     return tuple(rows.take(pa.array(np.arange(part, rows.num_rows, parts))) for part in range(parts))
 
 
-def _facts(k: int, predicate: Predicate, result: DataFrame) -> DataFrame:
+def _facts(k: int, predicate: Predicate, result: Leaving) -> DataFrame:
     """Return the facts of a relation out of what leaves all parts, as they stand in the tables of the Spark engine."""
-    packed = result.filter(col("relation") == k).select("data")
-    return packed.mapInArrow(facts_in, Codec(predicate).layout.schema)
+    return result.packed(k).mapInArrow(facts_in, Codec(predicate).layout.schema)
 
 
-def _shown(k: int, predicate: Predicate, result: DataFrame) -> DataFrame:
+def _shown(k: int, predicate: Predicate, result: Leaving) -> DataFrame:
     """Return them as callers get them."""
     return decoded(_facts(k, predicate, result), predicate.types, predicate.columns)
 
@@ -119,7 +126,7 @@ class _Decomposing:
         asked = [*self.outputs, *sorted(self.pivots.gathered & derived)]
         wanted = tuple(dict.fromkeys(n for n in asked if n in derived or n in self.pivots.columns))
         result = self._derived(wanted)
-        outcomes = self._outcomes(result.filter(col("relation") == NOTE))
+        outcomes = self._outcomes(result.notes())
         numbers = {name: k for k, name in enumerate(wanted)}
         makers: dict[str, Callable[[], DataFrame]] = {}
         sizes: dict[str, tuple[int, int]] = {}
@@ -145,7 +152,7 @@ class _Decomposing:
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
-    def _derived(self, wanted: tuple[str, ...]) -> DataFrame:
+    def _derived(self, wanted: tuple[str, ...]) -> Leaving:
         """Return what leaves all parts."""
         within, columns = self.pivots.within, self.pivots.columns
         tasks = self.spark.sparkContext.defaultParallelism
@@ -161,21 +168,17 @@ class _Decomposing:
             tuple(columns),
             {name: table_of(self.core.predicates[name], self.whole[name]) for name in self.pivots.whole},
         )
-        if explicit:
-            arriving = [*explicit, *((guard, self.spark.createDataFrame(table)) for guard, table in guards)]
-            rows = reduce(DataFrame.unionAll, (slots.pack(k, frame) for k, (_, frame) in enumerate(arriving)))
-            key = slots.key({k: columns.get(predicate.name, 0) for k, (predicate, _) in enumerate(arriving)})
-            parts = rows.repartition(_PARTS_PER_TASK * tasks, *key)
-        else:
-            part = replace(part, dealt=_dealt([slots.fill(k, table) for k, (_, table) in enumerate(guards)], tasks))
-            parts = self.spark.range(0, tasks, 1, tasks)
-        shared = self.spark.sparkContext.broadcast(part)
-        self.held.broadcasts.append(shared)
-
-        def derive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return (shared.value.derive_dealt if shared.value.dealt else shared.value.derive)(batches)
-
-        return self.held.keep(parts.mapInArrow(derive, LEAVING.schema))
+        if not explicit:
+            dealt = _dealt([slots.fill(k, table) for k, (_, table) in enumerate(guards)], tasks)
+            shared = self.held.broadcast(self.spark, replace(part, dealt=dealt))
+            pairs = LeavingPairs.of(self.spark, tasks, lambda number: shared.value.derive_dealt(number))
+            return self.held.keep(pairs)
+        shared = self.held.broadcast(self.spark, part)
+        arriving = [*explicit, *((guard, self.spark.createDataFrame(table)) for guard, table in guards)]
+        rows = reduce(DataFrame.unionAll, (slots.pack(k, frame) for k, (_, frame) in enumerate(arriving)))
+        key = slots.key({k: columns.get(predicate.name, 0) for k, (predicate, _) in enumerate(arriving)})
+        parts = rows.repartition(_PARTS_PER_TASK * tasks, *key)
+        return self.held.keep(LeavingRows.of(parts, lambda batches: shared.value.derive(batches)))
 
     def _explicit(self, name: str) -> list[DataFrame]:
         """Return the explicit facts of a relation that Spark knows, and those that the program states."""
@@ -198,9 +201,9 @@ class _Decomposing:
         together = pa.chunked_array([chunk for one in values for chunk in one.chunks], values[0].type)
         return pa.Table.from_arrays([together.unique()], list(guard.names))
 
-    def _outcomes(self, notes: DataFrame) -> list[Outcome]:
-        """Return what parts have told, after they have done their work; raise what went wrong in one."""
-        outcomes = [outcome_of(row["data"]) for row in notes.collect()]
+    def _outcomes(self, notes: Iterable[bytes]) -> list[Outcome]:
+        """Return what parts have told; raise what went wrong in one."""
+        outcomes = list(map(outcome_of, notes))
         for outcome in outcomes:
             if outcome.error is not None:
                 raise outcome.error
@@ -217,7 +220,8 @@ class _Decomposing:
             others.append(self.spark.createDataFrame(table_of(predicate, self.whole[predicate.name])))
         if not explicit and not others:
             return self.spark.createDataFrame(Codec(predicate).layout.arrow(())), (0, 0)
-        frame = self.held.keep(reduce(DataFrame.unionAll, [*explicit, *others]).distinct())
+        together = reduce(DataFrame.unionAll, [*explicit, *others]).distinct()
+        frame = self.held.keep(together.persist(StorageLevel.MEMORY_AND_DISK))
         facts = frame.count()
         if not explicit:
             return frame, (0, facts)

@@ -11,21 +11,18 @@ import pyarrow as pa
 
 from upheld.algebra.meter import Limits
 from upheld.columns import Texts
-from upheld.engines.spark.codes import ARROW_TYPES, Codec, Layout
+from upheld.engines.spark.codes import ARROW_TYPES, Codec
 from upheld.engines.spark.slots import Slots
 from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
 from upheld.opening import materialise_core
 from upheld.pipeline.driver import columns_of
+from upheld.pipeline.leaving import NOTE, Piece
 from upheld.pipeline.packed import packed, unpacked
 from upheld.relation import Relation, arrow_texts
 
 #: Rows that go back to Spark at a time.
 _BATCH = 1 << 16
-
-#: What leaves a part: packed facts of the relation with this number, or what a part tells of its work.
-LEAVING = Layout(("relation", "data"), ("bigint", "binary"))
-NOTE = -1
 
 
 @dataclass(frozen=True)
@@ -63,13 +60,11 @@ class Part:
     #: The rows of each part, if the driver has them all; else they come from Spark.
     dealt: tuple[pa.Table, ...] = ()
 
-    def derive_dealt(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what follows from the facts of parts of these numbers."""
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from self.derive(self.dealt[number].to_batches())
+    def derive_dealt(self, number: int) -> Iterator[Piece]:
+        """Yield what follows from the facts of the part with a number."""
+        return self.derive(self.dealt[number].to_batches())
 
-    def derive(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def derive(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
         """Yield what follows from the facts of a part, and a note."""
         arriving = [batch for batch in batches if batch.num_rows]
         if not arriving:
@@ -87,18 +82,13 @@ class Part:
                 limits=self.limits,
             )
         except UpheldError as error:
-            yield _leaving(NOTE, pickle.dumps(Outcome(error=error)))
+            yield NOTE, pickle.dumps(Outcome(error=error))
             return
         for k, name in enumerate(self.wanted):
             for data in packed(table_of(self.core.predicates[name], m[name]), _BATCH):
-                yield _leaving(k, data)
+                yield k, data
         sizes = {name: (len(m.explicit(name)), len(m[name])) for name in self.counted}
-        yield _leaving(NOTE, pickle.dumps(Outcome(sizes, m.statistics.rounds, m.statistics.facts)))
-
-
-def _leaving(number: int, data: bytes) -> pa.RecordBatch:
-    arrays = [pa.array([number], pa.int64()), pa.array([data], pa.binary())]
-    return pa.RecordBatch.from_arrays(arrays, list(LEAVING.names))
+        yield NOTE, pickle.dumps(Outcome(sizes, m.statistics.rounds, m.statistics.facts))
 
 
 def facts_in(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
