@@ -2,9 +2,9 @@
 
 Whole relations come to the driver, which applies the rules on them, and are broadcast. Facts of parted relations and
 the pivots that guards hold for are shuffled once, by their pivots; if there are only guards, the driver deals them out.
-One `mapInArrow` then derives all that follows in the parts: nothing more is shuffled, however many rounds there are. It
-leaves batches of facts as bytes, which become rows when somebody looks at them. Facts of gathered relations are made
-distinct last.
+One job then derives all that follows in the parts: nothing more is shuffled, however many rounds there are. It leaves
+batches of facts as bytes, which become rows when somebody looks at them. Facts of gathered relations are made distinct
+last.
 """
 
 from __future__ import annotations

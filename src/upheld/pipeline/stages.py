@@ -337,14 +337,26 @@ class TextsOfRun:
 
 
 def _loaded(job: Job, facts: list[Facts], shape: Shape) -> TextsOfRun | None:
-    """Return the texts of facts that come to the driver as they are; None if that may be too much, or is not asked."""
+    """Return the texts of facts that are in the driver, or come there as they are if there is room and need for them.
+
+    None if there are others.
+    """
     values = sum(one.count * sum(type in TEXTS for type in one.predicate.types) for one in facts)
     most = _sizes(facts, values, sum(one.bytes for one in facts))
-    if not fits(job.settings, most) or choose_mode(job.settings, most, shape)[0] != "driver":
+    if fits(job.settings, most) and choose_mode(job.settings, most, shape)[0] == "driver":
+        loaded = driver.load(facts, None)
+        count, characters = driver.distinct_texts(loaded)
+        return TextsOfRun(None, count, characters, count, loaded)
+    with_texts = list(filter(_has_texts, facts))
+    there = [(one.predicate.name, one.loaded) for one in with_texts if one.loaded is not None]
+    if len(there) < len(with_texts):
         return None
-    loaded = driver.load(facts, None)
-    count, characters = driver.distinct_texts(loaded)
-    return TextsOfRun(None, count, characters, count, loaded)
+    count, characters = driver.distinct_texts(there)
+    return TextsOfRun(None, count, characters, count)
+
+
+def _has_texts(facts: Facts) -> bool:
+    return any(type in TEXTS for type in facts.predicate.types)
 
 
 def _sizes(facts: list[Facts], texts: int, characters: int) -> Sizes:
@@ -354,10 +366,10 @@ def _sizes(facts: list[Facts], texts: int, characters: int) -> Sizes:
 
 def _encode(kept: ExitStack, facts: list[Facts], dictionary: Dictionary, writer: Writer) -> TextsOfRun:
     """Have the texts of facts added to the dictionary when the run ends well."""
-    having = [one for one in facts if any(type in TEXTS for type in one.predicate.types)]
-    if not having:
+    with_texts = list(filter(_has_texts, facts))
+    if not with_texts:
         return TextsOfRun(None)
-    texts = reduce(DataFrame.unionAll, (texts_of(one.rows, one.predicate.types) for one in having))
+    texts = reduce(DataFrame.unionAll, (texts_of(one.rows, one.predicate.types) for one in with_texts))
     pairs = texts.distinct().select(identify(F.col("text")).alias("id"), "text").persist(StorageLevel.MEMORY_AND_DISK)
     kept.callback(pairs.unpersist)
     sizes = pairs.agg(F.count(F.lit(1)).alias("count"), F.sum(F.length("text")).alias("characters")).first()
