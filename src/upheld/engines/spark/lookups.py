@@ -17,6 +17,8 @@ from pyspark.sql import functions as F
 from upheld.engines.spark.codes import Layout, Row
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from upheld.engines.spark.table import Stored, Tables
 
 #: A job fetches so many times as many rows as the driver holds of a set, and so many of these are remembered.
@@ -218,24 +220,64 @@ def _widened(wanted: Wanted, most: int) -> list[_Job]:
 
 
 def _run(tables: Tables, jobs: Sequence[_Job], most: int) -> bool:
-    frames = []
-    for wanted, whole, widened in jobs:
-        frame, layout, columns, keys = wanted.stored.frame, wanted.layout, wanted.columns, wanted.keys
-        if not whole:
-            at = columns if widened is None else (widened,)
-            some = Layout(tuple(layout.names[c] for c in at), tuple(layout.types[c] for c in at))
-            values = keys if widened is None else {(key[widened],) for key in keys}
-            frame = frame.join(F.broadcast(tables.frame(some, values)), list(some.names), "left_semi")
-        frames.append((frame.select(*layout.columns), layout))
-    found = tables.few(frames, most)
-    if found is None:
+    """Fetch rows, from sorted copies or all by one job; return whether they are at most so many."""
+    found: dict[int, list[Row]] = {}
+    for i, job in enumerate(jobs):
+        rows = _from_copy(tables, job, most)
+        if rows is not None:
+            found[i], most = rows, most - len(rows)
+        if most < 0:
+            return False
+    far = [i for i in range(len(jobs)) if i not in found]
+    fetched = tables.few([_plan(tables, jobs[i]) for i in far], most) if far else []
+    if fetched is None:
         return False
-    for job, rows in zip(jobs, found, strict=True):
+    found.update(zip(far, fetched, strict=True))
+    for i, job in enumerate(jobs):
         if job.whole:
-            job.wanted.known.take_all(rows)
+            job.wanted.known.take_all(found[i])
         else:
-            job.wanted.known.take(job.wanted.columns, job.wanted.keys, rows, job.widened)
+            job.wanted.known.take(job.wanted.columns, job.wanted.keys, found[i], job.widened)
     return True
+
+
+def _plan(tables: Tables, job: _Job) -> tuple[DataFrame, Layout]:
+    (stored, layout, _, columns, keys), whole, widened = job
+    frame = stored.frame
+    if not whole:
+        at = columns if widened is None else (widened,)
+        some = Layout(tuple(layout.names[c] for c in at), tuple(layout.types[c] for c in at))
+        values = keys if widened is None else {(key[widened],) for key in keys}
+        frame = frame.join(F.broadcast(tables.frame(some, values)), list(some.names), "left_semi")
+    return frame.select(*layout.columns), layout
+
+
+def _from_copy(tables: Tables, job: _Job, most: int) -> list[Row] | None:
+    """Return the rows that a job would fetch, or so many of them that they are too many; None if it takes a job."""
+    (stored, layout, _, columns, keys), whole, widened = job
+    if whole:
+        return None
+    column = widened if widened is not None else _sorted_column(job.wanted)
+    copy = tables.sorted_copy(stored, layout, column)
+    if copy is None:
+        return None
+    at = widened if widened is not None else columns.index(column)
+    is_exact, rows = widened is not None or len(columns) == 1, list[Row]()
+    try:
+        for some in copy.rows({key[at] for key in keys}):
+            rows += some if is_exact else [row for row in some if tuple(row[c] for c in columns) in keys]
+            if len(rows) > most:
+                break
+    except OSError:  # files can be cleared away, but Spark still has the rows
+        stored.copies.drop(column)
+        return None
+    return rows
+
+
+def _sorted_column(wanted: Wanted) -> int:
+    """Return the column to look up by: one that a copy is sorted by, else the one that tells most keys apart."""
+    there = [c for c in wanted.columns if c in wanted.stored.copies.columns()] or wanted.columns
+    return max(there, key=lambda c: len({key[wanted.columns.index(c)] for key in wanted.keys}))
 
 
 def fetch_rows(tables: Tables, wanted: Sequence[Wanted]) -> None:

@@ -24,6 +24,7 @@ from upheld.engines.spark.cols import lit
 from upheld.engines.spark.lookups import Fetched
 from upheld.engines.spark.session import LOOPS, configured
 from upheld.engines.spark.slots import Slots
+from upheld.engines.spark.sortedcopies import LEAST, Place, SortedCopies, SortedCopy, shared_place
 from upheld.errors import FactsError, Problem
 
 #: Rows made in the driver that a plan carries along; more are handed over to Spark once.
@@ -47,6 +48,7 @@ class Stored:
     def __init__(self, frame: DataFrame, count: int, *, uses: object = None, checkpointed: bool = False):
         self.frame, self.count, self.uses = frame, count, uses
         self._fetched: Fetched | None = None
+        self.copies = SortedCopies()
         if checkpointed:
             rdd = frame._jdf.queryExecution().analyzed().rdd()
             weakref.finalize(self, _release, rdd).atexit = False
@@ -222,6 +224,24 @@ class Tables:
         self.runs += 1
         with configured(self.spark, LOOPS), _told_of_losses():
             return frame.toArrow()
+
+    def sorted_copy(self, stored: Stored, layout: Layout, column: int) -> SortedCopy | None:
+        """Return a copy of a table that is sorted by a column, if there is one or it is worth making."""
+        # Files tell no least and greatest where a value is not a number.
+        if stored.count < LEAST or layout.types[column] == "double" or self._place is None:
+            return None
+        return stored.copies.get(column, lambda: self._make_copy(stored, layout, column))
+
+    def _make_copy(self, stored: Stored, layout: Layout, column: int) -> SortedCopy | None:
+        assert self._place is not None, "a copy without a place"
+        self.runs += 1
+        with configured(self.spark, LOOPS), _told_of_losses():
+            copy = SortedCopy(self._place, stored.frame, layout, column)
+        return copy if copy.count == stored.count else None  # the driver does not see what executors write
+
+    @cached_property
+    def _place(self) -> Place | None:
+        return shared_place(self.spark)
 
     def few(self, plans: Sequence[tuple[DataFrame, Layout]], most: int) -> list[list[Row]] | None:
         """Return the rows of some plans, found by one job, or None if they are more than `most`."""
