@@ -28,7 +28,8 @@ def load(spark):
     def load(given: object, predicate: Predicate = EDGE) -> Load:
         (source,) = job_of("p(1).", {predicate.name: given}, [], {}).sources
         table = find(spark, source)
-        return Load(source, table, table.read(choose(table, source, predicate), predicate.types), predicate)
+        names = choose(table, source, predicate)
+        return Load(source, table, table.read(names, predicate.types), predicate, names)
 
     return load
 

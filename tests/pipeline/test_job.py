@@ -97,6 +97,8 @@ def test_all_problems_come_at_once(refused):
         ('relation = "e"', 'relation = "e"\nheader = 1', "bad-job", "the option `header` is `1`"),
         ('relation = "e"', 'relation = "e"\nformat = "cvs"', "bad-job", "unknown format `cvs`"),
         ('columns = ["who", 2]', "columns = [1.5]", "bad-job", "the option `columns` is `[1.5]`"),
+        ('prefix = "now_"', 'prefix = "now "', "bad-job", "the prefix `now ` makes no names of views"),
+        ('state = "state"', 'state = "state"\nmemory = "much"', "bad-job", "the option `memory` is `much`"),
         ('prefix = "now_"', 'path = "x"', "bad-job", "a view has no path"),
         ('path = "out"', 'path = "out"\nfiles = 0', "bad-job", "`0` files for each relation"),
         (GOOD[GOOD.index("[program]") :], "run = 3", "bad-job", "`run` is not a table"),
@@ -140,6 +142,33 @@ def test_bad_arguments():
         ("bad-job", "sinks[0]"),
         ("bad-job", "settings"),
     ]
+
+
+@pytest.mark.parametrize(
+    "arguments, place",
+    [
+        ({"sources": ["e.csv"]}, "sources"),
+        ({"sinks": {"path": "out"}}, "sinks"),
+        ({"sinks": ["out"]}, "sinks"),
+        ({"memory": "1.5g"}, "settings"),
+        ({"driver_memory": "much"}, "settings"),
+        ({"cores": 0}, "settings"),
+    ],
+)
+def test_arguments_of_other_kinds(arguments, place):
+    given = {"sources": {"e": "e.csv"}, **arguments}
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline("p(x) :- e(x).", given.pop("sources"), **given)
+    assert [(p.slug, p.place) for p in refusal.value.problems] == [("bad-job", place)]
+
+
+def test_settings_of_the_command(tmp_path):
+    """They take the place of those in the job, and are checked as these are."""
+    (tmp_path / "job.toml").write_text('[program]\ntext = "p(1)."\n[run]\ncores = 3\n')
+    assert upheld.Pipeline.from_file(tmp_path / "job.toml", cores=1)._job.settings.cores == 1
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline.from_file(tmp_path / "job.toml", memory="lots", cores=0)
+    assert refusal.value.slugs == ("bad-job", "bad-job")
 
 
 def test_a_program_with_errors():

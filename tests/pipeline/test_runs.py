@@ -10,6 +10,7 @@ import pytest
 
 import upheld
 from upheld.cli import main
+from upheld.store import LocalFiles, Store
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -123,6 +124,9 @@ def test_quarantine(spark):
         .collect()
     )
     assert bad == [(3, "ill-typed-value", "x", "two"), (5, "bad-record", None, "4,5")]
+    Path("n.csv").write_text("x\n1\n")
+    upheld.Pipeline(program, {"n": "n.csv"}, quarantine="bad").run(spark)
+    assert not any(part.read_text() for part in Path("bad").glob("part-*"))
 
 
 def test_nothing_changes_after_an_error(spark):
@@ -150,7 +154,7 @@ def test_nothing_changes_after_an_error(spark):
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
 
-@pytest.mark.parametrize("mode", ["driver", "rounds"])
+@pytest.mark.parametrize("mode", ["driver", "decomposed", "rounds"])
 def test_tasks_that_fail_are_tried_again(spark, mode):
     """Tasks that fail in their first attempt, after some of their rows, change no fact and no count."""
 
@@ -177,6 +181,10 @@ def test_tasks_that_fail_are_tried_again(spark, mode):
         ({"limits": upheld.Limits(facts=2)}, "limit-reached"),
         ({"sources": {"egde": "e.csv"}}, "unknown-relation"),
         ({"sinks": [{"path": "out", "relations": ["pth"]}]}, "unknown-relation"),
+        ({"sinks": [{"path": "out"}, {"path": "out", "format": "csv"}]}, "bad-job"),
+        ({"sinks": [{"path": "e.csv"}]}, "unwritable-file"),
+        ({"report": "."}, "unwritable-file"),
+        ({"program": ".decl edge(x:symbol, y:symbol)", "sinks": [{"path": "out"}]}, "bad-job"),
         ({"sources": {}, "program": REACH + ".input edge\n"}, "missing-source"),
         ({"sources": {"on": "e.csv"}, "program": ".decl on()\n.decl p()\np() :- on()."}, "bad-job"),
         ({"sources": {"edge": ["e.csv", "no.csv"]}}, "missing-file"),
@@ -189,6 +197,53 @@ def test_refused_runs(spark, arguments, slug):
     with pytest.raises(upheld.UpheldError) as refusal:
         upheld.Pipeline(given.pop("program"), given.pop("sources"), **given).run(spark)
     assert refusal.value.slugs == (slug,)
+
+
+def test_texts_in_csv(spark):
+    """Spaces, quotes and empty texts are written as they are, and read again so."""
+    texts = [("", ""), (" a ", 'b, "c"'), ("\\", "")]
+    program = ".decl pair(x:symbol, y:symbol)\n.decl one(x:symbol)\none(x) :- pair(x, _)."
+    frame = spark.createDataFrame(texts, "x string, y string")
+    sink = {"format": "csv", "path": "text", "relations": ["pair", "one"]}
+    upheld.Pipeline(program, {"pair": frame}, [sink]).run(spark)
+    again = upheld.Pipeline(program, {"pair": "text/pair", "one": "text/one"}, mode="driver").run(spark)
+    assert again.report.relations["pair"]["facts"] == 3
+    assert rows_of(again["one"]) == {("",), (" a ",), ("\\",)}
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_run_that_is_interrupted_as_it_commits(spark, monkeypatch, kept):
+    """When the manifest is there, sinks and feed are put in place by the next run; before it, nothing is to be seen."""
+    Path("e.csv").write_text("x,y\na,b\n")
+    sinks = [{"path": "out"}, {"format": "changes", "path": "feed"}]
+    pipeline = upheld.Pipeline(REACH, {"edge": "e.csv"}, sinks, state="state")
+
+    def interrupted(self, *arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFiles, "move" if kept else "create", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.run(spark)
+    store = Store.open("state")
+    assert store.version == kept
+    store.finish()
+    assert Path("out/path").exists() == Path("feed/path/version=1").exists() == kept
+    assert not list(Path("feed").glob("_*")) + list(Path("out").glob("_*"))
+
+
+def test_manifests_that_python_writes(spark):
+    """What Hadoop has written is replaced by runs with a state, and read again: it keeps no checksum of it."""
+    from upheld.pipeline.dictionary import Dictionary
+    from upheld.pipeline.sinks import version_of_feed
+
+    Path("e.csv").write_text("x,y\na,b\n")
+    sinks = [{"format": "changes", "path": "feed"}]
+    for state, text in (({}, "a,b"), ({"state": "state"}, "c,d")):
+        Path("e.csv").write_text(f"x,y\n{text}\n")
+        upheld.Pipeline(REACH, {"edge": "e.csv"}, sinks, dictionary="words", **state).run(spark)
+    assert version_of_feed(spark, str(Path("feed").absolute())) == 2
+    assert Dictionary.open(spark, str(Path("words").absolute())).size == 4
 
 
 def test_bad_feed(spark):

@@ -6,6 +6,7 @@ import gzip
 from decimal import Decimal
 from pathlib import Path
 
+import pandas
 import pytest
 
 from upheld.language.core import Predicate
@@ -51,7 +52,37 @@ def test_folders_globs_and_gzip(rows):
     Path("in/.part.crc").write_text("no data")
     assert rows("in") == [("a", "b"), ("c", "d")]
     assert rows("in/*/*.csv.gz") == [("c", "d")]
+    assert rows("in/[_.1]*") == [("a", "b")]
     assert rows({"path": ["in/1.csv", "in/deep"]}) == [("a", "b"), ("c", "d")]
+
+
+@pytest.mark.parametrize("name", ["50%25 off.csv", "run [1]{a}/é.csv", "12:30/e.csv"])
+def test_odd_paths(rows, refused, name):
+    """A path that is there is taken as it stands, and errors show it so."""
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text("x,y\na,b\n")
+    assert rows(name) == [("a", "b")]
+    Path(name).write_text("x,y\na\n")
+    assert refused(name)[0][:2] == ("bad-record", f"{name}:2")
+    assert refused({"path": name, "columns": ["x", "z"]})[0][:2] == ("missing-column", name)
+    assert refused("12:3*.csv")[0][0] == "missing-file"
+    Path("12:30.csv").touch()
+    assert refused("12:30.csv")[0][0] == "unreadable-file"
+
+
+def test_empty_files(rows):
+    """Facts files of Soufflé have no header, and may hold nothing."""
+    Path("e.facts").touch()
+    assert rows("e.facts") == []
+    assert rows({"path": "e.facts", "columns": [3, 3]}) == []
+
+
+def test_names_in_any_case(rows, refused):
+    """Columns are found by name if all are there, and as they stand if none is: some of them are an error."""
+    Path("e.csv").write_text("Y,X\nb,a\n")
+    assert rows("e.csv") == [("a", "b")]
+    Path("e.csv").write_text("y,to\nb,a\n")
+    assert refused("e.csv") == [("missing-column", "e.csv", "there is no column `x`")]
 
 
 def test_types_in_text(rows):
@@ -202,6 +233,7 @@ def test_missing_files(refused):
     assert refused("*.csv") == [("missing-file", "*.csv", "no file matches this")]
     assert refused("empty") == [("empty-folder", "empty", "there are no files in this folder")]
     assert refused({"table": "no_such_table"})[0][:2] == ("unknown-table", "table `no_such_table`")
+    assert refused({"table": "no such table"})[0][:2] == ("unknown-table", "table `no such table`")
 
 
 def test_unknown_formats(refused):
@@ -213,12 +245,15 @@ def test_unknown_formats(refused):
         ("unknown-format", 'sources["edge"]', "there are files of several formats: `csv`, `ntriples`")
     ]
     assert refused((1, 2))[0][0] == "unsupported-facts"
+    frame = pandas.DataFrame({"x": ["a"], "y": ["b"]})
+    assert refused(frame)[0][::2] == ("unsupported-facts", "the facts of `edge` are a `pandas.DataFrame`")
 
 
-def test_headers(refused):
+def test_headers(refused, spark):
     """Each file has the header of the first; a file of nothing has none."""
     Path("e.csv").touch()
     assert refused("e.csv") == [("missing-header", "e.csv", "all files are empty")]
+    assert refused(spark.sql("select 1 as x, 2 as X"))[0][::2] == ("missing-header", "two columns are called `x`")
     Path("e.csv").write_text("x,X\n")
     assert refused("e.csv") == [("missing-header", "e.csv", "two columns are called `x`")]
     Path("in").mkdir()
@@ -236,6 +271,10 @@ def test_unreadable_files(refused, spark):
     assert "not a Parquet file" in message
     Path("e.csv.gz").write_bytes(gzip.compress(b"x,y\na,b\n" * 1000)[:40])
     assert refused("e.csv.gz")[0][:2] == ("unreadable-file", "e.csv.gz")
+    Path("none.parquet").touch()
+    assert refused("none.parquet")[0][:2] == ("unreadable-file", "none.parquet")
+    Path("e.orc").write_text("ORC and then nothing")
+    assert refused("e.orc")[0][:2] == ("unreadable-file", "e.orc")
 
 
 def test_mixed_parquet(refused, spark):
@@ -243,4 +282,8 @@ def test_mixed_parquet(refused, spark):
     spark.sql("select 'a' as x, 1 as y").coalesce(1).write.parquet(str(Path("in/2").absolute()))
     (slug, place, _), *_ = refused({"path": "in", "format": "parquet"})
     assert slug == "mixed-schemas"
+    assert place.startswith("in/2/part-")
+    spark.sql("select 'a' as x").coalesce(1).write.mode("overwrite").parquet(str(Path("in/2").absolute()))
+    ((slug, place, message),) = refused({"path": "in", "format": "parquet"})
+    assert (slug, message) == ("mixed-schemas", "there is no column `y`, which the first file has")
     assert place.startswith("in/2/part-")

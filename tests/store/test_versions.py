@@ -274,7 +274,10 @@ def test_one_run_at_a_time(tmp_path):
     m.save(tmp_path)
     one, other = Store.open(tmp_path), Store.open(tmp_path)
     change = m.update(insert={"edge": [(2, 3)]})
+    other.check_last()
     record(m, change, one)
+    with pytest.raises(upheld.UpheldError, match="state-changed"):
+        other.check_last()
     with pytest.raises(upheld.UpheldError) as refusal:
         record(m, change, other)
     assert refusal.value.slugs == ("state-changed",)

@@ -6,7 +6,7 @@ This file and `job` load without pyspark; all else is imported when a pipeline r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,10 +68,9 @@ class Pipeline:
     ) -> Pipeline:
         """Return the pipeline that a job file describes; `memory` and `cores` take the place of what it says."""
         pipeline = cls.__new__(cls)
-        pipeline._job, pipeline._limits = read_job(Path(path)), limits or Limits()
-        settings = pipeline._job.settings
-        settings = replace(settings, memory=memory or settings.memory, cores=cores or settings.cores)
-        pipeline._job = replace(pipeline._job, settings=settings)
+        instead = {"memory": memory, "cores": cores}
+        given = {name: value for name, value in instead.items() if value is not None}
+        pipeline._job, pipeline._limits = read_job(Path(path), given), limits or Limits()
         return pipeline
 
     def run(self, spark: SparkSession | None = None, *, progress: StageWatcher | None = None) -> PipelineRun:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.engines.spark.paths import verbatim
 from upheld.pipeline.plain import NotPlain, PlainParquet, parquet_columns
 from upheld.pipeline.reading import Reading, columns, file_of_row, nothing, numbered
 
@@ -32,12 +33,16 @@ class Columnar:
         columns = _columns(spark, files[0], format)
         return cls(spark, tuple(files), place, format, tuple(columns), tuple(columns.values()))
 
+    def lacks(self, file: str, name: str) -> bool:
+        """Return whether a file does not have a column that the first file has."""
+        return name not in self.spark.read.format(self.format).load(verbatim(file)).columns
+
     def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
         schema = ", ".join(f"{_quoted(name)} {type}" for name, type in zip(self.names, self.types))
         values = [F.col(_quoted(name)) for name in names]
 
         def given() -> DataFrame:
-            return self.spark.read.schema(schema).format(self.format).load(list(self.files))
+            return self.spark.read.schema(schema).format(self.format).load(list(map(verbatim, self.files)))
 
         def frame() -> DataFrame:
             return _rows(given().select(*columns(values), file_of_row()), len(names))
@@ -82,7 +87,7 @@ def _columns(spark: SparkSession, file: str, format: str) -> dict[str, str]:
     if format == "parquet":
         with contextlib.suppress(NotPlain, OSError, pa.ArrowException):  # then Spark is asked, which takes a job
             return parquet_columns(file)
-    schema = spark.read.format(format).load(file).schema
+    schema = spark.read.format(format).load(verbatim(file)).schema
     return {field.name: field.dataType.simpleString() for field in schema}
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from upheld.engines.spark.paths import verbatim
 from upheld.errors import FactsError, Problem, quote
 from upheld.pipeline.plain import NotPlain, PlainDelimited, first_line
 from upheld.pipeline.reading import Reading, columns, file_of_row, lines, numbered
@@ -21,14 +22,17 @@ _WHOLE = "_upheld_line"
 
 @dataclass(frozen=True)
 class Delimited:
-    """Files of rows. `names` are those of the first file that is not empty, or numbers if files have no header."""
+    """Files of rows. `names` are those of the first file that is not empty, or numbers if files have no header.
+
+    Files without a header that are all empty have whatever columns they are asked for.
+    """
 
     spark: SparkSession
     files: tuple[str, ...]
     place: str
     delimiter: str
     header: bool
-    names: tuple[str, ...]
+    names: tuple[str, ...] | None
     types: None = None
 
     @classmethod
@@ -38,7 +42,9 @@ class Delimited:
         if first is None and header:
             message, hint = "all files are empty", "write a header line, or leave the source out"
             raise FactsError(Problem("missing-header", message, place=place, hint=hint))
-        fields = next(csv.reader([first or ""], delimiter=delimiter), [])
+        if first is None:
+            return cls(spark, tuple(files), place, delimiter, header, None)
+        fields = next(csv.reader([first], delimiter=delimiter), [])
         names = tuple(fields) if header else tuple(f"{i + 1}" for i in range(len(fields)))
         folded = [name.lower() for name in names]  # Spark does not tell cases apart either
         if len(set(folded)) < len(names):
@@ -48,16 +54,17 @@ class Delimited:
         return cls(spark, tuple(files), place, delimiter, header, names)
 
     def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
-        chosen = [self.names.index(name) for name in names]
-        plain = [f"f{i}" for i in range(len(self.names))]
+        known = tuple(dict.fromkeys(names)) if self.names is None else self.names
+        chosen = [known.index(name) for name in names]
+        plain = [f"f{i}" for i in range(len(known))]
         options = {"sep": self.delimiter, "escape": '"', "columnNameOfCorruptRecord": _WHOLE, "emptyValue": ""}
 
         def frame() -> DataFrame:
             reader = self.spark.read.options(**options)
             # Spark compares the header of each file with the names of the schema.
             reader = reader.options(header=str(self.header).lower(), enforceSchema=str(not self.header).lower())
-            schema = StructType([StructField(name, StringType()) for name in (*self.names, _WHOLE)])
-            rows = reader.schema(schema).csv(list(self.files)).select("*", file_of_row())
+            schema = StructType([StructField(name, StringType()) for name in (*known, _WHOLE)])
+            rows = reader.schema(schema).csv(list(map(verbatim, self.files))).select("*", file_of_row())
             return self._rows(rows.toDF(*plain, _WHOLE, "_file"), chosen)
 
         def located() -> DataFrame:
@@ -67,9 +74,9 @@ class Delimited:
             texts = texts.select(parsed.alias("v"), "_file", "_row").select("v.*", "_file", "_row")
             return self._rows(texts, chosen, "_row")
 
-        expected = f"{len(self.names)} values with {quote(self.delimiter)} between them"
-        header = f"{self.delimiter.join(self.names)}\n".encode() if self.header else None
-        by_arrow = PlainDelimited(self.files, self.delimiter, header, self.names, tuple(names), tuple(types))
+        expected = f"{len(known)} values with {quote(self.delimiter)} between them"
+        header = f"{self.delimiter.join(known)}\n".encode() if self.header else None
+        by_arrow = PlainDelimited(self.files, self.delimiter, header, known, tuple(names), tuple(types))
         return Reading(frame, located, expected, by_arrow)
 
     def _rows(self, frame: DataFrame, chosen: Sequence[int], *more: str) -> DataFrame:

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.engines.spark.frames import bits_of
+from upheld.engines.spark.paths import verbatim
 from upheld.errors import FactsError, Problem, quote
 from upheld.pipeline.filesystem import FileSystem
 from upheld.pipeline.plain import TEXTS
@@ -75,7 +76,8 @@ class Dictionary:
 
     def pairs(self) -> DataFrame | None:
         """Return all `id` and `text`; None if there are none."""
-        return self.spark.read.parquet(*(f"{self.folder}/{part}" for part in self.parts)) if self.parts else None
+        paths = [verbatim(f"{self.folder}/{part}") for part in self.parts]
+        return self.spark.read.parquet(*paths) if paths else None
 
     def missing(self, pairs: DataFrame) -> DataFrame:
         """Return those of distinct `id` and `text` that are not there; raise those whose id another text has."""

@@ -13,7 +13,9 @@ from urllib.parse import quote as escaped
 from urllib.parse import unquote
 from uuid import uuid4
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 
 from upheld.errors import FactsError, Problem
 from upheld.store import LocalFiles
@@ -35,15 +37,39 @@ class File:
 def shown(path: str) -> str:
     """Return a path as messages show it: one of this machine without its scheme.
 
-    >>> shown("file:/tmp/a%20b.csv")
+    >>> shown("file:/tmp/50%25 off.csv")
+    '/tmp/50%25 off.csv'
+    """
+    return re.sub(r"^file:(///?(?=/)|//(?=/)|)", "", path)
+
+
+def shown_uri(uri: str) -> str:
+    """Return as a message shows it the path that Spark has of the file of a row, where some characters are escaped.
+
+    >>> shown_uri("file:///tmp/a%20b.csv")
     '/tmp/a b.csv'
     """
-    return unquote(re.sub(r"^file:(///?(?=/)|//(?=/)|)", "", path)) if path.startswith("file:") else path
+    return unquote(shown(uri)) if uri.startswith("file:") else uri
 
 
 def child(folder: str, name: str) -> str:
     """Return the path of a folder inside another, for a relation of any name."""
     return f"{folder.rstrip('/')}/{escaped(name, safe='')}"
+
+
+@contextmanager
+def writing_to(path: str) -> Iterator[None]:
+    """Raise a `FactsError` for what a file system refuses to write; other errors stay as they are."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        said = str(error)
+        found = re.findall(r"(?:java\.n?io|org\.apache\.hadoop)\.[\w.$]*Exception: (.*)", said)
+        if not found or "[FAILED_READ_FILE" in said:
+            raise
+        reason = "folders cannot be made there" if "Mkdirs failed" in found[-1] else found[-1].strip()
+        message, hint = f"this cannot be written: {reason}", "name another place, or change what is in the way"
+        raise FactsError(Problem("unwritable-file", message, place=shown(path), hint=hint)) from None
 
 
 class FileSystem:
@@ -58,13 +84,22 @@ class FileSystem:
         there = self._jvm.org.apache.hadoop.fs.Path(path)
         return there.getFileSystem(self._conf), there
 
+    def _bare(self, fs: Any) -> Any:
+        """Return a file system without the checksums that Hadoop keeps beside files of this machine.
+
+        What Python writes has none, and may stand in the place of a file that Hadoop has written.
+        """
+        has_them = is_instance_of(self._gateway, fs, "org.apache.hadoop.fs.ChecksumFileSystem")
+        return fs.getRawFileSystem() if has_them else fs
+
     def files(self, path: str) -> list[File]:
         """Return the files that a path means: itself, those in the folder at any depth, or those that a glob matches.
 
         Names that start with `_` or `.` are not data.
         """
         fs, there = self._at(path)
-        matched = list(fs.globStatus(there) or [])
+        # A path that is there is no pattern, whatever characters it has; Hadoop has no patterns with colons.
+        matched = [fs.getFileStatus(there)] if fs.exists(there) else self._matching(fs, there)
         if not matched:
             raise FactsError(_missing(path))
         found = sorted(self._below(fs, matched), key=lambda file: file.path)
@@ -73,10 +108,23 @@ class FileSystem:
             raise FactsError(Problem("empty-folder", message, place=path, hint=hint))
         return found
 
+    def _matching(self, fs: Any, pattern: Any) -> list[Any]:
+        try:
+            matched = fs.globStatus(pattern) or []
+        except IllegalArgumentException:
+            message, hint = "a pattern cannot have a colon", "write `?` in its place"
+            raise FactsError(Problem("missing-file", message, place=str(pattern.toString()), hint=hint)) from None
+        asked = str(pattern.getName())[:1]  # such names are data if the pattern says so
+        return [one for one in matched if one.getPath().getName()[0] not in {".", "_"} - {asked}]
+
     def _below(self, fs: Any, statuses: list[Any]) -> Iterator[File]:
         for status in statuses:
             if status.isFile():
-                yield File(status.getPath().toString(), status.getLen())
+                path = status.getPath().toString()
+                if path.startswith("file:") and ":" in status.getPath().getName():
+                    message, hint = "Spark reads no file with a colon in its name", "rename the file"
+                    raise FactsError(Problem("unreadable-file", message, place=shown(path), hint=hint))
+                yield File(path, status.getLen())
             else:
                 inside = fs.listStatus(status.getPath())
                 yield from self._below(fs, [s for s in inside if s.getPath().getName()[0] not in "._"])
@@ -85,6 +133,10 @@ class FileSystem:
         fs, there = self._at(path)
         return bool(fs.exists(there))
 
+    def is_folder(self, path: str) -> bool:
+        fs, there = self._at(path)
+        return bool(fs.exists(there) and fs.getFileStatus(there).isDirectory())
+
     def remove(self, path: str) -> None:
         fs, there = self._at(path)
         fs.delete(there, True)
@@ -92,10 +144,11 @@ class FileSystem:
     def replace(self, made: str, path: str) -> None:
         """Put a folder in the place of another, which goes."""
         fs, there = self._at(path)
-        fs.delete(there, True)
-        fs.mkdirs(there.getParent())
-        if not fs.rename(self._at(made)[1], there):
-            raise FactsError(Problem("unwritable-file", "the folder cannot be put in its place", place=path))
+        with writing_to(path):
+            fs.delete(there, True)
+            fs.mkdirs(there.getParent())
+            if not fs.rename(self._at(made)[1], there):
+                raise FactsError(Problem("unwritable-file", "the folder cannot be put in its place", place=path))
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder; none if there is no such folder."""
@@ -106,7 +159,7 @@ class FileSystem:
         fs, there = self._at(path)
         if not fs.exists(there):
             raise FileNotFoundError(path)
-        stream = fs.open(there)
+        stream = self._bare(fs).open(there)
         try:
             return bytes(stream.readAllBytes())
         finally:
@@ -118,13 +171,14 @@ class FileSystem:
     def write_parts(self, path: str, parts: Iterable[bytes]) -> None:
         """Write a file."""
         fs, there = self._at(path)
-        fs.mkdirs(there.getParent())
-        stream = fs.create(there, True)
-        try:
-            for part in parts:
-                stream.write(part)
-        finally:
-            stream.close()
+        with writing_to(path):
+            fs.mkdirs(there.getParent())
+            stream = self._bare(fs).create(there, True)
+            try:
+                for part in parts:
+                    stream.write(part)
+            finally:
+                stream.close()
 
     def write_text(self, path: str, text: str, *, overwrite: bool = True) -> None:
         """Write a small file: afterwards it holds this text or, if that fails, what it held before.
@@ -140,12 +194,13 @@ class FileSystem:
         target = self._at(path)[1]
         context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(fs.getUri(), self._conf)
         try:
-            context.rename(fs.makeQualified(there), fs.makeQualified(target), options)
-        except Py4JJavaError as error:
+            with writing_to(path):
+                context.rename(fs.makeQualified(there), fs.makeQualified(target), options)
+        except FactsError as error:
             fs.delete(there, False)
-            if "FileAlreadyExistsException" in str(error.java_exception):
+            if not overwrite and self.exists(path):
                 raise FileExistsError(path) from None
-            raise
+            raise error
 
 
 class AnyFiles:
@@ -215,4 +270,4 @@ class AnyFiles:
 
 def _missing(path: str) -> Problem:
     message = "no file matches this" if re.search(r"[*?\[{]", path) else "there is no such file or folder"
-    return Problem("missing-file", message, place=path, hint="correct the path, or make the file; it may be empty")
+    return Problem("missing-file", message, place=path, hint="correct the path, or make the file")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import reduce
+from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, Observation, Row
 from pyspark.sql import functions as F
@@ -13,9 +14,11 @@ from pyspark.sql import functions as F
 from upheld.errors import FactsError, Problem, quote
 from upheld.factfiles.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name, count
 from upheld.language.core import Predicate
-from upheld.pipeline.filesystem import shown
+from upheld.pipeline.columnar import Columnar
+from upheld.pipeline.filesystem import shown_uri
 from upheld.pipeline.job import Source
 from upheld.pipeline.reading import Reading, Table
+from upheld.pipeline.sparkerrors import ONE_SCHEMA, TWO_SOURCES
 
 
 @dataclass
@@ -26,6 +29,8 @@ class Load:
     table: Table
     reading: Reading
     predicate: Predicate
+    #: What the source calls the columns of the relation.
+    names: tuple[str, ...]
     counts: Observation = field(default_factory=Observation)
     #: Rows that came by Arrow, all of which fit; None if all rows go through Spark.
     plain: int | None = None
@@ -78,13 +83,16 @@ class Load:
         return problems
 
     def _problem(self, row: Row) -> Problem:
-        file = shown(row["_file"]) if row["_file"] else self.table.place
+        file = shown_uri(row["_file"]) if row["_file"] else self.table.place
         place = file if row["_row"] is None else f"{file}:{row['_row']}"
         if row["_bad"]:
             return self._record_problem(row["_bad"], row["_record"], place)
         index, type = row["_column"], self.predicate.types[row["_column"]]
         name = column_name(index, self.predicate.columns)
         if row["_value"] is None:
+            if isinstance(self.table, Columnar) and self.table.lacks(unquote(row["_file"]), self.names[index]):
+                message = f"there is no column {quote(self.names[index])}, which the first file has"
+                return Problem("mixed-schemas", message, place=file, note=ONE_SCHEMA, hint=TWO_SOURCES)
             hint = "leave the row out, or put a value there"
             return Problem("missing-value", f"{name} holds no value", place=place, hint=hint)
         message = f"{name} holds {quote(row['_value'])}, which is not a `{type}`"

@@ -33,6 +33,8 @@ SINK_FORMATS = ("parquet", "csv", "view", "changes")
 MODES = ("auto", "driver", "decomposed", "rounds")
 TRIGGERS = ("available-now", "continuous")
 
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
 #: The settings that are paths.
 _FOLDERS = ("state", "dictionary", "quarantine", "report")
 
@@ -135,6 +137,16 @@ class Job:
     stream: Stream | None = None
 
 
+def size_of(text: str) -> int | None:
+    """Return the bytes that a size such as `4g` means; None if it is none.
+
+    >>> size_of("2k"), size_of("1.5g")
+    (2048, None)
+    """
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", text.lower())
+    return int(found[1]) * _UNITS[found[2]] if found else None
+
+
 def job_of(
     program: str | Path | Program,
     sources: Mapping[str, object],
@@ -145,6 +157,16 @@ def job_of(
     """Return the job that arguments of a call describe; raise all that is wrong with them."""
     problems: list[Problem] = []
     made = []
+    by_relation: object = sources
+    if not isinstance(by_relation, Mapping):
+        message, note = (
+            f"the sources are a {quote(type(sources).__name__)}",
+            "they are a dictionary: a source by relation",
+        )
+        raise UsageError(Problem("bad-job", message, place="sources", note=note, hint='write `{"edge": "edges.csv"}`'))
+    if isinstance(sinks, Mapping | str) or not all(isinstance(sink, Mapping) for sink in sinks):
+        note, hint = "they are a list of dictionaries", 'write `[{"path": "out"}]`'
+        raise UsageError(Problem("bad-job", "the sinks are of another kind", place="sinks", note=note, hint=hint))
     for relation, given in sources.items():
         for number, one in enumerate(given if isinstance(given, list) else [given], start=1):
             place = f'sources["{relation}"]' + (f"[{number - 1}]" if isinstance(given, list) else "")
@@ -160,14 +182,17 @@ def job_of(
     elif stream is not None and not isinstance(stream, Mapping):
         stream = {"frame": stream}
     updates = _stream(stream, "stream", Path(), chosen, problems) if stream is not None else None
-    _check_mode(chosen, "settings", problems)
+    _check_settings(chosen, "settings", problems)
     if problems:
         raise UsageError(problems)
     return Job(parse(program), tuple(made), tuple(drains), Settings(**chosen), updates)
 
 
-def read_job(path: Path) -> Job:
-    """Return the job that a TOML file describes. Its paths are relative to the folder of the file."""
+def read_job(path: Path, instead: Mapping[str, object] | None = None) -> Job:
+    """Return the job that a TOML file describes, with some settings `instead` of its own.
+
+    Its paths are relative to the folder of the file.
+    """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -187,11 +212,11 @@ def read_job(path: Path) -> Job:
         _sink(one, f"{path} [[sink]] {number}", path.parent, problems)
         for number, one in enumerate(_tables(tables, "sink", path, problems), start=1)
     ]
-    settings = _table(tables, "run", path, problems) or {}
+    settings = {**(_table(tables, "run", path, problems) or {}), **(instead or {})}
     chosen = _within(path.parent, _checked(Settings, settings, f"{path} [run]", problems), *_FOLDERS)
     stream = _table(tables, "stream", path, problems)
     updates = _stream(stream, f"{path} [stream]", path.parent, chosen, problems) if stream is not None else None
-    _check_mode(chosen, f"{path} [run]", problems)
+    _check_settings(chosen, f"{path} [run]", problems)
     if problems:
         raise UsageError(problems)
     assert program is not None, "a job without a program and without a problem"
@@ -237,7 +262,7 @@ def _source(given: Mapping[str, object], place: str, folder: Path, problems: lis
     values = _within(folder, _checked(Source, known, place, problems), "path")
     if not isinstance(relation, str):
         problems.append(Problem("bad-job", "the source names no relation", place=place, hint='add `relation = "edge"`'))
-    if sum(bool(values.get(k) is not None and values.get(k) != ()) for k in ("path", "table", "frame")) != 1:
+    if sum(values.get(name) is not None for name in ("path", "table", "frame")) != 1:
         note = "a source has one of `path`, `table` and, in Python, a DataFrame"
         problems.append(Problem("bad-job", f"nothing says where {quote(relation)} comes from", place=place, note=note))
     if values.get("delimiter") is not None and not re.fullmatch(r"[^\r\n\"]", values["delimiter"]):
@@ -252,6 +277,12 @@ def _sink(given: Mapping[str, object], place: str, folder: Path, problems: list[
     if (format == "view") == ("path" in values):
         message = "a view has no path" if format == "view" else f"the sink of format {quote(format)} has no path"
         problems.append(Problem("bad-job", message, place=place, note="all sinks but views name the folder they fill"))
+    if not re.fullmatch(r"\w*", values.get("prefix", ""), re.ASCII):
+        message, note = (
+            f"the prefix {quote(values['prefix'])} makes no names of views",
+            "it has letters, digits and `_`",
+        )
+        problems.append(Problem("bad-job", message, place=place, note=note))
     if values.get("files") is not None and values["files"] < 1:
         problems.append(Problem("bad-job", f"{quote(values['files'])} files for each relation", place=place))
     return Sink(place=place, **values)
@@ -274,7 +305,17 @@ def _stream(
     return Stream(place=place, **values)
 
 
-def _check_mode(settings: Mapping[str, object], place: str, problems: list[Problem]) -> None:
+def _check_settings(settings: Mapping[str, Any], place: str, problems: list[Problem]) -> None:
+    for name in ("memory", "driver_memory"):
+        if name in settings and size_of(settings[name]) is None:
+            message, note = (
+                f"the option {quote(name)} is {quote(settings[name])}",
+                "a size is a whole number with k, m, g or t",
+            )
+            problems.append(Problem("bad-job", message, place=place, note=note, hint="write it as in `4g`"))
+    if settings.get("cores", 1) < 1:
+        message = f"the option `cores` is {quote(settings['cores'])}"
+        problems.append(Problem("bad-job", message, place=place, note="a session has one core at least"))
     if settings.get("mode") == "decomposed" and "state" in settings:
         message, note = "the mode `decomposed` keeps no state", "what tasks have derived is held by nobody"
         hint = "leave out `state`, or choose another mode"

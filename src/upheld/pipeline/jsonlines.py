@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.engines.spark.paths import verbatim
 from upheld.errors import quote
 from upheld.pipeline.reading import Reading, columns, file_of_row, lines, numbered
 
@@ -28,7 +29,8 @@ class JsonLines:
         fields = ", ".join(f"`{name.replace('`', '``')}` {_TYPES[type]}" for name, type in zip(names, types))
         schema = f"{fields}, _whole string"
         options = {"columnNameOfCorruptRecord": "_whole"}
-        frame = self.spark.read.schema(schema).options(**options).json(list(self.files)).select("*", file_of_row())
+        read = self.spark.read.schema(schema).options(**options).json(list(map(verbatim, self.files)))
+        frame = read.select("*", file_of_row())
 
         def rows(frame: DataFrame, *more: str) -> DataFrame:
             whole = F.col("_whole")

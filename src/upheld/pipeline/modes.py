@@ -7,12 +7,11 @@ into parts. What is left for rounds of jobs is large and does not fall into part
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 
-from upheld.errors import LimitReached, Problem, ProgramError, UsageError, quote
+from upheld.errors import LimitReached, Problem, ProgramError, quote
 from upheld.language.pivots import Obstacle, Pivots
-from upheld.pipeline.job import Settings
+from upheld.pipeline.job import Settings, size_of
 from upheld.pipeline.report import Choice
 
 # What facts take in the driver at least: for each fact a row on its way in, its place in the table, flags and an index;
@@ -20,8 +19,6 @@ from upheld.pipeline.report import Choice
 _FACT_BYTES = 64
 _VALUE_BYTES = 16
 _TEXT_BYTES = 80
-
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 _PLANS = {
     "driver": "the driver's memory engine",
@@ -57,11 +54,9 @@ def bytes_of(size: str | None) -> int:
     """Return the bytes that a size such as `4g` means; half of the machine's memory by default."""
     if size is None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    found = re.fullmatch(r"(\d+)([kmgt]?)b?", size.lower())
-    if not found:
-        message, note = f"{quote(size)} is not a size", "a size is a whole number with k, m, g or t, such as `4g`"
-        raise UsageError(Problem("bad-job", message, place="driver_memory", note=note))
-    return int(found[1]) * _UNITS[found[2]]
+    found = size_of(size)
+    assert found is not None, "a size that the job should have refused"
+    return found
 
 
 def fits(settings: Settings, sizes: Sizes) -> bool:

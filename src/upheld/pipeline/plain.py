@@ -379,6 +379,8 @@ class PlainParquet:
             table = file.read_row_groups(range(split.first, split.last), columns=list(self.chosen), use_threads=False)
         columns = []
         for name, given, type in zip(self.chosen, self.given, self.types):
+            if name not in table.column_names:
+                raise NotPlain
             column = table[name]
             if column.type != _ARROW[given] or column.null_count:
                 raise NotPlain

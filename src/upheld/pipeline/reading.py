@@ -9,6 +9,7 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from upheld.engines.spark.paths import verbatim
 from upheld.pipeline.plain import Plain
 
 
@@ -91,4 +92,4 @@ def numbered(frame: DataFrame) -> DataFrame:
 
 def lines(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     """Return the lines of text files, as `value`."""
-    return spark.read.text(list(files))
+    return spark.read.text(list(map(verbatim, files)))

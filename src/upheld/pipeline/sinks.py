@@ -11,8 +11,9 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.engines.spark.paths import verbatim
 from upheld.errors import FactsError, Problem, quote
-from upheld.pipeline.filesystem import FileSystem, child
+from upheld.pipeline.filesystem import FileSystem, child, writing_to
 from upheld.pipeline.job import Sink
 from upheld.store import Draft
 
@@ -37,7 +38,7 @@ class Writer:
         match sink.format:
             case "view":
                 for name, frame in frames.items():
-                    self._views.append((sink.prefix + re.sub(r"\W", "_", name), frame))
+                    self._views.append((view_name(sink, name), frame))
             case "parquet" | "csv":
                 assert sink.path is not None, "a sink without a path"
                 for name, frame in frames.items():
@@ -51,8 +52,11 @@ class Writer:
         self._made.append((beside, path))
         writer = (frame.coalesce(files) if files else frame).write
         if format == "csv":
-            writer = writer.options(header="true", escape='"', emptyValue="")
-        writer.format(format).save(beside)
+            # An empty text is written as `""`: where it is all of a row, an empty line would be none.
+            as_is = {"ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
+            writer = writer.options(header="true", escape='"', **as_is)
+        with writing_to(path):
+            writer.format(format).save(beside)
 
     def text(self, path: str, text: str) -> None:
         """Have a small file written when all folders are in place."""
@@ -72,8 +76,12 @@ class Writer:
                 fs.write_text(beside, text)
                 self._made.append((beside, path))
             draft.moves += self._made
-            draft.commit(notes)
-            self._made.clear()
+            try:
+                draft.commit(notes)
+            finally:
+                # Whatever went wrong then: a manifest that is there has a claim on what it is to move.
+                if draft.is_in_place():
+                    self._made.clear()
         for name, frame in self._views:
             frame.createOrReplaceTempView(name)
 
@@ -95,6 +103,11 @@ class Writer:
             self.folder(f"{path}/version={version + 1}", change, "parquet", sink.files)
         self.feeds[sink.path] = version + 1
         self.text(f"{sink.path}/{FEED}", feed_text(version + 1))
+
+
+def view_name(sink: Sink, relation: str) -> str:
+    """Return what the view of a relation is called."""
+    return sink.prefix + re.sub(r"\W", "_", relation, flags=re.ASCII)
 
 
 def staged(path: str) -> str:
@@ -138,7 +151,7 @@ def _told(spark: SparkSession, path: str, version: int, like: DataFrame) -> Data
     folders = [f"{path}/version={v}" for v in range(1, version + 1) if fs.exists(f"{path}/version={v}")]
     if not folders:
         return None
-    told = spark.read.parquet(*folders)
+    told = spark.read.parquet(*map(verbatim, folders))
     if told.drop("operation").schema.simpleString() != like.schema.simpleString():
         message = f"the feed has {quote(told.drop('operation').schema.simpleString())}"
         note = f"the relation has {quote(like.schema.simpleString())}"

@@ -47,11 +47,12 @@ def find(spark: SparkSession, source: Source) -> Table:
     if source.frame is not None:
         frame: Any = source.frame
         if not isinstance(frame, DataFrame):
-            message = f"the facts of {quote(source.relation)} are a {quote(type(frame).__name__)}"
+            kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}".removeprefix("builtins.")
+            message = f"the facts of {quote(source.relation)} are a {quote(kind)}"
             note = "a source is the path of files, a table by name, or a Spark DataFrame"
             hint = "make a DataFrame of it with `spark.createDataFrame`"
             raise FactsError(Problem("unsupported-facts", message, place=source.place, note=note, hint=hint))
-        return Given(frame, source.place)
+        return _distinct(Given(frame, source.place))
     if source.table is not None:
         with explained(f"table {quote(source.table)}"):
             return Given(spark.table(source.table), f"table {quote(source.table)}")
@@ -80,6 +81,16 @@ def find(spark: SparkSession, source: Source) -> Table:
     raise AssertionError("a format that the job should have refused")
 
 
+def _distinct(given: Given) -> Given:
+    """Return a DataFrame whose columns can be told apart."""
+    folded = [name.lower() for name in given.names]
+    for name in given.names:
+        if folded.count(name.lower()) > 1:
+            message, hint = f"two columns are called {quote(name)}", "rename one of them, as with `toDF`"
+            raise FactsError(Problem("missing-header", message, place=given.place, hint=hint))
+    return given
+
+
 def _format_of(paths: Sequence[str], place: str) -> str:
     """Return the format that the names of all files tell."""
     found: dict[str, str] = {}
@@ -104,8 +115,6 @@ def known_types(table: Table, source: Source) -> tuple[str, ...] | None:
     names = table.names
     if names is None:
         return None
-    if isinstance(table, NTriples | Turtle):
-        return ("term",) * len(source.columns or names)
     if table.types is None:
         return ("symbol",) * len(source.columns or names)
     types = dict(zip(names, table.types))
@@ -126,13 +135,15 @@ def choose(table: Table, source: Source, predicate: Predicate) -> tuple[str, ...
         chosen = tuple(map(str, source.columns)) or wanted
     elif source.columns:
         chosen = _named(source.columns, names, table.place)
-    elif set(wanted) <= set(names):
-        chosen = wanted
-    elif len(names) == len(wanted):
-        chosen = names
     else:
-        missing = [name for name in wanted if name not in names]
-        raise FactsError([_missing(name, names, table.place, wanted) for name in missing])
+        folded = {name.lower(): name for name in names}  # Spark does not tell cases apart either
+        missing = [name for name in wanted if name.lower() not in folded]
+        if not missing:
+            chosen = tuple(folded[name.lower()] for name in wanted)
+        elif len(missing) == len(wanted) == len(names):
+            chosen = names
+        else:
+            raise FactsError([_missing(name, names, table.place, wanted) for name in missing])
     if table.types is not None and names is not None:
         types = dict(zip(names, table.types))
         problems = [

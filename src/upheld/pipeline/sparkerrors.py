@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from upheld.errors import FactsError, Problem
-from upheld.pipeline.filesystem import shown
+from upheld.pipeline.filesystem import shown_uri
 
 
 @contextmanager
@@ -28,26 +28,32 @@ def explained(place: str) -> Iterator[None]:
 def _problem(said: str, place: str) -> Problem | None:
     """Return the problem that Spark speaks of, if it is one of the data."""
     causes = re.findall(r"Caused by: [\w.$]+: (.*)", said)
-    reason = shown(causes[-1].strip()) if causes else ""
+    reason = shown_uri(causes[-1].strip()) if causes else ""
     found = re.search(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+?)\.?(?:\s|$)", said)
     if found:
-        file = shown(found[2])
+        file = shown_uri(found[2])
         header = re.search(r"CSV header does not conform to the schema\.\s+Header: (.*)\s+Schema: (.*)", said)
         if header:
             message = f"the header is `{header[1].strip()}` where that of the first file is `{header[2].strip()}`"
-            return Problem("mixed-schemas", message, place=file, note=_ONE_SCHEMA, hint=_TWO_SOURCES)
+            return Problem("mixed-schemas", message, place=file, note=ONE_SCHEMA, hint=TWO_SOURCES)
         if found[1] == "PARQUET_COLUMN_DATA_TYPE_MISMATCH":
             message = f"a column has another type than in the first file: {reason}"
-            return Problem("mixed-schemas", message, place=file, note=_ONE_SCHEMA, hint=_TWO_SOURCES)
+            return Problem("mixed-schemas", message, place=file, note=ONE_SCHEMA, hint=TWO_SOURCES)
         if "Permission denied" in said:
             return Problem("no-permission", "no permission to read the file", place=file, hint="change its permissions")
         hint = "make or fetch the file again, or leave it out"
         return Problem("unreadable-file", f"the file cannot be read: {reason}", place=file, hint=hint)
-    if "[TABLE_OR_VIEW_NOT_FOUND]" in said:
+    if "java.net.URISyntaxException" in said:
+        message, hint = "Spark cannot read a path with these characters", "rename the file or its folder"
+        return Problem("unreadable-file", message, place=place, hint=hint)
+    if "[UNABLE_TO_INFER_SCHEMA]" in said or "org.apache.orc." in said:
+        hint = "make or fetch the file again, or leave it out"
+        return Problem("unreadable-file", "the file cannot be read: it is damaged, or empty", place=place, hint=hint)
+    if "[TABLE_OR_VIEW_NOT_FOUND]" in said or "[PARSE_SYNTAX_ERROR]" in said:
         message, note = "Spark knows no table or view of this name", "tables are those of the session's catalogue"
         return Problem("unknown-table", message, place=place, note=note, hint="correct the name, or make a view first")
     return None
 
 
-_ONE_SCHEMA = "the files of a source have the same columns, of the same types"
-_TWO_SOURCES = "make a source of its own for such files; several sources may fill one relation"
+ONE_SCHEMA = "the files of a source have the same columns, of the same types"
+TWO_SOURCES = "make a source of its own for such files; several sources may fill one relation"

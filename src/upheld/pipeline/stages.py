@@ -30,7 +30,7 @@ from upheld.pipeline import PipelineRun, decomposed, driver
 from upheld.pipeline.derived import Derived, Frames
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
 from upheld.pipeline.driver import Facts
-from upheld.pipeline.filesystem import AnyFiles, FileSystem
+from upheld.pipeline.filesystem import AnyFiles, FileSystem, child
 from upheld.pipeline.fitting import Load, check, quarantined
 from upheld.pipeline.job import Job, Source
 from upheld.pipeline.modes import Shape, Sizes, bytes_of, fits
@@ -39,7 +39,7 @@ from upheld.pipeline.plain import TEXTS, WANTED, Arrived
 from upheld.pipeline.plain import load as load_plain
 from upheld.pipeline.reading import Table
 from upheld.pipeline.report import Recorder, StageWatcher
-from upheld.pipeline.sinks import Writer
+from upheld.pipeline.sinks import Writer, view_name
 from upheld.pipeline.sources import choose, find, known_types
 from upheld.pipeline.sparkerrors import explained
 from upheld.store import Store
@@ -186,7 +186,7 @@ def _compiled(job: Job, tables: list[tuple[Source, Table]]) -> Core:
 
 
 def _unknown_relations(job: Job, core: Core) -> Iterator[Problem]:
-    """Yield what a job calls relations and the program does not know."""
+    """Yield what a job calls relations and the program does not know, and relations that go to one place."""
     known = [p.name for p in core.predicates.values() if not p.hidden]
     used = [(source.relation, source.place) for source in job.sources]
     used += [(name, sink.place) for sink in job.sinks for name in sink.relations]
@@ -197,6 +197,18 @@ def _unknown_relations(job: Job, core: Core) -> Iterator[Problem]:
             note = f"the relations are {', '.join(map(quote, known[:20])) or 'none'}"
             message, hint = f"unknown relation {quote(name)}", nearest(name, known)
             yield Problem("unknown-relation", message, place=place, note=note, hint=hint)
+    filled: dict[str, str] = {}
+    for sink in job.sinks:
+        names = sink.relations or by_default(core)
+        if not names:
+            message, hint = "there is nothing for the sink to get", "name `relations`, or add an `.output`"
+            yield Problem("bad-job", message, place=sink.place, hint=hint)
+        for name in names:
+            place = f"view {view_name(sink, name)}" if sink.path is None else child(sink.path, name)
+            if place in filled:
+                message = f"{quote(name)} would take the place of what {filled[place]} writes to {quote(place)}"
+                yield Problem("bad-job", message, place=sink.place, hint="give one of them another path or prefix")
+            filled[place] = f"{sink.place} for {quote(name)}"
 
 
 def check_relations(job: Job, core: Core) -> None:
@@ -225,8 +237,8 @@ def _loads(core: Core, tables: list[tuple[Source, Table]]) -> list[Load]:
     for source, table in tables:
         predicate = core.predicates[source.relation]
         try:
-            reading = table.read(choose(table, source, predicate), predicate.types)
-            loads.append(Load(source, table, reading, predicate))
+            names = choose(table, source, predicate)
+            loads.append(Load(source, table, table.read(names, predicate.types), predicate, names))
         except UpheldError as error:
             failed = type(error)
             problems.extend(error.problems)
@@ -319,8 +331,12 @@ def _counted(name: str, rows: DataFrame, types: Sequence[str]) -> DataFrame:
 
 def _quarantine(job: Job, loads: list[Load], writer: Writer) -> None:
     folder = job.settings.quarantine
-    rows = quarantined(loads) if folder is not None else None
-    if folder is not None and rows is not None:
+    if folder is None:
+        return
+    rows = quarantined(loads)
+    if rows is None and FileSystem(writer.spark).exists(folder):
+        rows = writer.spark.createDataFrame([], "text string")  # else the rows of another run would stay
+    if rows is not None:
         writer.folder(folder.rstrip("/"), rows, "json")
 
 

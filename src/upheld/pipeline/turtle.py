@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.engines.spark.paths import verbatim
 from upheld.language.terms import escape
 from upheld.pipeline.ntriples import NAMES
-from upheld.pipeline.reading import Reading, columns
+from upheld.pipeline.reading import Reading, columns, file_of_row
 from upheld.relation import missing_package
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Turtle:
                 for path, content in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist()):
                     yield from _batches(path, content)
 
-        files = self.spark.read.format("binaryFile").load(list(self.files)).select("path", "content")
-        frame = files.mapInArrow(parse, _SCHEMA)
+        files = self.spark.read.format("binaryFile").load(list(map(verbatim, self.files)))
+        frame = files.select(file_of_row(), "content").mapInArrow(parse, _SCHEMA)
         rows = frame.select(*columns([F.col(name) for name in names]), "_file", "_bad", "_record", "_row")
 
         def located() -> DataFrame:

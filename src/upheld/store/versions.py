@@ -76,6 +76,12 @@ class Store:
             path = self._manifest(max(numbers))
             self.manifest = Manifest.from_json(self.files.read(path), path)
 
+    def check_last(self) -> None:
+        """Raise if somebody else has made a later version than the one at hand."""
+        now = Store.open(self.folder, self.files).version
+        if now > self.version:
+            raise FactsError(_changed(now, self._manifest(now)))
+
     def last(self) -> Manifest:
         """Return the last version; raise if there is none."""
         if self.manifest is None:
@@ -178,10 +184,7 @@ class Store:
             with _writing(path):
                 self.files.create(path, manifest.to_json())
         except FileExistsError:
-            message = f"another run has made version {manifest.version} meanwhile"
-            note = "each version follows from the one before, so one run at a time can make the next"
-            hint = "run this again when the other one has ended"
-            raise FactsError(Problem("state-changed", message, place=path, note=note, hint=hint)) from None
+            raise FactsError(_changed(manifest.version, path)) from None
         self.manifest = manifest
         self.finish()
         self._sweep()
@@ -303,6 +306,12 @@ class Draft:
         self.store.put(Manifest(self.version, self.program, self.relations, together, moves, self.books))
         return self.store.version
 
+    def is_in_place(self) -> bool:
+        """Return whether this is the last version now, even if what belongs to it has not been moved yet."""
+        self.store.look()
+        last = self.store.manifest
+        return last is not None and (last.relations, last.moves) == (self.relations, tuple(self.moves))
+
     def _write_whole(self, predicate: Predicate, kind: str, facts: Relation) -> str:
         frame = facts.held_frame()
         if frame is None:
@@ -373,6 +382,13 @@ def _mask(values: Any) -> pyarrow.Array:
     import pyarrow
 
     return pyarrow.array(values, pyarrow.bool_())
+
+
+def _changed(version: int, path: str) -> Problem:
+    note = "each version follows from the one before, so one run at a time can make the next"
+    hint = "run this again when the other one has ended"
+    message = f"another run has made version {version} meanwhile"
+    return Problem("state-changed", message, place=path, note=note, hint=hint)
 
 
 @contextmanager

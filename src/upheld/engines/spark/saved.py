@@ -5,7 +5,6 @@ Numbers of facts are saved in columns beside them, and come back so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from upheld.engines.spark.codes import Layout
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.frames import FrameRows, SparkRows, decoded
 from upheld.engines.spark.numbers import SparkNumbers, SparkRanks, Values
+from upheld.engines.spark.paths import verbatim
 from upheld.engines.spark.sets import Local, Part, SparkSet, own_set
 from upheld.engines.spark.table import Request, arranged
 
@@ -56,8 +56,7 @@ def saved_rows(spark: SparkSession, types: Sequence[str], whole: str | None, cha
 
 
 def _read(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return what files hold; characters that would make a path a pattern stand for themselves."""
-    return spark.read.parquet(*(re.sub(r"([\\*?\[\]{}])", r"\\\1", path) for path in paths))
+    return spark.read.parquet(*map(verbatim, paths))
 
 
 # -- numbers beside facts ----------------------------------------------------------------------------------------------
