@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from pyarrow import parquet
 
 import upheld
+from tests.engines.spark.test_faults import drop_blocks
 from tests.pipeline.test_runs import REACH, read, rows_of
 from upheld.cli import main
 from upheld.language.core import Predicate
@@ -322,6 +324,27 @@ def test_killed_in_rounds(spark, at, version):
     assert feed() == [(1, "+", *row) for row in sorted(after - before)]
 
 
+def test_blocks_that_are_lost(spark):
+    """A stream whose facts are lost with an executor ends before the next version, and goes on when started again."""
+    put_all(Path("updates"))
+    engine = upheld.SparkEngine(spark, small=1)
+    draft = draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state"))
+    draft.commit({"feeds": {str(Path("feed").absolute()): 0}})
+    broken = batches(engine=engine)
+    take(broken, ["1.updates"])
+    assert drop_blocks(spark) > 0
+    with pytest.raises(upheld.UpheldError) as refusal:
+        take(broken, ["1.updates", "2.csv"])
+    assert refusal.value.slugs == ("lost-facts",)
+    before, first, second = expected(2)
+    assert upheld.restore(REACH, "state")["path"].to_set() == first
+    take(batches(engine=engine), ["1.updates", "2.csv"])
+    assert upheld.restore(REACH, "state")["path"].to_set() == second
+    told = [(1, "+", *row) for row in first - before] + [(1, "-", *row) for row in before - first]
+    told += [(2, "+", *row) for row in second - first] + [(2, "-", *row) for row in first - second]
+    assert feed() == sorted(told)
+
+
 @pytest.mark.parametrize("committed", [False, True])
 def test_spark_makes_a_batch_again(spark, monkeypatch, committed):
     """A stream that ends before Spark notes a batch has it again, and takes it unless the state has seen it."""
@@ -428,6 +451,7 @@ def test_bad_updates(spark):
     "stream, slug",
     [
         ("nowhere", "missing-file"),
+        ("e.csv", "missing-file"),
         ({"path": "updates", "relation": "egde"}, "unknown-relation"),
         ([("+", "a", "b")], "unsupported-updates"),
     ],
@@ -437,6 +461,37 @@ def test_refused_streams(spark, stream, slug):
     with pytest.raises(upheld.UpheldError) as refusal:
         pipeline(stream).stream(spark)
     assert refusal.value.slugs == (slug,)
+
+
+def test_odd_paths_and_other_places(spark):
+    """Files are taken by the names they have; a stream goes on with the folder it came from, or says what is wrong."""
+    folder = Path("50%25 [1]")
+    put(folder, "a%20b.csv", UPDATES["2.csv"], 1)
+    finish(pipeline(str(folder), report="report.json").stream(spark))
+    assert told(spark) == {("a", "b"), ("a", "e"), ("b", "e"), ("z", "z")}
+    report = json.loads(Path("report.json").read_text())
+    assert (report["run"]["state"]["version"], [v["number"] for v in report["versions"]]) == (1, [2])
+    put(Path("updates"), "1.updates", UPDATES["1.updates"], 2)
+    stream = pipeline().stream(spark)
+    with pytest.raises(upheld.UpheldError) as refusal:
+        stream.wait(60)
+    assert refusal.value.slugs == ("stream-failed",)
+    assert "state/checkpoint`" in str(refusal.value)
+    shutil.rmtree("state/checkpoint")
+    finish(pipeline().stream(spark))
+    assert Store.open("state").version == 3
+
+
+def test_an_error_that_nobody_waited_for(spark):
+    """What ended a stream is raised when it is stopped, if it was not before."""
+    put(Path("updates"), *BAD[0][:2], 1)
+    stream = pipeline().stream(spark)
+    while stream._query.isActive:
+        time.sleep(0.1)
+    with pytest.raises(upheld.UpheldError) as refusal:
+        stream.stop()
+    assert refusal.value.slugs == ("unknown-operation",)
+    stream.stop()
 
 
 def test_another_program(spark):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import time
 from dataclasses import asdict, dataclass, field
@@ -13,11 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from upheld.algebra.meter import Limits
 from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
+from upheld.errors import FactsError, Problem
 from upheld.language.core import Core
 from upheld.materialisation import Materialisation
 from upheld.opening import compile_saved, restore
 from upheld.pipeline import driver
 from upheld.pipeline.batches import Batches, Version
+from upheld.pipeline.filesystem import FileSystem
 from upheld.pipeline.job import Job, Stream
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
 from upheld.pipeline.sinks import version_of_feed
@@ -80,6 +84,7 @@ class PipelineStream:
         self._job, self._batches, self._core, self._updates, self._spark = job, batches, core, updates, spark
         self._watcher: StageWatcher | None = None
         self._error: BaseException | None = None
+        self._is_told = False
         #: Held while a micro-batch is applied: a stream is stopped between two.
         self._at_work = threading.Lock()
         self._is_stopped = self._is_finished = False
@@ -106,25 +111,35 @@ class PipelineStream:
             while not self._query.awaitTermination(_PATIENCE):
                 if end is not None and time.monotonic() > end:
                     return False
-        except StreamingQueryException:
-            if self._error is not None:
-                raise self._error from None
-            raise
+        except StreamingQueryException as error:
+            self._error = self._error or self._failure(str(error))
+            self._is_told = True
+            raise self._error from None
         self._finish()
         return True
 
     def stop(self) -> None:
-        """End the stream when the update at work, if there is one, is complete; then bring its sinks up to date."""
+        """End the stream when the update at work, if there is one, is complete; then bring its sinks up to date.
+
+        If an update has failed, and `wait` did not say so, raises what it failed with.
+        """
         with self._at_work:
+            failed = None if self._is_stopped else self._query.exception()
             self._is_stopped = True
             self._query.stop()
+        if failed is not None:
+            self._error = self._error or self._failure(str(failed))
         if self._error is None:
             self._finish()
+        elif not self._is_told:
+            self._is_told = True
+            raise self._error
 
     def __enter__(self) -> PipelineStream:
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        self._is_told = self._is_told or error is not None  # what has been raised already comes first
         self.stop()
 
     # -- inside --------------------------------------------------------------------------------------------------------
@@ -159,11 +174,25 @@ class PipelineStream:
             if self._watcher is not None:
                 self._watcher(Stage(f"version {version.number}", _told(version), version.seconds))
 
+    def _failure(self, said: str) -> FactsError:
+        """Return the error of a stream that Spark has ended, and not because an update could not be applied."""
+        found = re.search(r"terminated with exception: (.*)", said)
+        known = f"{self._batches.store.folder}/{CHECKPOINT}"
+        hint = (
+            f"if updates come from another place than before, remove `{known}`, which tells how far that was followed"
+        )
+        message = f"Spark has ended the stream: {found[1] if found else said}"
+        return FactsError(Problem("stream-failed", message, hint=hint))
+
     def _finish(self) -> None:
-        """Fill the sinks that hold whole relations, once."""
+        """Fill the sinks that hold whole relations, and write the report, once."""
         if not self._is_finished:
             self._is_finished = True
+            self._batches.store.check_last()
             write_sinks(self._spark, self._job, self._core, self.materialisation)
+            if self._job.settings.report is not None:
+                text = json.dumps(self.report.to_dict(), indent=2) + "\n"
+                FileSystem(self._spark).write_text(self._job.settings.report, text)
 
 
 def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | None) -> PipelineStream:

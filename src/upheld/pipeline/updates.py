@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from upheld.columns import Row
+from upheld.engines.spark.paths import verbatim
 from upheld.engines.spark.session import ARROW, configured
 from upheld.errors import FactsError, Problem, UpheldError, UsageError
 from upheld.language.core import Predicate
 from upheld.pipeline.filesystem import FileSystem, shown
 from upheld.pipeline.job import Stream
+from upheld.pipeline.sparkerrors import explained
 from upheld.updatefiles import Update, updates_in, updates_in_table
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class Updates(Protocol):
 def find(spark: SparkSession, stream: Stream, predicates: Mapping[str, Predicate]) -> Updates:
     """Return where a stream takes its updates from; raise what is wrong with it."""
     if stream.path is not None:
-        if not FileSystem(spark).exists(stream.path):
+        if not FileSystem(spark).is_folder(stream.path):
             message, hint = "there is no such folder", "correct the path, or make the folder; it may be empty"
             raise FactsError(Problem("missing-file", message, place=stream.path, hint=hint))
         return UpdateFiles(spark, stream, predicates)
@@ -68,7 +70,7 @@ class UpdateFiles:
         reader = self._spark.readStream.format("binaryFile").schema(_FILES)
         files = self._stream.files or (_MOST_FILES if self._stream.look_ahead else 1)
         reader = reader.option("maxFilesPerTrigger", files).option("maxFileAge", _AGE)
-        return reader.load(self._stream.path).select("path", "modificationTime")
+        return reader.load(verbatim(self._stream.path or "")).select("path", "modificationTime")
 
     def read(self, batch: DataFrame, number: int) -> Iterator[Update]:
         for row in sorted(batch.collect(), key=lambda row: (row["modificationTime"], row["path"])):
@@ -101,10 +103,10 @@ class UpdateRows:
         return frame
 
     def read(self, batch: DataFrame, number: int) -> Iterator[Update]:
-        with configured(batch.sparkSession, ARROW):
+        name = f"batch {number} of the stream"
+        with configured(batch.sparkSession, ARROW), explained(name):
             table = _plain(batch.toArrow())
         if table.num_rows:
-            name = f"batch {number} of the stream"
             yield from updates_in_table(table, self._predicates, name, self._stream.relation)
 
 
