@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import upheld
 from upheld.engines.spark import session
 from upheld.errors import MissingDependency, UsageError
 
@@ -66,6 +67,19 @@ def test_a_stopped_session(spark, monkeypatch):
     with pytest.raises(UsageError) as refusal:
         session.open_session(spark)
     assert refusal.value.slugs == ("stopped-session",)
+
+
+def test_a_session_that_is_stopped_later(spark, spark_engine, monkeypatch):
+    """Facts that Spark held are gone with it, and whoever asks for them is told."""
+    m = upheld.materialise("p(x) :- e(x).", {"e": [(1,), (2,)]}, engine=spark_engine(small=0))
+    facts = m["p"]
+    with monkeypatch.context() as patched:
+        patched.setattr(spark, "_sc", _Stopped())
+        for ask in (facts.to_set, lambda: m.update(insert={"e": [(3,)]})):
+            with pytest.raises(UsageError) as refusal:
+                ask()
+            assert refusal.value.slugs == ("stopped-session",)
+    assert facts.to_set() == {(1,), (2,)}
 
 
 def test_what_is_no_session(spark):

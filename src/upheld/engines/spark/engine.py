@@ -27,6 +27,7 @@ from upheld.engines.spark.nearby import is_near, members
 from upheld.engines.spark.numbers import SparkNumbers, SparkRanks
 from upheld.engines.spark.saved import load_with_numbers, rows_with_numbers
 from upheld.engines.spark.search import SparkSearch
+from upheld.engines.spark.session import open_session
 from upheld.engines.spark.sets import (
     Combined,
     Local,
@@ -132,6 +133,7 @@ class DataFrameEngine:
         return Named(self)
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> SparkSet:
+        open_session(self.tables.spark)  # it may have been stopped since the last update
         if isinstance(rows, FrameRows):
             request = Request(rows.encoded().distinct(), self.codecs[predicate].layout, small=False)
             part = self.part_of(predicate, self.tables.compute([request])[0])
@@ -410,7 +412,10 @@ class DataFrameEngine:
 
     def fetch(self, part: Part) -> Iterable[Row]:
         """Return all rows of a part in the driver."""
-        return part.rows if isinstance(part, Local) else part.layout.rows(self.tables.collect(part.frame()))
+        if isinstance(part, Local):
+            return part.rows
+        open_session(self.tables.spark)
+        return part.layout.rows(self.tables.collect(part.frame()))
 
     def fetch_rows(self, rows: Rows) -> Sequence[Row]:
         """Return computed rows in the driver."""
