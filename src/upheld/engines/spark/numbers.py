@@ -21,6 +21,7 @@ from upheld.engines.spark.bags import counted as counted_heads
 from upheld.engines.spark.bags import maker, own_bag, own_instances, positive
 from upheld.engines.spark.codes import Layout, Row
 from upheld.engines.spark.cols import col, lit
+from upheld.engines.spark.entries import RANKED, Entries
 from upheld.engines.spark.lookups import Wanted, Work, fetch_rows
 from upheld.engines.spark.sets import MOST_TIERS, Local, Part, SparkSet, most_touched, own_set
 from upheld.engines.spark.table import Request, Rows, Stored, arranged
@@ -62,6 +63,10 @@ class Values:
     def restore(self, state: object) -> None:
         assert isinstance(state, dict), "the state of something else"
         self._kept = dict(state)
+
+    def has(self, predicate: str) -> bool:
+        """Return whether numbers were ever given to facts of a predicate."""
+        return predicate in self._kept
 
     def key(self, predicate: str) -> Layout:
         return self.engine.codecs[predicate].layout + self.keys
@@ -334,18 +339,29 @@ class SparkRanks(RoundByRound):
 
     def __init__(self, engine: DataFrameEngine):
         self.engine = engine
-        self._values = Values(engine, ("rank", "total", "support"))
+        self._written = Values(engine, RANKED.names)
+        #: What has been counted for predicates of which no numbers are written yet.
+        self._entries: dict[str, Entries] = {}
         self._by_stratum: Counter[int] = Counter()
         self._top = self._bottom = self._below = 0
         engine.kept.add(self)
 
     def state(self) -> object:
-        return Counter(self._by_stratum), self._top, self._bottom, self._below
+        return Counter(self._by_stratum), self._top, self._bottom, self._below, dict(self._entries)
 
     def restore(self, state: object) -> None:
         assert isinstance(state, tuple), "the state of something else"
-        by_stratum, self._top, self._bottom, self._below = state
-        self._by_stratum = Counter(by_stratum)
+        by_stratum, self._top, self._bottom, self._below, entries = state
+        self._by_stratum, self._entries = Counter(by_stratum), dict(entries)
+
+    @property
+    def values(self) -> Values:
+        """The numbers of facts, all that has been counted among them."""
+        while self._entries:
+            predicate, entries = next(iter(self._entries.items()))
+            self._written.take(predicate, entries.numbers(self.engine.tables))
+            del self._entries[predicate]
+        return self._written
 
     def gain(self, derivations: Bag, stratum: Stratum) -> SparkSet:
         return self._add(derivations, stratum, 1)
@@ -355,13 +371,20 @@ class SparkRanks(RoundByRound):
 
     def _add(self, derivations: Bag, stratum: Stratum, sign: int) -> SparkSet:
         counts = own_bag(derivations).supported(self, stratum)
-        self._values.change(counts, lambda old, n, s: (old[0], old[1] + sign * n, old[2] + sign * s))
+        self.values.change(counts, lambda old, n, s: (old[0], old[1] + sign * n, old[2] + sign * s))
         return self._counted(counts, stratum, sign)
 
     def gain_total(self, derivations: Bag, stratum: Stratum) -> SparkSet:
         counts = own_bag(derivations).counts()
-        self._values.change(counts, lambda old, n: (old[0], old[1] + n, old[2]))
+        written = {p: rows for p, rows in counts.items() if self._is_written(p)}
+        self._written.change(written, lambda old, n: (old[0], old[1] + n, old[2]))
+        for predicate in counts.keys() - written.keys():
+            entries = self._entries.get(predicate) or Entries(self.engine.codecs[predicate].layout)
+            self._entries[predicate] = entries.counted(self.engine.tables, self._top, counts[predicate])
         return self._counted(counts, stratum, 1)
+
+    def _is_written(self, predicate: str) -> bool:
+        return predicate not in self._entries and self._written.has(predicate)
 
     def _counted(self, counts: Mapping[str, Rows], stratum: Stratum, sign: int) -> SparkSet:
         self._by_stratum[stratum.index] += sign * sum(self.engine.total(rows, "n") for rows in counts.values())
@@ -369,17 +392,19 @@ class SparkRanks(RoundByRound):
         return SparkSet(self.engine, {p: part for p, part in parts if part is not None})
 
     def supporting(self, stratum: Stratum, *, counted: bool = True) -> Supporting:
-        return Supporting(self.engine, self._values, stratum, counted)
+        return Supporting(self.engine, self.values, stratum, counted)
 
     def unsupported(self, facts: FactSet) -> SparkSet:
-        return self._values.where(own_set(facts), lambda old: old[2] == 0)
+        return self.values.where(own_set(facts), lambda old: old[2] == 0)
 
     def derivable(self, facts: FactSet) -> SparkSet:
-        return self._values.where(own_set(facts), lambda old: old[1] > 0)
+        return self.values.where(own_set(facts), lambda old: old[1] > 0)
 
     def put_on_top(self, facts: FactSet) -> None:
         self._top += 1
-        self._change(facts, lambda old: (self._top, old[1], old[1]))
+        # Facts of other predicates have been derived by what was counted last, which tells their rank.
+        parts = {p: part for p, part in own_set(facts).parts().items() if p not in self._entries}
+        self._written.change(rows_of(parts), lambda old: (self._top, old[1], old[1]))
 
     def make_room_below(self, facts: FactSet) -> None:
         self._bottom -= facts.count()
@@ -393,7 +418,7 @@ class SparkRanks(RoundByRound):
         self._change(facts, lambda old: (old[0], old[1], old[2] + 1))
 
     def _change(self, facts: FactSet, new: Callable[[Old], Sequence[Any]]) -> None:
-        self._values.change(rows_of(own_set(facts).parts()), new)
+        self.values.change(rows_of(own_set(facts).parts()), new)
 
     def gain_support(self, found: Instances, stratum: Stratum) -> None:
         self._support(found, stratum, 1)
@@ -405,7 +430,7 @@ class SparkRanks(RoundByRound):
         instances = own_instances(found)
         instances.rows()  # they are looked at more than once
         counts = counted_heads(self.engine, instances.found(), SUPPORT, self.supporting(stratum, counted=False))
-        self._values.change(counts, lambda old, s: (old[0], old[1], old[2] + sign * s))
+        self.values.change(counts, lambda old, s: (old[0], old[1], old[2] + sign * s))
 
     def forget(self, facts: FactSet, stratum: Stratum) -> None:
         self._by_stratum[stratum.index] -= self._total(own_set(facts))
@@ -415,10 +440,10 @@ class SparkRanks(RoundByRound):
         """Return the sum of the totals of some facts."""
         parts, engine = facts.parts(), self.engine
         local = {p: part.rows for p, part in parts.items() if isinstance(part, Local)}
-        total = sum(numbers[1] for found in self._values.fetch(local).values() for numbers in found.values())
+        total = sum(numbers[1] for found in self.values.fetch(local).values() for numbers in found.values())
         for predicate, part in parts.items():
             if predicate not in local:
-                frame = self._values.beside(part.frame(), predicate).select(F.coalesce("total", lit(0)).alias("n"))
+                frame = self.values.beside(part.frame(), predicate).select(F.coalesce("total", lit(0)).alias("n"))
                 total += engine.sum(frame, "n")
         return total
 
@@ -426,11 +451,7 @@ class SparkRanks(RoundByRound):
         return self._by_stratum[stratum.index]
 
     def items(self) -> Iterator[tuple[Fact, tuple[int, int, int]]]:
-        return ((fact, (rank, total, support)) for fact, (rank, total, support) in self._values.items() if total)
-
-    @property
-    def values(self) -> Values:
-        return self._values
+        return ((fact, (rank, total, support)) for fact, (rank, total, support) in self.values.items() if total)
 
     def sums(self) -> dict[str, int]:
         return rank_sums(self._top, self._bottom, self._below, self._by_stratum)
