@@ -130,6 +130,14 @@ def test_where_executors_are_other_machines(tmp_path, uri):
     assert Path(place.path).parent == tmp_path
 
 
+def test_odd_folders(spark, tmp_path):
+    """Executors and the driver mean the same folder, whatever characters its path has."""
+    (tmp_path / "a b%20[c]").mkdir()
+    place = sortedcopies._temporary(str(tmp_path / "a b%20[c]"), "an application")
+    copy = SortedCopy(place, spark.createDataFrame([("a", 1), ("b", 2)], TEXTS.schema), TEXTS, 0)
+    assert list(copy.rows({"b"})) == [[("b", 2)]]
+
+
 def test_what_the_driver_does_not_see(spark, spark_engine, copies_of_all, written, tmp_path):
     """A copy that the driver cannot read is not made use of."""
     edges = {(k, k + 1) for k in range(400)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import re
 import shutil
 import tempfile
 import uuid
@@ -18,7 +19,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -61,10 +61,16 @@ def shared_place(spark: SparkSession) -> Place | None:
     if (checkpoints := context.getCheckpointDir()) is None:
         return None
     uri = f"{checkpoints}/upheld-sorted"
+    if uri.startswith("file:"):
+        return _local(re.sub("^file:/*", "/", uri))
     with contextlib.suppress(pa.ArrowInvalid, ImportError, OSError):  # a file system that Arrow does not know
-        files, path = fs.FileSystem.from_uri(uri.replace("file:/", "file:///", 1) if _has_one_slash(uri) else uri)
+        files, path = fs.FileSystem.from_uri(uri)
         return Place(files, path, uri)
     return None
+
+
+def _local(folder: str) -> Place:
+    return Place(fs.LocalFileSystem(), folder, f"file:{folder}")  # Hadoop takes a path as it is, nothing escaped
 
 
 @lru_cache
@@ -72,11 +78,7 @@ def _temporary(parents: str | None, application: str) -> Place:
     """Return a folder that goes with this process, the same for all that work in one application."""
     folder = tempfile.mkdtemp(prefix="upheld-sorted-", dir=parents.split(",")[0] if parents else None)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Place(fs.LocalFileSystem(), folder, Path(folder).as_uri())
-
-
-def _has_one_slash(uri: str) -> bool:
-    return uri.startswith("file:/") and not uri.startswith("file://")
+    return _local(folder)
 
 
 class _File(NamedTuple):
