@@ -130,9 +130,10 @@ def test_seconds_inside_a_long_join(engine, case):
         facts = {name: rows[:2000] for name, rows in facts.items()}
     limit = 0.3
     m = materialise(program, {}, engine=engine, limits=Limits(seconds=limit))
+    started = time.process_time()  # what others do on the machine at the time takes no more of this
     with pytest.raises(LimitReached) as caught:
         m.update(insert=facts)
-    assert m._engine.meter.statistics.seconds < limit + 1
+    assert time.process_time() - started < limit + 1
     rule = program.splitlines()[-1].partition(" :-")[0]
     assert f"while applying `{rule}" in str(caught.value)
     assert m.facts() == set()
