@@ -78,10 +78,10 @@ def test_there_and_back(tmp_path, spark_engine, fetched):
     ):
         change = again.update(**update)
         assert draft_of(again, store, change).commit() == number
-    fetched.clear()
-    back = upheld.restore(PROGRAM, store, engine=spark_engine(small=2), algorithm="ranked")
-    assert not fetched
-    assert content(back) == content(again)
+        fetched.clear()
+        back = upheld.restore(PROGRAM, store, engine=spark_engine(small=2), algorithm="ranked")
+        assert not fetched
+        assert content(back) == content(again)
     back.save(store.folder)
     once_more = upheld.restore(PROGRAM, store.folder, engine=spark_engine(small=2), algorithm="ranked")
     assert ranks_of(once_more) == ranks_of(back)
