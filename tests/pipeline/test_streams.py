@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -484,10 +483,12 @@ def test_odd_paths_and_other_places(spark):
 
 def test_an_error_that_nobody_waited_for(spark):
     """What ended a stream is raised when it is stopped, if it was not before."""
+    from pyspark.errors import StreamingQueryException
+
     put(Path("updates"), *BAD[0][:2], 1)
     stream = pipeline().stream(spark)
-    while stream._query.isActive:
-        time.sleep(0.1)
+    with pytest.raises(StreamingQueryException):
+        stream._query.awaitTermination(60)
     with pytest.raises(upheld.UpheldError) as refusal:
         stream.stop()
     assert refusal.value.slugs == ("unknown-operation",)
