@@ -122,7 +122,7 @@ def _growth(found: dict[str, Any]) -> list[str]:
 def seconds_of(cost: dict[str, float], edges: int, facts: int, tasks: int) -> dict[str, float]:
     """Return what a closure takes in decomposed mode, part by part, by the constants of the cost model."""
     return {
-        "serial": 3 * cost["job"] + tasks * cost["task"] + edges * (cost["row to the driver"] + cost["fact loaded"]),
+        "serial": 2 * cost["job"] + tasks * cost["task"] + edges * (cost["row to the driver"] + cost["fact loaded"]),
         "each part again": edges * cost["fact loaded"],
         "in parallel": facts * (cost["fact derived"] + cost["fact packed"]) / tasks,
     }
