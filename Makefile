@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.upheld-is-set-up
 OTHERS := benchmarks/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak soak-spark lint format docs lock bench bench-full
+.PHONY: help setup demo test soak soak-spark reliability lint format docs lock bench bench-full
 
 help:  ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ soak: $(STAMP)  ## maintain random programs beside recomputation for a minute, o
 soak-spark: $(STAMP)  ## the same on Spark, many databases of a program at once; then a closure of twelve million facts
 	@$(BIN)/python -m tests.engines.spark.soak $(ARGS)
 	@$(BIN)/python -m pytest -q -p no:xdist tests/pipeline/soak_closure.py
+
+reliability: $(STAMP)  ## attack the whole of Upheld, a JSON line for each goal (ARGS="R7 --full" to choose and size them)
+	@$(BIN)/python -m tests.reliability $(ARGS)
 
 lint: $(STAMP)  ## check style and types
 	$(BIN)/ruff check .

@@ -1,0 +1,125 @@
+"""The goals of the programme, and how one is run: by a number of cases and a seed, to one line of JSON.
+
+A goal is a function in a module of this folder:
+
+    @goal("R7", "bytes that rot", sample=200, full=64_000)
+    def rot(run: Run) -> None:
+        for bit in run.cases():
+            run.case(f"flip bit {bit}", lambda: open_with_flipped_bit(bit))
+
+A case fails by raising. The first failures are kept with their names, so that `ARGS="R7 --seed 3 --only 'flip bit 17'"`
+runs one of them again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import random
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+#: Failures of which a run keeps the name and the traceback.
+FAILURES_KEPT = 5
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One attack: `sample` cases in `make test`, `full` cases in the figures of docs/explanation/reliability.md."""
+
+    id: str
+    title: str
+    attack: Callable[[Run], None]
+    sample: int
+    full: int
+
+
+@dataclass
+class Run:
+    """A run of one goal: how many cases it is to make, with which seed, and what came of them so far."""
+
+    goal: Goal
+    size: int
+    seed: int = 0
+    only: str | None = None
+    made: int = 0
+    failed: int = 0
+    failures: list[dict[str, str]] = field(default_factory=list)
+    #: Further figures of the goal, such as the number of versions made, for its line.
+    figures: dict[str, object] = field(default_factory=dict)
+    #: Wall-clock seconds that the run took, set at its end.
+    seconds: float = 0.0
+
+    @property
+    def random(self) -> random.Random:
+        """A new generator, the same for each call with the same goal and seed."""
+        return random.Random(f"{self.goal.id} {self.seed}")
+
+    def cases(self) -> Iterator[int]:
+        """Yield case numbers until `size` cases have been made."""
+        number = 0
+        while self.made < self.size:
+            yield number
+            number += 1
+
+    def case(self, name: str, attack: Callable[[], object], count: int = 1) -> None:
+        """Make one case, or `count` that are made together; whatever escapes from it is a failure."""
+        self.made += count
+        if self.only is not None and name != self.only:
+            return
+        try:
+            attack()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self.failed += 1
+            if len(self.failures) < FAILURES_KEPT:
+                trace = "".join(traceback.format_exception(error)[-6:])
+                self.failures.append({"case": name, "error": f"{type(error).__name__}: {error}", "traceback": trace})
+
+    def line(self) -> str:
+        """The run as one line of JSON."""
+        first = {"id": self.goal.id, "title": self.goal.title, "cases": self.made, "failures": self.failed}
+        last = {"seed": self.seed, "seconds": round(self.seconds, 1), **self.figures}
+        return json.dumps({**first, **last, **({"failed": self.failures} if self.failures else {})})
+
+
+GOALS: dict[str, Goal] = {}
+
+
+def goal(id: str, title: str, *, sample: int, full: int) -> Callable[[Callable[[Run], None]], Callable[[Run], None]]:
+    """Enter a function into the programme under the number of its goal."""
+
+    def enter(attack: Callable[[Run], None]) -> Callable[[Run], None]:
+        assert id not in GOALS or GOALS[id].attack.__module__ == attack.__module__, f"two attacks are called {id}"
+        GOALS[id] = Goal(id, title, attack, sample, full)
+        return attack
+
+    return enter
+
+
+def goals() -> dict[str, Goal]:
+    """Return every goal by its id, in numerical order."""
+    package = importlib.import_module("tests.reliability")
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.name.startswith("test_") and module.name != "__main__":
+            importlib.import_module(f"tests.reliability.{module.name}")
+    return dict(sorted(GOALS.items(), key=lambda item: int(item[0].removeprefix("R"))))
+
+
+def run(goal: Goal, size: int, seed: int = 0, only: str | None = None) -> Run:
+    """Run one goal and return what came of it."""
+    result = Run(goal, size, seed, only)
+    began = time.perf_counter()
+    try:
+        goal.attack(result)
+    finally:
+        result.seconds = time.perf_counter() - began
+    if only is None and result.made == 0:
+        raise AssertionError(f"{goal.id} made no case")
+    sys.stderr.flush()
+    return result

@@ -1,0 +1,40 @@
+"""Every goal of the reliability programme holds on a sample."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from tests.reliability.programme import Goal, Run, goals, run
+
+
+@pytest.mark.parametrize("id", goals())
+def test_a_sample_of_the_goal_has_no_failures(id: str) -> None:
+    goal = goals()[id]
+    result = run(goal, goal.sample)
+    assert result.failures == [] and result.made >= 1
+
+
+def test_a_case_that_raises_is_a_failure() -> None:
+    def refuse_two(number: int) -> None:
+        assert number != 2, "two"
+
+    def attack(run: Run) -> None:
+        for number in run.cases():
+            run.case(f"case {number}", partial(refuse_two, number))
+
+    result = run(Goal("R0", "itself", attack, 1, 1), 5)
+    assert (result.made, result.failed) == (5, 1)
+    assert result.failures[0]["case"] == "case 2"
+
+
+def test_one_case_can_be_run_again() -> None:
+    ran: list[int] = []
+
+    def attack(run: Run) -> None:
+        for number in run.cases():
+            run.case(f"case {number}", partial(ran.append, number))
+
+    run(Goal("R0", "itself", attack, 1, 1), 5, only="case 3")
+    assert ran == [3]
