@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.cases import ROOT
 from upheld import cli
 from upheld.cli import main
 from upheld.engines import ENGINES
+from upheld.errors import Problem, warn
 
 RULES = """\
 .decl edge(x:number, y:symbol)
@@ -114,6 +116,36 @@ def test_warnings_go_to_standard_error(capsys):
     assert "[unused-relation]" in printed.err
 
 
+def test_check_warns_on_standard_error(capsys):
+    """The report goes to standard output, and what is probably a mistake to standard error; JSON has all of it."""
+    Path("rules.dl").write_text(".decl p(x:number)\n.decl q(x:number)\np(1).\n.output p\n")
+    assert main(["check", "rules.dl"]) == 0
+    printed = capsys.readouterr()
+    assert "warning" not in printed.out
+    assert printed.err.startswith("rules.dl:2:7: warning: ")
+    assert main(["check", "rules.dl", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert [w["slug"] for w in json.loads(printed.out)["warnings"]] == ["unused-relation"]
+    assert printed.err == ""
+
+
+def test_warnings_that_python_issues_are_shown_as_messages(capsys, monkeypatch):
+    """A function that returns no warnings issues them; the command line shows them like all others, each time."""
+
+    def load(*arguments, **options):
+        warn([Problem("odd", "this is odd", place="here", hint="mend it", severity="warning")])
+        warnings.warn("of another package", stacklevel=1)
+        return upheld.materialise("p(1).")
+
+    monkeypatch.setattr(upheld, "load", load)
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as others:
+            warnings.simplefilter("always")
+            assert main(["query", "rules.dl", "p(x)"]) == 0
+        assert capsys.readouterr().err == "here: warning: this is odd [odd]\n  hint: mend it\n"
+        assert [str(w.message) for w in others] == ["of another package"]
+
+
 def test_rdfox_programs():
     Path("rules.dlog").write_text("[?y, <http://a>, ?x] :- [?x, <http://a>, ?y].\n")
     assert main(["run", "rules.dlog", "-D", "out"]) == 0
@@ -173,10 +205,11 @@ m(x) :- n(x), !k(x).
 
 
 def test_check_as_text(capsys):
-    """Relations, strata, which rules are recursive, and warnings."""
+    """Relations, strata and which rules are recursive; warnings go to standard error."""
     Path("rules.dl").write_text(CHECKED)
     assert main(["check", "rules.dl"]) == 0
-    assert capsys.readouterr().out == (
+    printed = capsys.readouterr()
+    assert printed.out == (
         """\
 4 relations, 3 rules (2 recursive), 1 fact in the program, 3 strata
   n(x: number)
@@ -189,6 +222,10 @@ stratum 2: 2 rules, 2 recursive
   n(x) :- n(y), x > 0, x = y - 1.  (recursive)
 stratum 3: 1 rule
   m(x) :- n(x), !k(x).
+"""
+    )
+    assert printed.err == (
+        """\
 rules.dl:3:7: warning: relation `unused` is neither used in a rule body nor output [unused-relation]
   3 | .decl unused(x:number)
     |       ^^^^^^

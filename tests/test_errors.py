@@ -13,6 +13,7 @@ import pytest
 
 import upheld
 from upheld.cli import main
+from upheld.errors import Problem, warn
 
 #: Wherever a run fails, this was there before and is all that is there after.
 KEPT = "was here before\n"
@@ -515,3 +516,14 @@ def test_as_a_process(program, slug):
     assert b"Traceback" not in done.stderr
     assert b"\x1b" not in done.stderr  # no colour in a pipe
     assert_nothing_written()
+
+
+def test_warnings_name_the_line_of_the_caller():
+    """A warning is issued where a program calls Upheld, whatever lies between, and carries its problem."""
+    problem = Problem("odd", "this is odd", place="here", severity="warning")
+    inside = {"__name__": "upheld.somewhere", "warn": warn}
+    exec("def issue(problem): warn([problem])", inside)
+    with pytest.warns(upheld.UpheldWarning, match="here: warning: this is odd") as issued:
+        inside["issue"](problem)
+    assert issued[0].filename == __file__
+    assert issued[0].message.problem is problem

@@ -10,7 +10,7 @@ from upheld.applying import apply, read_updates
 from upheld.arrivals import Arrivals
 from upheld.changes import Change
 from upheld.checking import Report, check
-from upheld.errors import UpheldError
+from upheld.errors import UpheldError, UpheldWarning
 from upheld.explaining import Explanation, Failure, Proof, ProofStep
 from upheld.language.ast import Program
 from upheld.materialisation import Materialisation, Progress
@@ -45,6 +45,7 @@ __all__ = [
     "Statistics",
     "Update",
     "UpheldError",
+    "UpheldWarning",
     "apply",
     "check",
     "load",

@@ -48,7 +48,7 @@ class Report:
         }
 
     def to_text(self) -> str:
-        """Return the report for people to read."""
+        """Return the relations, strata and rules for people to read; `warnings` has the rest of the report."""
         visible = [p for p in self.core.predicates.values() if not p.hidden]
         recursive = sum(len(s.recursive) for s in self.strata)
         lines = [
@@ -62,7 +62,6 @@ class Report:
             lines.append(f"stratum {s.index}: {_rules_in_words(s)}")
             lines += [f"  {rule}" for rule in s.nonrecursive]
             lines += [f"  {rule}  (recursive)" for rule in s.recursive]
-        lines += map(str, self.warnings)
         return "\n".join(lines)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -70,6 +72,23 @@ class UpheldError(Exception):
     def slugs(self) -> tuple[str, ...]:
         """The slug of each problem."""
         return tuple(p.slug for p in self.problems)
+
+
+class UpheldWarning(UserWarning):
+    """What Upheld warns of: a `problem` that is probably a mistake and stops nothing."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        super().__init__(str(problem))
+
+
+def warn(problems: Iterable[Problem]) -> None:
+    """Issue each problem as an `UpheldWarning`, at the line of the first caller outside Upheld."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "upheld":
+        level, frame = level + 1, frame.f_back
+    for problem in problems:
+        warnings.warn(UpheldWarning(problem), stacklevel=level + 1)
 
 
 class ProgramError(UpheldError):

@@ -9,8 +9,9 @@ import traceback
 from collections.abc import Sequence
 
 import upheld
+from upheld import UpheldError
 from upheld.cli import apply, check, demo, explain, owl, pipeline, query, run
-from upheld.errors import UpheldError
+from upheld.cli.messages import show, warnings_shown
 
 COMMANDS = (run, apply, query, check, explain, owl, pipeline, demo)
 
@@ -37,14 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0, 2 for bad input, 130 when interrupted."""
     options = parser().parse_args(arguments)
     try:
-        code: int = options.execute(options)
+        with warnings_shown():
+            code: int = options.execute(options)
         sys.stdout.flush()
         return code
     except UpheldError as e:
         if options.debug:
             traceback.print_exc()
         else:
-            print(paint(str(e)) if sys.stderr.isatty() else e, file=sys.stderr)
+            show(e)
         return BAD_INPUT
     except KeyboardInterrupt:
         print("interrupted: no outputs were written", file=sys.stderr)
@@ -53,10 +55,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has gone; let the interpreter not complain of it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-
-
-def paint(message: str) -> str:
-    """Return a message with its `error:` in red, its `warning:` in yellow and its notes in blue, for a terminal."""
-    for word, colour in ((" error:", 31), (" warning:", 33), ("  note:", 34), ("  hint:", 34)):
-        message = message.replace(word, f"\033[{colour}m{word}\033[0m")
-    return message

@@ -7,6 +7,7 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
+from upheld.cli.messages import show
 from upheld.cli.options import add_decompose, add_engine, add_equality, add_facts, add_output, add_program
 from upheld.cli.progress import commits_line
 
@@ -73,6 +74,6 @@ def execute(options: argparse.Namespace) -> int:
             committed=committed,
         )
     for warning in done.warnings:
-        print(warning, file=sys.stderr)
+        show(warning)
     print(done.printed, end="")
     return 0

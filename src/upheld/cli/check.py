@@ -6,6 +6,7 @@ import argparse
 import json
 
 import upheld
+from upheld.cli.messages import show
 from upheld.cli.options import add_decompose, add_program
 
 
@@ -27,6 +28,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     report = upheld.check(options.program, granular=not options.coarsest)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report.to_text())
+    for warning in () if options.json else report.warnings:  # the JSON has them
+        show(warning)
     if options.plans:
         how = {"decompose": options.decompose}
         given = options.facts is not None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
+from upheld.cli.messages import show
 from upheld.cli.options import add_decompose, add_engine, add_equality, add_facts, add_output, add_program
 from upheld.cli.progress import progress_line
 
@@ -34,6 +34,6 @@ def execute(options: argparse.Namespace) -> int:
             progress=progress,
         )
     for warning in done.warnings:
-        print(warning, file=sys.stderr)
+        show(warning)
     print(done.printed, end="")
     return 0
