@@ -5,7 +5,7 @@ A stream is fixed by its seed, so that one that fails can be replayed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -100,16 +100,18 @@ def recomputed(case: EqrelCase, explicit: Facts) -> dict[str, set[Row]]:
     return {name: m[name].to_set() for name in LEVELS}
 
 
-def check_stream(case: EqrelCase, m: Materialisation) -> Iterator[Materialisation]:
+def check_stream(
+    case: EqrelCase, m: Materialisation, recompute: Callable[[EqrelCase, Facts], Facts] = recomputed
+) -> Iterator[Materialisation]:
     """Make the updates of a case, and compare all that users see with recomputation by rules."""
     explicit = {name: set(case.facts.get(name, ())) for name in LEVELS}
-    J = recomputed(case, explicit)
+    J = recompute(case, explicit)
     assert {name: m[name].to_set() for name in LEVELS} == J
     for deleted, inserted in case.updates:
         change = m.update(delete=deleted, insert=inserted)
         for name in LEVELS:
             explicit[name] = (explicit[name] - deleted.get(name, set())) | inserted.get(name, set())
-        before, J = J, recomputed(case, explicit)
+        before, J = J, recompute(case, explicit)
         for name in LEVELS:
             gone, new = change.deleted[name], change.inserted[name]
             assert m[name].to_set() == J[name] and len(m[name]) == len(J[name])

@@ -3,6 +3,7 @@
 make reliability                                  # a tenth of each goal's full size
 make reliability ARGS="R7 R8 --full"              # two goals at the size of the published figures
 make reliability ARGS="R1 --cases 5000 --seed 3"
+make reliability ARGS="--full --seconds 600"      # at most ten minutes for each goal
 make reliability ARGS="R7 --seed 3 --only 'flip bit 17'"
 """
 
@@ -10,9 +11,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
-from tests.reliability.programme import goals, run
+from tests.reliability.programme import Run, goals, run
 
 
 def main() -> int:
@@ -22,7 +24,7 @@ def main() -> int:
         if options.goals and goal.id not in options.goals:
             continue
         size = options.cases or (goal.full if options.full else goal.sample if options.sample else goal.full // 10)
-        result = run(goal, max(1, size), options.seed, options.only)
+        result = run(goal, max(1, size), options.seed, options.only, options.seconds, Progress())
         failed |= result.failed > 0
         print(result.line(), flush=True)
         if options.append:
@@ -33,6 +35,20 @@ def main() -> int:
     return int(failed)
 
 
+class Progress:
+    """Writes a line to standard error about every ten seconds."""
+
+    def __init__(self) -> None:
+        self.told = time.perf_counter()
+
+    def __call__(self, run: Run) -> None:
+        now = time.perf_counter()
+        if now - self.told > 10:
+            self.told = now
+            failed = f", {run.failed} failed" if run.failed else ""
+            print(f"{run.goal.id}: {run.made:,} of {run.size:,} cases{failed}", file=sys.stderr, flush=True)
+
+
 def arguments() -> argparse.Namespace:
     known = goals()
     parser = argparse.ArgumentParser(prog="make reliability", description="Attack Upheld; print a line for each goal.")
@@ -41,6 +57,7 @@ def arguments() -> argparse.Namespace:
     size.add_argument("--full", action="store_true", help="make as many cases as the published figures have")
     size.add_argument("--sample", action="store_true", help="make as few cases as `make test` does")
     size.add_argument("--cases", type=int, help="make this many cases")
+    parser.add_argument("--seconds", type=float, help="begin no further case of a goal after this time")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random choices (0)")
     parser.add_argument("--only", metavar="CASE", help="run the one case of this name")
     parser.add_argument("--append", metavar="FILE", help="also append the lines to a file")

@@ -17,7 +17,6 @@ import importlib
 import json
 import pkgutil
 import random
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -29,7 +28,10 @@ FAILURES_KEPT = 5
 
 @dataclass(frozen=True)
 class Goal:
-    """One attack: `sample` cases in `make test`, `full` cases in the figures of docs/explanation/reliability.md."""
+    """One attack: `sample` cases in `make test`, `full` cases in the figures of docs/explanation/reliability.md.
+
+    A goal whose smallest case is too slow for `make test` has a sample of 0, and no test there.
+    """
 
     id: str
     title: str
@@ -53,33 +55,51 @@ class Run:
     figures: dict[str, object] = field(default_factory=dict)
     #: Wall-clock seconds that the run took, set at its end.
     seconds: float = 0.0
+    #: When to begin no further case, by `time.perf_counter`.
+    ends: float | None = None
+    #: Called after each case.
+    tell: Callable[[Run], None] | None = None
+    _found: bool = False
 
     @property
     def random(self) -> random.Random:
         """A new generator, the same for each call with the same goal and seed."""
         return random.Random(f"{self.goal.id} {self.seed}")
 
+    @property
+    def over(self) -> bool:
+        """Whether the run has made its cases, the one that it was asked for, or all that it had time for."""
+        return self.made >= self.size or self._found or (self.ends is not None and time.perf_counter() > self.ends)
+
     def cases(self) -> Iterator[int]:
-        """Yield case numbers until `size` cases have been made."""
+        """Yield case numbers until the run is over."""
         number = 0
-        while self.made < self.size:
+        while not self.over:
             yield number
             number += 1
 
-    def case(self, name: str, attack: Callable[[], object], count: int = 1) -> None:
-        """Make one case, or `count` that are made together; whatever escapes from it is a failure."""
-        self.made += count
+    def case(self, name: str, attack: Callable[[], object], count: int | None = 1) -> None:
+        """Make one case, or `count` that are made together, or as many as the attack returns if `count` is None.
+
+        Whatever escapes from it is a failure.
+        """
         if self.only is not None and name != self.only:
+            self.made += count or 1
             return
+        self._found = self.only is not None
         try:
-            attack()
+            returned = attack()
+            self.made += returned if count is None and isinstance(returned, int) else count or 0
         except KeyboardInterrupt:
             raise
         except BaseException as error:
+            self.made += count or 1
             self.failed += 1
             if len(self.failures) < FAILURES_KEPT:
                 trace = "".join(traceback.format_exception(error)[-6:])
                 self.failures.append({"case": name, "error": f"{type(error).__name__}: {error}", "traceback": trace})
+        if self.tell is not None:
+            self.tell(self)
 
     def line(self) -> str:
         """The run as one line of JSON."""
@@ -111,15 +131,21 @@ def goals() -> dict[str, Goal]:
     return dict(sorted(GOALS.items(), key=lambda item: int(item[0].removeprefix("R"))))
 
 
-def run(goal: Goal, size: int, seed: int = 0, only: str | None = None) -> Run:
-    """Run one goal and return what came of it."""
-    result = Run(goal, size, seed, only)
+def run(
+    goal: Goal,
+    size: int,
+    seed: int = 0,
+    only: str | None = None,
+    seconds: float | None = None,
+    tell: Callable[[Run], None] | None = None,
+) -> Run:
+    """Run one goal for at most about so many seconds, and return what came of it."""
     began = time.perf_counter()
+    result = Run(goal, size, seed, only, ends=None if seconds is None else began + seconds, tell=tell)
     try:
         goal.attack(result)
     finally:
         result.seconds = time.perf_counter() - began
     if only is None and result.made == 0:
         raise AssertionError(f"{goal.id} made no case")
-    sys.stderr.flush()
     return result

@@ -9,7 +9,7 @@ import pytest
 from tests.reliability.programme import Goal, Run, goals, run
 
 
-@pytest.mark.parametrize("id", goals())
+@pytest.mark.parametrize("id", [goal.id for goal in goals().values() if goal.sample])
 def test_a_sample_of_the_goal_has_no_failures(id: str) -> None:
     goal = goals()[id]
     result = run(goal, goal.sample)
