@@ -1,0 +1,337 @@
+"""R4: a model of the whole API. Hypothesis chooses what is done; after each step all is as the model says.
+
+The model is the set of explicit facts. What follows from them is derived anew by the naive oracle of R1.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from typing import ClassVar
+from unittest.mock import patch
+
+import hypothesis
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import upheld
+from tests.maintain.streams import NAMES
+from tests.reliability.naive import Naive, NoResult
+from tests.reliability.programme import Run, goal
+from upheld.errors import EvaluationError, LimitReached, Problem, UpheldError
+from upheld.language.compiling import compile_program
+from upheld.language.core import Core, Fact
+from upheld.language.equality import with_equality
+from upheld.language.reading import read_text
+from upheld.maintain.algorithms import MARKING
+
+PLAIN = """
+.decl edge(x:number, y:number)
+.decl path(x:number, y:number)
+.decl closed(x:number)
+.decl open(x:number, y:number)
+.decl weight(x:number, n:number)
+.decl part(x:number, n:number)
+.decl up(x:number)
+.decl name(x:number, s:symbol)
+.decl named(s:symbol)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+open(x, y) :- path(x, y), !closed(x).
+part(x, 12 / n) :- weight(x, n), open(x, _).
+up(x + 1) :- up(x), x != 5.
+named(cat(s, "-", t)) :- name(x, s), name(y, t), path(x, y).
+"""
+CLASSES = """
+.decl edge(x:number, y:number)
+.decl same(x:number, y:number) eqrel
+.decl closed(x:number)
+.decl apart(x:number, y:number)
+.decl reached(x:number)
+same(x, y) :- edge(x, y), !closed(x).
+apart(x, y) :- same(x, x), same(y, y), !same(x, y).
+reached(x) :- closed(y), same(x, y).
+"""
+#: Each program with the options that it is opened with, and queries.
+PROGRAMS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
+    "plain": (PLAIN, {}, ("path(x, y), !closed(y)", "edge(x, _)", "part(x, n), n > 3", "path(1, x), path(x, 1)")),
+    "classes": (CLASSES, {"equality": "rewrite"}, ("same(x, y), x < y", "apart(1, x)", "reached(x), !closed(x)")),
+    "pairs": (CLASSES, {"equality": "off"}, ("same(x, y), x < y", "apart(1, x)", "reached(x), !closed(x)")),
+}
+#: More facts than any program derives from what the rules below insert, unless `up` never ends.
+MOST_FACTS = 5_000
+
+number = st.integers(0, 4)
+ROWS: dict[str, st.SearchStrategy[tuple[object, ...]]] = {
+    "edge": st.tuples(number, number),
+    "same": st.tuples(number, number),
+    "path": st.tuples(number, number),
+    "closed": st.tuples(number),
+    "reached": st.tuples(number),
+    "weight": st.tuples(number, st.sampled_from([1, 2, 5, 12, 0])),
+    "up": st.tuples(st.sampled_from([0, 3, 5, 5, 6])),
+    "name": st.tuples(number, st.sampled_from(["", "a", "ü\n", "long" * 9])),
+}
+FACTS: dict[str, st.SearchStrategy[Fact]] = {
+    key: st.one_of(
+        [st.tuples(st.just(name), rows) for name, rows in ROWS.items() for _ in range(3 if name == "edge" else 1)
+         if f".decl {name}(" in text]
+    )
+    for key, (text, _, _) in PROGRAMS.items()
+}  # fmt: skip
+ALGORITHMS = st.sampled_from([*NAMES, *MARKING])
+
+
+@lru_cache(maxsize=8)
+def core_of(key: str) -> Core:
+    return with_equality(compile_program(read_text(PROGRAMS[key][0])).core, "off")
+
+
+@lru_cache(maxsize=4096)
+def model(key: str, explicit: frozenset[Fact]) -> frozenset[Fact] | None:
+    """Return what follows from explicit facts, or None if that never ends or has no result."""
+    if any(name == "up" and row[0] > 5 for name, row in explicit):
+        return None
+    try:
+        return frozenset(Naive(core_of(key), explicit).visible)
+    except NoResult:
+        return None
+
+
+def by_name(facts: frozenset[Fact]) -> dict[str, list[tuple[object, ...]]]:
+    given: dict[str, list[tuple[object, ...]]] = {}
+    for name, row in sorted(facts, key=str):
+        given.setdefault(name, []).append(row)
+    return given
+
+
+class Api(RuleBasedStateMachine):
+    """One materialisation, what it was saved as, and what must hold of both."""
+
+    steps: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.mkdtemp(prefix="upheld-stateful-")
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.folder)
+
+    @initialize(key=st.sampled_from(sorted(PROGRAMS)), algorithm=ALGORITHMS, data=st.data())
+    def open(self, key: str, algorithm: str, data: st.DataObject) -> None:
+        self.key = key
+        self.text, self.options, self.queries = PROGRAMS[key]
+        self.limits = upheld.Limits(facts=MOST_FACTS)
+        explicit = frozenset(data.draw(st.lists(FACTS[key], max_size=12)))
+        self.explicit = explicit if self.follows(explicit) is not None else frozenset()
+        self.saved: frozenset[Fact] | None = None
+        self.versions = 0
+        self.m = upheld.materialise(
+            self.text, by_name(self.explicit), algorithm=algorithm, limits=self.limits, **self.options
+        )
+
+    def follows(self, explicit: frozenset[Fact]) -> frozenset[Fact] | None:
+        return model(self.key, explicit)
+
+    def drawn(self, data: st.DataObject, most: int = 4) -> tuple[frozenset[Fact], frozenset[Fact]]:
+        """Return facts to delete, most of them explicit, and facts to insert."""
+        there = st.sampled_from(sorted(self.explicit, key=str)) if self.explicit else FACTS[self.key]
+        deleted = data.draw(st.lists(there | FACTS[self.key], max_size=most))
+        return frozenset(deleted), frozenset(data.draw(st.lists(FACTS[self.key], max_size=most)))
+
+    # -- changing ------------------------------------------------------------------------------------------------------
+
+    @rule(data=st.data(), algorithm=st.none() | ALGORITHMS)
+    def update(self, data: st.DataObject, algorithm: str | None) -> None:
+        """Also by another algorithm; an update that has no result or goes too far changes nothing."""
+        deleted, inserted = self.drawn(data)
+        after = (self.explicit - deleted) | inserted
+        update = partial(self.m.update, insert=by_name(inserted), delete=by_name(deleted), algorithm=algorithm)
+        if self.follows(after) is None:
+            self.refused(update, EvaluationError, LimitReached)
+        else:
+            self.made(update(), deleted, inserted)
+
+    @rule(data=st.data(), look_ahead=st.booleans(), merge=st.integers(1, 3), algorithm=st.none() | ALGORITHMS)
+    def stream(self, data: st.DataObject, look_ahead: bool, merge: int, algorithm: str | None) -> None:
+        """Several updates, each known while the one before is made, up to one that fails."""
+        updates = [self.drawn(data, 3) for _ in range(data.draw(st.integers(1, 4)))]
+        given = [{"delete": by_name(deleted), "insert": by_name(inserted)} for deleted, inserted in updates]
+        done = 0
+        changes = self.m.stream(given, algorithm=algorithm, look_ahead=look_ahead, merge_waiting=merge)
+        try:
+            for change in changes:
+                explicit = self.explicit
+                for number in change.updates:
+                    deleted, inserted = updates[number - 1]
+                    explicit = (explicit - deleted) | inserted
+                self.told(change, explicit)
+                self.explicit, done = explicit, done + len(change.updates)
+        except (EvaluationError, LimitReached):
+            explicit = self.explicit
+            for deleted, inserted in updates[done : done + merge]:
+                explicit = (explicit - deleted) | inserted
+            assert merge > 1 or self.follows(explicit) is None, "an update of a stream failed without a reason"
+        else:
+            assert done == len(updates)
+
+    @rule(
+        bad=st.sampled_from(
+            [
+                {"insert": {"edge": [(1, 2, 3)]}},
+                {"insert": {"edge": [("a", 2)]}},
+                {"delete": {"nothing": [(1,)]}},
+                {"insert": {"edge": [(2**63, 1)]}},
+                {"algorithm": "none"},
+                {"insert": {"edge": [(3, 4)], "closed": [(None,)]}},
+            ]
+        )
+    )
+    def update_badly(self, bad: dict[str, object]) -> None:
+        self.refused(partial(self.m.update, **bad), UpheldError)
+
+    @rule(
+        data=st.data(),
+        at=st.integers(0, 60),
+        error=st.sampled_from([KeyboardInterrupt, MemoryError, LimitReached(Problem("limit-reached", "enough"))]),
+    )
+    def abort(self, data: st.DataObject, at: int, error: BaseException | type[BaseException]) -> None:
+        """Fail in the middle of an update: it changes nothing. An update that is done before then is made."""
+        deleted, inserted = self.drawn(data)
+        if self.follows((self.explicit - deleted) | inserted) is None:
+            return
+        try:
+            with failing(self.m, at, error):
+                change = self.m.update(insert=by_name(inserted), delete=by_name(deleted))
+        except (KeyboardInterrupt, MemoryError, LimitReached):
+            return
+        self.made(change, deleted, inserted)
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    @rule(data=st.data())
+    def query(self, data: st.DataObject) -> None:
+        text = data.draw(st.sampled_from(self.queries))
+        anew = upheld.materialise(self.text, by_name(self.explicit), engine="reference", **self.options)
+        assert self.m.query(text).to_set() == anew.query(text).to_set()
+
+    @rule(data=st.data())
+    def explain(self, data: st.DataObject) -> None:
+        name, row = data.draw(FACTS[self.key] | st.sampled_from(sorted(self.facts, key=str) or [("edge", (0, 0))]))
+        explanation = self.m.explain(name, row)
+        assert explanation.holds == ((name, row) in self.facts)
+        assert str(explanation)
+
+    @rule()
+    def look(self) -> None:
+        """Sizes, membership and explicit facts."""
+        for name in self.m.relations:
+            rows = {row for other, row in self.facts if other == name}
+            assert len(self.m[name]) == len(rows) and set(self.m[name]) == rows
+            assert self.m.explicit(name).to_set() == {row for other, row in self.explicit if other == name}
+        assert self.m.plans() is not None
+
+    # -- saving --------------------------------------------------------------------------------------------------------
+
+    @rule()
+    def save(self) -> None:
+        version = self.m.save(self.folder)
+        assert version > self.versions
+        self.versions, self.saved = version, self.explicit
+
+    @precondition(lambda self: self.saved is not None)
+    @rule(algorithm=ALGORITHMS, decompose=st.sampled_from(["auto", "always", "never"]))
+    def crash_and_restore(self, algorithm: str, decompose: str) -> None:
+        """Abandon the materialisation, and open what was saved last."""
+        assert self.saved is not None
+        self.explicit = self.saved
+        self.m = upheld.restore(
+            self.text, self.folder, algorithm=algorithm, limits=self.limits, decompose=decompose, **self.options
+        )
+
+    # -- what must hold ------------------------------------------------------------------------------------------------
+
+    @property
+    def facts(self) -> frozenset[Fact]:
+        facts = self.follows(self.explicit)
+        assert facts is not None
+        return facts
+
+    @precondition(lambda self: hasattr(self, "m"))
+    @invariant()
+    def holds(self) -> None:
+        Api.steps += 1
+        assert self.m.facts() == self.facts
+
+    def made(self, change: upheld.Change, deleted: frozenset[Fact], inserted: frozenset[Fact]) -> None:
+        after = (self.explicit - deleted) | inserted
+        self.told(change, after)
+        assert rows(change.ignored) == (deleted - self.explicit) | (inserted & self.explicit)
+        self.explicit = after
+
+    def told(self, change: upheld.Change, after: frozenset[Fact]) -> None:
+        """A change is what has come of the facts before it."""
+        now = self.follows(after)
+        assert now is not None
+        assert rows(change.inserted) == now - self.facts
+        assert rows(change.deleted) == self.facts - now
+
+    def refused(self, make: Callable[[], object], *errors: type[BaseException]) -> None:
+        try:
+            make()
+        except errors:
+            return
+        raise AssertionError("what must be refused was not")
+
+
+def rows(part: upheld.changes.ByRelation) -> set[Fact]:
+    return {(name, row) for name, relation in part.items() for row in relation.to_set()}
+
+
+@contextmanager
+def failing(m: upheld.Materialisation, at: int, error: BaseException | type[BaseException]) -> Iterator[None]:
+    """A block in which the engine fails when it settles a set for this time."""
+    settle, left = m._engine.settle, at
+
+    def fail(facts: object) -> object:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise error
+        return settle(facts)
+
+    with patch.object(m._engine, "settle", fail):
+        yield
+
+
+#: Runs that Hypothesis makes together, and steps of each.
+TOGETHER, STEPS = 20, 50
+
+
+@goal("R4", "a model of the whole API", sample=3, full=4_000)
+def stateful(run: Run) -> None:
+    together, before = min(TOGETHER, run.size), Api.steps
+    options = settings(
+        max_examples=together,
+        stateful_step_count=STEPS,
+        deadline=None,
+        database=None,
+        derandomize=False,
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+    )
+    for number in run.cases():
+        machine = hypothesis.seed(run.seed * 1_000_000 + number)(type("Api", (Api,), {}))
+        run.case(f"batch {number}", partial(run_state_machine_as_test, machine, settings=options), count=together)
+    run.figures["steps"] = Api.steps - before
