@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from upheld.algebra.meter import Limits, Statistics
+from upheld.algebra.meter import Statistics
 from upheld.applying import apply, read_updates
 from upheld.arrivals import Arrivals
 from upheld.changes import Change
@@ -13,6 +13,7 @@ from upheld.checking import Report, check
 from upheld.errors import UpheldError, UpheldWarning
 from upheld.explaining import Explanation, Failure, Proof, ProofStep
 from upheld.language.ast import Program
+from upheld.limits import Limits
 from upheld.materialisation import Materialisation, Progress
 from upheld.opening import materialise, parse, restore
 from upheld.relation import Relation

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from upheld.algebra.meter import Limits
 from upheld.arrivals import Arrivals, Present
 from upheld.changes import Change
 from upheld.columns import Row
@@ -18,6 +17,7 @@ from upheld.errors import FactsError, Problem, UpheldError, UsageError, Verifica
 from upheld.language.ast import Program
 from upheld.language.core import Predicate
 from upheld.language.values import sorted_rows
+from upheld.limits import Limits, within
 from upheld.maintain.algorithms import ALGORITHMS, MARKING, algorithm_named
 from upheld.materialisation import Materialisation, ProgressWatcher
 from upheld.opening import materialise_core
@@ -81,19 +81,23 @@ def apply(
     """
     if look_ahead and algorithm_named(algorithm).marking is None:
         raise UsageError(_looks_nowhere(algorithm))
-    job = Job.of(program, engine, decompose, equality)
+    with within(limits):
+        job = Job.of(program, engine, decompose, equality)
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)
     job.check_output(output)
     feed = _feed(changes, updates) if changes is not None else None
+    # Nobody knows when more will come through a pipe: to wait for it takes no time of what the limits allow.
+    while_reading = limits if limits is None or _lasts(updates) else replace(limits, seconds=None)
     if _lasts(updates):
-        for _ in updates_of(updates, predicates):
-            pass
+        with within(limits):
+            for _ in updates_of(updates, predicates):
+                pass
     m = job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
     oracle = _Oracle(job, m) if verify else None
     taken: deque[Update] = deque()
     with feed or nullcontext():
-        source = _noted(updates_of(updates, predicates), taken)
+        source = _noted(updates_of(updates, predicates), taken, while_reading)
         arriving = _arriving(source, updates, look_ahead or merge_waiting > 1)
         stream = m.stream(arriving, look_ahead=look_ahead, merge_waiting=merge_waiting)
         while True:
@@ -135,9 +139,13 @@ def _arriving(source: Iterator[Update], updates: object, ahead: bool) -> Iterabl
     return Arrivals(source) if ahead else source
 
 
-def _noted(updates: Iterator[Update], taken: deque[Update]) -> Iterator[Update]:
-    """Yield updates, and add each to those that were taken."""
-    for update in updates:
+def _noted(updates: Iterator[Update], taken: deque[Update], limits: Limits | None) -> Iterator[Update]:
+    """Yield updates, each read within limits, and add each to those that were taken."""
+    while True:
+        with within(limits):
+            update = next(updates, None)
+        if update is None:
+            return
         taken.append(update)
         yield update
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from upheld.errors import Problem, quote
-from upheld.language.ast import Program, Variable
+from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
-from upheld.language.core import Apply, Builtin, Core, Rule, expression_variables
-from upheld.language.functors import IDEMPOTENT
+from upheld.language.core import Core, Rule
+from upheld.language.growth import growing_rules
 from upheld.language.stratification import Stratification, Stratum, stratify
 from upheld.opening import parse
 
@@ -73,31 +72,9 @@ def check(program: str | Path | Program, *, granular: bool = True) -> Report:
     """
     compiled = compile_program(parse(program))
     finest = stratify(compiled.core)  # in coarser strata, rules count as recursive that are not
-    arithmetic = tuple(_arithmetic_recursion(r) for s in finest for r in s.recursive if _may_grow(r, s))
+    arithmetic = tuple(map(_arithmetic_recursion, growing_rules(finest)))
     strata = finest if granular else stratify(compiled.core, granular=False)
     return Report(compiled.core, strata, (*compiled.warnings, *arithmetic))
-
-
-def _may_grow(rule: Rule, stratum: Stratum) -> bool:
-    """Return whether a rule computes a value of its head from values of its own stratum, and so may do so for ever."""
-    level = stratum.stratification.level
-    inside = {v for atom in rule.positive if level(atom) == stratum.index for v in atom.variables()}
-    outside = {v for atom in rule.positive if level(atom) != stratum.index for v in atom.variables()}
-    bound, growing = inside | outside, inside - outside
-    while found := {v for b in rule.builtins for v in _computed(b, growing) if v not in bound | growing}:
-        growing |= found
-    return any(v in growing - bound for v in rule.head.variables())
-
-
-def _computed(builtin: Builtin, variables: set[str]) -> Iterator[str]:
-    """Yield the variable that an equation computes from an expression over some of these variables."""
-    left, right = builtin.arguments
-    for one, other in ((left, right), (right, left)):
-        if builtin.operator == "=" and isinstance(one, Variable) and isinstance(other, Apply):
-            if other.functor.name in IDEMPOTENT:
-                continue  # applied to what it has found it finds nothing more
-            if not variables.isdisjoint(expression_variables(other)):
-                yield one.name
 
 
 def _arithmetic_recursion(rule: Rule) -> Problem:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import overload
 
 from upheld.algebra.interruptions import interrupted_once, uninterrupted
-from upheld.algebra.meter import Limits, Statistics, Watcher, phase
+from upheld.algebra.meter import Statistics, Watcher, phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.arrivals import Queue, follow, follow_async
 from upheld.changes import ByRelation, Change, relation_of, unknown_relation
@@ -24,12 +24,14 @@ from upheld.language.ast import Value
 from upheld.language.classing import asking_for_classes
 from upheld.language.core import Core, Fact, Predicate, Rule
 from upheld.language.equality import Equality, Tested, tests_apart
+from upheld.language.growth import growing_rules
 from upheld.language.hypertrees.deciding import Decision, decompose_program
 from upheld.language.hypertrees.drawing import decision_lines
 from upheld.language.hypertrees.estimates import Table
 from upheld.language.hypertrees.forecast import Forecast
 from upheld.language.queries import compile_fact, compile_query
 from upheld.language.stratification import Stratification, stratify
+from upheld.limits import Limits
 from upheld.loading import FactsGiven, by_name, fitted_facts
 from upheld.maintain.algorithms import Algorithm, algorithm_named
 from upheld.maintain.equality import Rewriting
@@ -86,6 +88,7 @@ class Materialisation:
         self._rewriting: Rewriting | Layered | None = None
         self._algorithm = self._algorithm_named(algorithm)
         self._engine = open_engine(engine, core, limits)
+        self._engine.meter.may_grow = lambda: any(growing_rules(stratify(core)))
         self._read = facts_reader(engine)
         #: What tells the program from others where facts are saved, once it is known.
         self._digest: str | None = None

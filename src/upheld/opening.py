@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from upheld.algebra.meter import Limits
 from upheld.columns import Row
 from upheld.engines import EngineChoice, chosen_engine, facts_reader
 from upheld.errors import FactsError, Problem, UsageError, quote
@@ -21,6 +20,7 @@ from upheld.language.hypertrees.deciding import check_mode
 from upheld.language.rdfox import COLUMNS
 from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import stratify
+from upheld.limits import Limits, limited
 from upheld.loading import FactsGiven, by_name, fitted_facts
 from upheld.maintain.algorithms import Algorithm, algorithm_named
 from upheld.materialisation import Materialisation, ProgressWatcher
@@ -47,6 +47,7 @@ def parse(program: str | Path | Program, *, dialect: str = "dl") -> Program:
     return read_text(program, dialect)
 
 
+@limited
 def materialise(
     program: str | Path | Program,
     facts: FactsGiven | None = None,
@@ -138,6 +139,7 @@ def materialise_core(
     return materialisation
 
 
+@limited
 def restore(
     program: str | Path | Program,
     folder: str | Path | Store,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from upheld.algebra.meter import Limits
 from upheld.columns import Row
 from upheld.engines import facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote
@@ -16,6 +15,7 @@ from upheld.language.ast import Directive, Program
 from upheld.language.compiling import Compiled, compile_program
 from upheld.language.core import Core
 from upheld.language.rdfox import QUAD, TRIPLE
+from upheld.limits import Limits, limited
 from upheld.materialisation import Materialisation, ProgressWatcher
 from upheld.opening import materialise_core, parse
 from upheld.rdf.formats import format_of, is_rdf
@@ -36,6 +36,7 @@ class Run:
     warnings: tuple[Problem, ...]
 
 
+@limited
 def run(
     program: str | Path | Program,
     facts: str | Path | None = None,
@@ -59,6 +60,7 @@ def run(
     return job.write(m, output)
 
 
+@limited
 def load(
     program: str | Path | Program,
     facts: str | Path | None = None,

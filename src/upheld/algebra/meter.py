@@ -6,8 +6,6 @@ Algorithms do not count. They mark their procedures with the phase they belong t
 from __future__ import annotations
 
 import functools
-import resource
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +16,7 @@ from typing import ParamSpec, TypeVar
 
 from upheld.errors import LimitReached, Problem, quote
 from upheld.language.core import Rule
+from upheld.limits import MUCH, Budget, Limits, within
 
 A = ParamSpec("A")
 R = TypeVar("R")
@@ -42,17 +41,6 @@ def phase(name: str) -> Callable[[Callable[A, R]], Callable[A, R]]:
         return run
 
     return mark
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How far a run may go; `None` is no limit. Recursion through arithmetic may never end of itself."""
-
-    facts: int | None = None
-    rounds: int | None = 1_000_000
-    seconds: float | None = None
-    #: Bytes that the process may hold in memory.
-    memory: int | None = None
 
 
 @dataclass
@@ -88,8 +76,12 @@ class Meter:
         self.limits = limits or Limits()
         self.statistics = Statistics()
         self._started = time.monotonic()
+        #: The budget that the run counts against, which may have begun before it: with the reading of files.
+        self._budget = Budget(self.limits)
         self._since_look = 0
         self.watcher: Watcher | None = None
+        #: Whether the rules may go on for ever, asked when a limit is reached.
+        self.may_grow: Callable[[], bool] = lambda: False
         self._told = 0.0
         #: Instances by rule since the last round ended, to name the rule that keeps a run going.
         self._busy: Counter[Rule] = Counter()
@@ -111,7 +103,8 @@ class Meter:
         outer = _phase.get()
         _phase.set(DEFAULT_PHASE)
         try:
-            yield statistics
+            with within(self.limits) as self._budget:
+                yield statistics
         finally:
             _phase.set(outer)
             statistics.seconds = time.monotonic() - self._started
@@ -150,17 +143,25 @@ class Meter:
     def look(self, rule: Rule | None = None) -> None:
         """Stop the run if it has used up its time or memory. For engines to call within long work on a rule."""
         self._since_look = 0
-        limits, now = self.limits, time.monotonic()
+        now = time.monotonic()
         if rule is not self._at:
             self._at, self._at_since = rule, now
         if self.watcher is not None and now - self._told > self._TELL_EVERY:
             self._told = now
             self.statistics.seconds = now - self._started
             self.watcher(self.statistics, self._busiest())
-        if limits.seconds is not None and now - self._started > limits.seconds:
-            self._stop("seconds", f"{limits.seconds:g} seconds", self._lasting(now))
-        if limits.memory is not None and memory_in_use() > limits.memory:
-            self._stop("memory", f"{limits.memory} bytes of memory", self._lasting(now))
+        self._check()
+
+    def allow(self, size: int) -> None:
+        """Stop the run if `size` more bytes would exceed its memory. For engines to call before they allocate much."""
+        if self.limits.memory is not None and size >= MUCH:
+            self._check(size)
+
+    def _check(self, size: int = 0) -> None:
+        exceeded = self._budget.exceeded(self.limits, size)
+        if exceeded is not None:
+            limit, amount = exceeded
+            self._stop(limit, amount, self._lasting(time.monotonic()))
 
     def _lasting(self, now: float) -> Rule | None:
         """Return the rule that has taken most of the run so far at one go, if there is one."""
@@ -168,27 +169,21 @@ class Meter:
 
     def _stop(self, limit: str, amount: str, rule: Rule | None = None) -> None:
         rule = rule or self._busiest() or self._at
+        note, hint = "nothing of the run was kept", f"raise the limit on {limit}"
+        if self.may_grow():
+            note = f"recursion through arithmetic may never end; {note}"
+            hint = f"bound the rule with a comparison, or {hint}"
         where = f" while applying {quote(rule.whole)}" if rule else ""
         raise LimitReached(
             Problem(
                 "limit-reached",
                 f"the run reached its limit of {amount}{where}",
                 rule.span if rule else None,
-                note="recursion through arithmetic may never end; nothing of the run was kept",
-                hint=f"bound the rule with a comparison, or raise the limit on {limit}",
+                note=note,
+                hint=hint,
             )
         )
 
     def _busiest(self) -> Rule | None:
         busy = self._busy or self._latest
         return max(busy, key=lambda r: busy[r]) if busy else None
-
-
-def memory_in_use() -> int:
-    """Return the bytes that this process holds in memory now, or has held at most where that is not known."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as f:
-            return int(f.read().split()[1]) * resource.getpagesize()
-    except OSError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024

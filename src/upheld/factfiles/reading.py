@@ -6,10 +6,13 @@ import gzip
 import math
 import os
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from io import BufferedReader, BytesIO
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from upheld.columns import Columns, Row
 from upheld.errors import FactsError, Problem, nearest, quote
@@ -17,6 +20,7 @@ from upheld.factfiles.badrows import EXPECTED, BadRows, column_name, count
 from upheld.factfiles.formats import Format
 from upheld.language.ast import Value
 from upheld.language.values import INTEGER_RANGES, normalise_float
+from upheld.limits import allow, look
 
 #: What makes rows of the bytes of a facts file, as `rows_in` does.
 Reader = Callable[[bytes, Path, Sequence[str], Format], list[Row] | Columns]
@@ -29,6 +33,13 @@ Block = tuple[Sequence[int], list[list[str]]]
 _BLOCK_LENGTH = 1 << 20
 
 GZIP_MAGIC = b"\x1f\x8b"  # no UTF-8 text starts so
+
+#: Bytes read at a time from a file that is unpacked.
+_PART_LENGTH = 1 << 20
+
+#: Bytes that a gzipped file may unpack to whatever its size, and beyond that as a multiple of its size. Facts of one
+#: shape compress 5 to 50 times, the same byte over and over a thousand times.
+MOST_UNPACKED, MOST_TIMES = 1 << 26, 200
 
 #: What opening, unpacking and reading a file may raise, for `unreadable` to explain.
 UNREADABLE = (EOFError, OSError, ValueError, zlib.error)
@@ -75,28 +86,86 @@ def blocks(data: bytes, path: Path, format: Format, bad: BadRows, line: int = 1,
 
     Where the data is a part of the file, `line` and `offset` are those of its first byte.
     """
+    allow(len(data), path)
     text = decoded(data, path, line, offset)
     if format.rfc4180 and '"' in text:
         found = _quoted_blocks(text, format.delimiter, path, bad, line)
     else:
         found = _plain_blocks(text, format.delimiter, line)
-    if format.headers:
-        for lines, records in found:
-            yield lines[1:], records[1:]
-            break
-    yield from found
+    first = 1 if format.headers else 0
+    for lines, records in found:
+        look(path)
+        yield lines[first:], records[first:]
+        first = 0
 
 
 # -- files to text ----------------------------------------------------------------------------------------------------
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return what is in a file, unpacked if it is gzipped."""
+    """Return what is in a file, unpacked if it is gzipped. Raises `FactsError` for what is not a file."""
+    check_file(path)
     try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data
+        with path.open("rb") as file:
+            if file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC):
+                return Unpacked(file, path).whole()
+            allow(os.fstat(file.fileno()).st_size, path)
+            return file.read()
     except UNREADABLE as error:
         raise FactsError(unreadable(path, error)) from None
+
+
+def check_file(path: Path, *, or_pipe: bool = False) -> None:
+    """Refuse a device or socket, and a pipe too unless it will do; whoever opens the file finds out all else."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (or_pipe and stat.S_ISFIFO(mode)):
+        return
+    what = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+    hint = "use `-` for standard input" if or_pipe else "write its data to a file first"
+    raise FactsError(Problem("not-a-file", f"this is {what}, which may never end", place=str(path), hint=hint))
+
+
+class Unpacked:
+    """The data of a gzipped stream, part by part: a stream that unpacks out of proportion is refused on the way."""
+
+    def __init__(self, stream: BufferedReader, path: Path) -> None:
+        self._path = path
+        self._stream, self._packed, self._unpacked = stream, 0, 0
+        self._source = gzip.GzipFile(fileobj=cast(BinaryIO, self))
+
+    def read(self, size: int = -1) -> bytes:
+        """Return packed bytes, and count them: `GzipFile` reads the stream through this."""
+        # The first bytes of a member must come together; of all else, what a pipe has so far is enough.
+        data = self._stream.read(size) if 0 <= size < _PART_LENGTH >> 10 else self._stream.read1(size)
+        self._packed += len(data)
+        return data
+
+    def read1(self, size: int) -> bytes:
+        """Return some unpacked bytes, none at the end."""
+        data = self._source.read1(size)
+        self._unpacked += len(data)
+        if self._unpacked > max(MOST_UNPACKED, MOST_TIMES * self._packed):
+            raise FactsError(
+                Problem(
+                    "unpacks-too-large",
+                    f"{self._packed} bytes of gzip unpack to more than {self._unpacked}",
+                    place=str(self._path),
+                    note=f"beyond {MOST_UNPACKED >> 20} MB a file may unpack to {MOST_TIMES} times its size",
+                    hint="if you trust the file, unpack it with `gunzip` and read the result",
+                )
+            )
+        return data
+
+    def whole(self) -> bytes:
+        """Return all unpacked bytes."""
+        unpacked = BytesIO()
+        while data := self.read1(_PART_LENGTH):
+            look(self._path)
+            unpacked.write(data)
+        return unpacked.getvalue()  # which copies nothing
 
 
 def decoded(data: bytes, path: Path, line: int = 1, offset: int = 0) -> str:

@@ -12,8 +12,9 @@ from upheld.columns import Columns, Row
 from upheld.errors import FactsError, Problem, quote
 from upheld.factfiles.badrows import BadRows, count
 from upheld.factfiles.formats import Format
-from upheld.factfiles.reading import Reader, blocks, read_bytes, unreadable
+from upheld.factfiles.reading import Reader, blocks, check_file, read_bytes, unreadable
 from upheld.ingest.tables import FILES, order_of, type_of_integers, wrong_arity
+from upheld.limits import allow
 from upheld.relation import missing_package
 
 
@@ -35,7 +36,11 @@ def read_parquet(path: Path) -> Any:
         from pyarrow import parquet
     except ImportError:
         raise missing_package("pyarrow", "arrow") from None
+    check_file(path)
     try:
+        if path.is_file():
+            metadata = parquet.read_metadata(path)
+            allow(sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)), path)
         return parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as error:
         raise FactsError(unreadable(path, error)) from None

@@ -12,12 +12,14 @@ from upheld.language.ast import Call, Clause, Constant, Negation, Program, Term,
 from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Predicate, Rule
 from upheld.language.functors import SIGNATURES, Undefined, constraint, functor, regular_expression
 from upheld.language.inference import FACTS, Inference
+from upheld.language.parser import LOOK_EVERY
 from upheld.language.passes import PASSES, Draft
 from upheld.language.passes.disjunction import literals
 from upheld.language.rdfox import COLUMNS
 from upheld.language.subtypes import check_subtypes
 from upheld.language.terms import NoValue, string_of
 from upheld.language.values import INTEGER_RANGES, normalise_float
+from upheld.limits import look
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ def compile_program(
     """
     draft = Draft(program, known_types or {}, closed)
     for step in PASSES:
+        if len(program.clauses) >= LOOK_EVERY:
+            look("the program")
         step(draft)
     types = Inference(draft)
     check_subtypes(draft, types)

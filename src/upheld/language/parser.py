@@ -34,10 +34,13 @@ from upheld.language.ast import (
     Wildcard,
 )
 from upheld.language.lexer import Scanner, Token
+from upheld.limits import look
 from upheld.source import Source, Span
 
 NESTING_LIMIT = 200
 PROBLEM_LIMIT = 20
+#: Statements read between two looks at the limits of the call.
+LOOK_EVERY = 64
 
 #: Levels of operators, loosest first. Those of terms lie from `TERM` up, and differ between the dialects.
 OR, AND, LITERAL, COMPARISON, TERM = range(5)
@@ -208,7 +211,11 @@ class Parser:
 
     def read(self) -> None:
         """Read all statements into the draft. Each faulty one leaves a problem there instead."""
+        statements = 0
         while self.token.kind != "end" and not self.draft.hopeless:
+            statements += 1
+            if statements % LOOK_EVERY == 0:
+                look(self.source.name)
             self.start = self.token.start
             self.depth = 0
             try:

@@ -10,6 +10,7 @@ from upheld.language.ast import Formula, Program
 from upheld.language.parser import Draft, Parser
 from upheld.language.rdfox import RDFoxParser
 from upheld.language.souffle import SouffleParser
+from upheld.limits import allow
 from upheld.source import Source, Span
 
 DIALECTS = ("dl", "dlog")
@@ -119,6 +120,7 @@ def _load(path: Path, span: Span | None) -> str:
             raise refused("not-a-file", f"{quote(path)} is a directory, not a file")
         if path.exists() and not path.is_file():
             raise refused("unreadable-file", f"{quote(path)} is not a regular file")
+        allow(path.stat().st_size, path)
         data = path.read_bytes()
     except FileNotFoundError:
         raise refused("missing-file", f"there is no file {quote(path)}") from None

@@ -27,8 +27,9 @@ from upheld.language.ast import (
     Wildcard,
 )
 from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, STRING, Scanner, Token, pattern, string_value
-from upheld.language.parser import AND, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, Draft, Parser
+from upheld.language.parser import AND, COMPARISONS, LITERAL, LOOK_EVERY, OR, POWER, PREFIX, TERM, Draft, Parser
 from upheld.language.values import INTEGER_RANGES
+from upheld.limits import look
 from upheld.source import Source, Span
 
 #: Infix operators by level, as in Soufflé's grammar.
@@ -160,6 +161,8 @@ class SouffleParser(Parser):
                     terms.append(Constant(written[1:-1], "symbol", span))
                 else:
                     terms.append(Constant(int(written), "number", span))
+            if len(clauses) % LOOK_EVERY == LOOK_EVERY - 1:
+                look(source.name)
             span = Span(source, begin, at - 1)
             clauses.append(Clause((Atom(name, tuple(terms), span),), None, span))
         if at > start:

@@ -21,12 +21,13 @@ import pyarrow as pa
 from pyspark import Broadcast, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.algebra.meter import Limits, Meter
+from upheld.algebra.meter import Meter
 from upheld.engines.spark.codes import Codec, encode
 from upheld.engines.spark.frames import FrameRows, decoded
 from upheld.engines.spark.slots import Slots
 from upheld.language.core import Core, Predicate
 from upheld.language.pivots import Pivots
+from upheld.limits import Limits
 from upheld.materialisation import Materialisation
 from upheld.pipeline import driver
 from upheld.pipeline.derived import Derived, Frames

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.algebra.meter import Limits
 from upheld.columns import Column, Columns, Texts
 from upheld.engines.memory.texts import TextPool
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.session import ARROW, configured
 from upheld.language.core import Core, Predicate
+from upheld.limits import Limits
 from upheld.materialisation import Materialisation
 from upheld.opening import materialise_core
 from upheld.pipeline.dictionary import encoded

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from upheld.algebra.meter import Limits
 from upheld.columns import Texts
 from upheld.engines.spark.codes import ARROW_TYPES, Codec
 from upheld.engines.spark.slots import Slots
 from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
+from upheld.limits import Limits
 from upheld.opening import materialise_core
 from upheld.pipeline.driver import columns_of
 from upheld.pipeline.leaving import NOTE, Piece

@@ -14,7 +14,6 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.algebra.meter import Limits
 from upheld.columns import Columns
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.session import ARROW, configured
@@ -24,6 +23,7 @@ from upheld.factfiles.badrows import count
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
+from upheld.limits import Limits
 from upheld.materialisation import Materialisation, draft_of
 from upheld.opening import materialise_core
 from upheld.pipeline import PipelineRun, decomposed, driver

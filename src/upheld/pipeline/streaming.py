@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.algebra.meter import Limits
 from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import FactsError, Problem
 from upheld.language.core import Core
+from upheld.limits import Limits
 from upheld.materialisation import Materialisation
 from upheld.opening import compile_saved, restore
 from upheld.pipeline import driver

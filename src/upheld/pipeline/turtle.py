@@ -6,12 +6,16 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedReader, BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.engines.spark.paths import verbatim
+from upheld.errors import FactsError
+from upheld.factfiles.reading import GZIP_MAGIC, Unpacked
 from upheld.language.terms import escape
 from upheld.pipeline.ntriples import NAMES
 from upheld.pipeline.reading import Reading, columns, file_of_row
@@ -93,10 +97,13 @@ def _rows(path: str, content: bytes) -> Iterator[tuple[Any, ...]]:
         return str(term)
 
     try:
-        data = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+        packed = content.startswith(GZIP_MAGIC)
+        data = Unpacked(BufferedReader(BytesIO(content)), Path(path)).whole() if packed else content
         for triple in pyoxigraph.parse(input=data, format=pyoxigraph.RdfFormat.TURTLE, without_named_graphs=True):
             yield (text(triple.subject), text(triple.predicate), text(triple.object), path, None, None, None)
     except SyntaxError as error:
         yield (None, None, None, path, "bad-record", error.msg, error.lineno)
+    except FactsError as error:
+        yield (None, None, None, path, error.problems[0].slug, error.problems[0].message, None)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         yield (None, None, None, path, "unreadable-file", f"the file cannot be unpacked: {error}", None)

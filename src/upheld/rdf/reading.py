@@ -18,6 +18,7 @@ from upheld.columns import Columns, Row, Texts
 from upheld.errors import FactsError, Problem, UsageError, quote
 from upheld.factfiles.reading import read_bytes
 from upheld.language.rdfox import QUAD, TRIPLE
+from upheld.limits import look
 from upheld.rdf.entities import grows_too_large
 from upheld.rdf.formats import RdfFormat, format_of, is_rdf, pyoxigraph
 from upheld.source import Source, Span
@@ -100,6 +101,7 @@ def _read_file(path: Path, base: str | None, shared: bool, triples: _Table, quad
         raise FactsError(Problem("entity-bomb", message, place=str(path), note=note, hint=hint))
     labels = _Labels(path, format.all_labelled, shared)
     for text, named in _batches(path, data, format, base):
+        look(path)
         triples.add(_terms(text, path, labels))
         if named:
             graphs = labels.relabel([str(quad.graph_name) for quad in named])

@@ -13,10 +13,11 @@ from upheld.columns import Row
 from upheld.errors import FactsError, Problem
 from upheld.factfiles.badrows import BadRows
 from upheld.factfiles.formats import Format
-from upheld.factfiles.reading import UNREADABLE, blocks, rows_of, unreadable
+from upheld.factfiles.reading import UNREADABLE, blocks, check_file, rows_of, unreadable
 from upheld.ingest.fitting import fitted
 from upheld.ingest.tables import Table
 from upheld.language.core import Predicate
+from upheld.limits import look
 from upheld.relation import missing_package
 from upheld.updatefiles.streams import parts_of
 
@@ -178,10 +179,12 @@ def _parquet(path: Path) -> Records:
     def columns() -> Iterator[list[list[Any]]]:
         try:
             for batch in file.iter_batches(_BATCH):
+                look(path)
                 yield [column.to_pylist() for column in batch.columns]
         except (*UNREADABLE, pyarrow.ArrowException) as error:
             raise FactsError(unreadable(path, error)) from None
 
+    check_file(path)
     try:
         file = parquet.ParquetFile(path)
     except (*UNREADABLE, pyarrow.ArrowException) as error:

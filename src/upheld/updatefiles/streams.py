@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import cast
 
 from upheld.errors import FactsError
-from upheld.factfiles.reading import GZIP_MAGIC, UNREADABLE, unreadable
+from upheld.factfiles.reading import GZIP_MAGIC, UNREADABLE, Unpacked, check_file, unreadable
+from upheld.limits import look
 
 #: The path that stands for standard input, and what messages call it.
 STDIN, STDIN_NAME = Path("-"), "<stdin>"
@@ -33,9 +33,10 @@ def parts_of(path: Path) -> Iterator[bytes]:
     try:
         with _opened(path) as stream:
             packed = stream.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
-            source = gzip.GzipFile(fileobj=stream) if packed else stream
+            source = Unpacked(stream, Path(name_of(path))) if packed else stream
             begun: list[bytes] = []  # of a line whose end has not been read
             while data := source.read1(_PART_LENGTH):
+                look(name_of(path))
                 end = data.rfind(b"\n") + 1
                 if end:
                     yield b"".join((*begun, data[:end]))
@@ -50,4 +51,5 @@ def parts_of(path: Path) -> Iterator[bytes]:
 def _opened(path: Path) -> AbstractContextManager[BufferedReader]:
     if path == STDIN:
         return nullcontext(cast(BufferedReader, sys.stdin.buffer))
+    check_file(path, or_pipe=True)
     return path.open("rb")

@@ -74,7 +74,7 @@ def bits(rows):
 @given(plain_files())
 def test_plain_files_are_parsed(file):
     data, types, format = file
-    found = parsed(data, types, format)
+    found = parsed(data, Path("e.facts"), types, format)
     assert found is not None and found.types == tuple(types)
     assert bits(found) == bits(rows_in(data, PATH, types, format)) and len(found) == len(list(found))
 
@@ -84,7 +84,7 @@ def test_plain_files_are_parsed(file):
 @example((b"a\t\xa9\nb\t\xc3", ["symbol", "symbol"], Format("r", ())))
 def test_any_file_is_read_as_by_the_careful_reader(file):
     data, types, format = file
-    found = parsed(data, types, format)
+    found = parsed(data, Path("e.facts"), types, format)
     try:
         expected = rows_in(data, PATH, types, format)
     except FactsError:

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from upheld.algebra.meter import Limits, memory_in_use
 from upheld.engines import ENGINES
 from upheld.errors import LimitReached
+from upheld.limits import Limits, memory_in_use
 from upheld.opening import materialise
 
 COUNTING = """

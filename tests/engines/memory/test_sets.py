@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from upheld.algebra.meter import Limits, Meter
+from upheld.algebra.meter import Meter
 from upheld.algebra.words import derive, settle
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.sets import BITS, NOTHING, TruthTables
@@ -17,6 +17,7 @@ from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.language.compiling import compile_program
 from upheld.language.reading import read_text
 from upheld.language.stratification import stratify
+from upheld.limits import Limits
 from upheld.maintain.seminaive import seminaive
 from upheld.opening import materialise
 

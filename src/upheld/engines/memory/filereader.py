@@ -23,6 +23,7 @@ from upheld.engines.memory.texts import NEWLINE, Bytes, Places, TextPool
 from upheld.factfiles.formats import Format
 from upheld.factfiles.reading import rows_in
 from upheld.language.values import INTEGER_RANGES
+from upheld.limits import allow, look
 
 #: Below so many bytes the careful reader is done before the kernels have been loaded.
 WORTH_A_KERNEL = 1 << 16
@@ -43,11 +44,11 @@ POWERS = np.array([10.0**k for k in range(23)])
 
 def columns_in(data: bytes, path: Path, types: Sequence[str], format: Format) -> Columns | list[Row]:
     """Return the rows of a facts file as `rows_in` does, by column if the file is plain and not small."""
-    found = parsed(data, types, format) if len(data) >= WORTH_A_KERNEL else None
+    found = parsed(data, path, types, format) if len(data) >= WORTH_A_KERNEL else None
     return rows_in(data, path, types, format) if found is None else found
 
 
-def parsed(data: bytes, types: Sequence[str], format: Format) -> Columns | None:
+def parsed(data: bytes, path: Path, types: Sequence[str], format: Format) -> Columns | None:
     """Return the rows of a plain facts file, None if the file needs the careful reader."""
     delimiter = format.delimiter.encode()
     if not types or len(delimiter) != 1 or (format.rfc4180 and b'"' in data):
@@ -55,7 +56,7 @@ def parsed(data: bytes, types: Sequence[str], format: Format) -> Columns | None:
     at = (data.find(b"\n") + 1 or len(data)) if format.headers else 0
     try:
         data[:at].decode()
-        return _parsed(np.frombuffer(data, np.uint8), at, delimiter[0], tuple(types))
+        return _parsed(np.frombuffer(data, np.uint8), path, at, delimiter[0], tuple(types))
     except (_NotPlain, UnicodeDecodeError):
         return None
 
@@ -64,12 +65,13 @@ class _NotPlain(Exception):
     """Something that only the careful reader knows."""
 
 
-def _parsed(data: Bytes, at: int, delimiter: int, types: tuple[str, ...]) -> Columns:
+def _parsed(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, ...]) -> Columns:
     bounds = np.empty((len(types) + 1, _ROWS_AT_A_TIME), np.int64)
     pool = TextPool()
     parts: list[list[npt.NDArray[Any]]] = [[] for _ in types]
     rows, count = 0, 0
     while at < len(data) or not count:
+        look(path)
         rows, at = split(data, at, delimiter, bounds)
         if rows < 0:
             raise _NotPlain
@@ -79,6 +81,7 @@ def _parsed(data: Bytes, at: int, delimiter: int, types: tuple[str, ...]) -> Col
         if not rows:
             break
     pool.check()
+    allow(8 * count, path)  # columns are joined one after the other
     wholes = map(np.concatenate, parts)
     columns = tuple(Texts(w, pool) if t in ("symbol", "term") else w for w, t in zip(wholes, types))
     return Columns(types, columns, count)

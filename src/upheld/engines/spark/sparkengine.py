@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from upheld.algebra.meter import Limits, Meter
+from upheld.algebra.meter import Meter
 from upheld.columns import Row
 from upheld.engines.spark.session import open_session
 from upheld.language.core import Core
+from upheld.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,149 @@
+"""Limits of a call, and the budget of time and memory that all work done for it shares.
+
+Rules are not all that takes time: a file may be endless, or unpack to a thousand times its size. A call opens a budget
+with `limited` or `within`, readers ask it with `look` and `allow`, and the meter of an engine goes on from there.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import ParamSpec, TypeVar
+
+from upheld.errors import LimitReached, Problem, UsageError, quote
+
+A = ParamSpec("A")
+R = TypeVar("R")
+
+#: Bytes from which on an allocation is worth a look at memory before it is made.
+MUCH = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a run may go; `None` is no limit. Recursion through arithmetic may never end of itself.
+
+    Reading and unpacking files counts against `seconds` and `memory`.
+
+    >>> Limits(seconds=-1)
+    Traceback (most recent call last):
+    ...
+    upheld.errors.UsageError: error: the limit on seconds is `-1`, below 0 [bad-limit]
+      note: a limit is a number from 0 on, or None for no limit
+    """
+
+    facts: int | None = None
+    rounds: int | None = 1_000_000
+    seconds: float | None = None
+    #: Bytes that the process may hold in memory.
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        problems = [p for f in fields(self) if (p := _wrong(f.name, getattr(self, f.name))) is not None]
+        if problems:
+            raise UsageError(problems)
+
+
+def _wrong(name: str, value: object) -> Problem | None:
+    """Return what is wrong with the value of a limit, if anything is."""
+    if value is None:
+        return None
+    kind, noun = (Real, "a number") if name == "seconds" else (Integral, "a whole number")
+    if isinstance(value, bool) or not isinstance(value, kind):
+        message = f"the limit on {name} is the {quote(type(value).__name__)} {quote(value)}, not {noun}"
+    elif not math.isfinite(value):
+        message = f"the limit on {name} is {quote(value)}, which is not finite"
+    elif value < 0:
+        message = f"the limit on {name} is {quote(value)}, below 0"
+    else:
+        return None
+    return Problem("bad-limit", message, note="a limit is a number from 0 on, or None for no limit")
+
+
+class Budget:
+    """The time and memory that one call may use, counted from its beginning."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.started = time.monotonic()
+
+    def exceeded(self, limits: Limits, more: int = 0) -> tuple[str, str] | None:
+        """Return the limit that is reached, by its name and in words, if one is; `more` bytes are about to be taken."""
+        if limits.seconds is not None and time.monotonic() - self.started > limits.seconds:
+            return "seconds", f"{limits.seconds:g} seconds"
+        if limits.memory is not None and memory_in_use() + more > limits.memory:
+            return "memory", f"{limits.memory} bytes of memory"
+        return None
+
+
+_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def within(limits: object) -> Iterator[Budget]:
+    """Open a budget for the block; a block with the same limits inside another one goes on with that one's budget."""
+    if limits is not None and not isinstance(limits, Limits):
+        message = f"`limits` is the {quote(type(limits).__name__)} {quote(limits)}"
+        hint = "pass for example `limits=upheld.Limits(seconds=60)`"
+        raise UsageError(Problem("bad-argument", message, note="limits are an `upheld.Limits`", hint=hint))
+    outer = _budget.get()
+    budget = outer if outer is not None and outer.limits is limits else Budget(limits or Limits())
+    _budget.set(budget)
+    try:
+        yield budget
+    finally:
+        _budget.set(outer)
+
+
+def limited(call: Callable[A, R]) -> Callable[A, R]:
+    """Let a call count from its beginning against the budget of its keyword `limits`."""
+
+    @functools.wraps(call)
+    def run(*args: A.args, **kwargs: A.kwargs) -> R:
+        with within(kwargs.get("limits")):
+            return call(*args, **kwargs)
+
+    return run
+
+
+def look(place: object) -> None:
+    """Stop the call that reads from `place` if it has used up its time or memory."""
+    _check(0, place)
+
+
+def allow(size: int, place: object) -> None:
+    """As `look`, before `size` more bytes are taken to read from `place`; few bytes need no look."""
+    if size >= MUCH:
+        _check(size, place)
+
+
+def _check(size: int, place: object) -> None:
+    budget = _budget.get()
+    if budget is not None and (exceeded := budget.exceeded(budget.limits, size)):
+        limit, amount = exceeded
+        raise LimitReached(
+            Problem(
+                "limit-reached",
+                f"the run reached its limit of {amount} while reading {quote(place)}",
+                note="nothing of the run was kept",
+                hint=f"read less, or raise the limit on {limit}",
+            )
+        )
+
+
+def memory_in_use() -> int:
+    """Return the bytes that this process holds in memory now, or has held at most where that is not known."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as f:
+            return int(f.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
