@@ -263,7 +263,7 @@ def test_anything_is_taken_or_refused(data, types):
     ],
 )
 def test_values_that_do_not_fit(value, type_, slug, words):
-    good = {"number": 1, "unsigned": 1, "float": 0.5, "symbol": "a", "term": "a"}[type_]
+    good = {"number": 1, "unsigned": 1, "float": 0.5, "symbol": "a", "term": "_:a"}[type_]
     problem = problem_of([(1, good), (1, good), (1, value)], ["number", type_], ["x", "y"])
     assert problem.slug == slug and problem.place == 'facts["edge"] row 3'
     assert problem.message.startswith("column 2 (`y`) ") and problem.hint

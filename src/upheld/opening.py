@@ -81,12 +81,14 @@ def materialise(
     """
     parsed = parse(program)
     given = by_name(facts)
-    declared = {d.name for d in parsed.declarations}
+    known = {d.name for d in parsed.declarations}
+    types: dict[str, tuple[str, ...]] = {}
+    if parsed.dialect == "dlog":
+        types = {name: ("term",) * len(columns) for name, columns in COLUMNS.items() if name in given}
+        known |= types.keys()
     read = facts_reader(engine)
-    inferred = {name: facts_of(name, data, read=read) for name, data in given.items() if name not in declared}
-    types = {name: types for name, (_, types) in inferred.items() if types}
-    if parsed.dialect == "dlog":  # where triples are known, though none be given
-        types |= {name: ("term",) * len(columns) for name, columns in COLUMNS.items() if name in given.keys() - types}
+    inferred = {name: facts_of(name, data, read=read) for name, data in given.items() if name not in known}
+    types |= {name: types for name, (_, types) in inferred.items() if types}
     core = compile_program(parsed, types).core
     ready: dict[str, object] = {name: inferred[name][0] if name in inferred else data for name, data in given.items()}
     fitted = fitted_facts(core, ready, read).items()

@@ -57,8 +57,10 @@ def test_what_is_no_rdf(tmp_path, monkeypatch):
     assert upheld.rdf.write("a.ttl", rows) == upheld.rdf.Written(1, 3)
     with pytest.raises(upheld.UpheldError, match="mixed-graphs"):
         upheld.rdf.write("a.ttl", (), [("<a:s>", "<a:p>", "<a:s>", "<a:g>")])
-    with pytest.raises(upheld.UpheldError, match="bad-rdf"):
+    with pytest.raises(upheld.UpheldError, match="bad-term"):
         upheld.rdf.write("a.ttl", [("<a s>", "<a:p>", "<a:s>")])
+    with pytest.raises(upheld.UpheldError, match="bad-rdf"):
+        upheld.rdf.write("a.ttl", [("<a:s>", "<a:p>")])
     with pytest.raises(upheld.UpheldError, match="unknown-rdf-format"):
         upheld.rdf.write("a.rdf", rows)
     assert upheld.rdf.read("a.ttl")["triple"].count == 1  # what failed has left the file as it was

@@ -19,6 +19,7 @@ from upheld.errors import FactsError, Problem, nearest, quote
 from upheld.factfiles.badrows import EXPECTED, BadRows, column_name, count
 from upheld.factfiles.formats import Format
 from upheld.language.ast import Value
+from upheld.language.ntriples import NotATerm, are_canonical, term
 from upheld.language.values import INTEGER_RANGES, normalise_float
 from upheld.limits import allow, look
 
@@ -290,8 +291,10 @@ def _rows(records: list[list[str]], types: Sequence[str]) -> list[Row] | None:
 
 
 def _column(fields: tuple[str, ...], type: str) -> Sequence[Value] | None:
-    if type in ("symbol", "term"):
+    if type == "symbol":
         return fields
+    if type == "term":
+        return fields if are_canonical(set(fields)) else None
     # Python reads more as a number than Soufflé does: `1_000`, other scripts' digits, spaces around.
     characters = b"0123456789+-.eE" if type == "float" else b"0123456789-"
     if "".join(fields).encode().translate(None, characters):
@@ -316,10 +319,10 @@ _DECIMAL = re.compile(
 
 
 class _Unfit(Exception):
-    """A text that is no value of the type; `slug` says why."""
+    """A text that is not a value of the type; `slug` says why, and of a text that is not a term `reason`."""
 
-    def __init__(self, slug: str) -> None:
-        self.slug = slug
+    def __init__(self, slug: str, reason: NotATerm | None = None) -> None:
+        self.slug, self.reason = slug, reason
 
 
 def _row(record: list[str], types: Sequence[str]) -> Row | None:
@@ -334,8 +337,13 @@ def _row(record: list[str], types: Sequence[str]) -> Row | None:
 
 
 def _value(text: str, type: str) -> Value:
-    if type in ("symbol", "term"):
+    if type == "symbol":
         return text
+    if type == "term":
+        try:
+            return term(text)
+        except NotATerm as wrong:
+            raise _Unfit("bad-term", wrong) from None
     if type == "float":
         if not _DECIMAL.fullmatch(text):
             raise _Unfit("ill-typed-value")
@@ -367,7 +375,7 @@ def _explain(record: list[str], types: Sequence[str], format: Format) -> list[Pr
         try:
             _value(text, type)
         except _Unfit as unfit:
-            problems.append(_wrong_value(unfit.slug, text, type, column_name(i, format.columns)))
+            problems.append(_wrong_value(unfit, text, type, column_name(i, format.columns)))
     return problems
 
 
@@ -391,15 +399,18 @@ def _wrong_length(record: list[str], types: Sequence[str], format: Format) -> Pr
     return Problem("long-row", message, note=note, hint="remove what is too many, or declare more columns")
 
 
-def _wrong_value(slug: str, text: str, type: str, column: str) -> Problem:
-    outside = slug == "number-out-of-range"
+def _wrong_value(unfit: _Unfit, text: str, type: str, column: str) -> Problem:
+    if unfit.reason is not None:
+        message = f"{column} holds {quote(text)}, which {unfit.reason.reason}"
+        return Problem("bad-term", message, note=EXPECTED[type], hint=unfit.reason.hint)
+    outside = unfit.slug == "number-out-of-range"
     message = f"{column} holds {quote(text)}, which " + (f"no `{type}` can hold" if outside else f"is not a `{type}`")
     if _fits(text.strip(), type):
         hint = "remove the spaces around it"
     else:
         wider = next((t for t in ("number", "unsigned", "float") if _fits(text, t)), "symbol")
         hint = f"correct it, or declare the column as `{wider}`"
-    return Problem(slug, message, note=EXPECTED[type], hint=hint)
+    return Problem(unfit.slug, message, note=EXPECTED[type], hint=hint)
 
 
 def _fits(text: str, type: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from upheld.columns import Column, Columns, Texts
 from upheld.ingest.fitting import is_unicode
 from upheld.ingest.tables import type_of_dtype, type_of_integers
+from upheld.language.ntriples import NotATerm, are_canonical, term
 from upheld.language.values import INT64_MAX
 from upheld.relation import Relation
 
@@ -108,7 +109,7 @@ def fit(source: Source, types: Sequence[str]) -> Columns | Unfit | None:
 
     if len(source.columns) != len(types):
         return Unfit(np.arange(source.count))
-    fitted = [_fit(column, type) for column, type in zip(source.columns, types)]
+    fitted = [_fit(column, type, known) for column, type, known in zip(source.columns, types, source.types)]
     if not source.count or not fitted or any(column is None for column in fitted):
         return None
     unfit = [column.rows for column in fitted if isinstance(column, Unfit)]
@@ -117,17 +118,20 @@ def fit(source: Source, types: Sequence[str]) -> Columns | Unfit | None:
     return Columns(tuple(types), tuple(fitted), source.count)
 
 
-def _fit(column: Given, type: str) -> Column | Unfit | None:
+def _fit(column: Given, type: str, known: str | None) -> Column | Unfit | None:
+    """Return a column as one of a type. `known` is the type that it is known to have."""
     import numpy as np
 
     if column is None:
         return None
     if isinstance(column, Gaps):
-        fitted = _fit(column.column, type)
+        fitted = _fit(column.column, type, known)
         if fitted is None:
             return None
         return Unfit(np.union1d(fitted.rows, column.rows) if isinstance(fitted, Unfit) else column.rows)
     match "texts" if isinstance(column, Texts) else column.dtype.kind, type:
+        case ("texts", "term") if known != "term":
+            return _terms(column)
         case ("texts", "symbol" | "term"):
             return column
         case ("i", "number") | ("u", "unsigned"):
@@ -145,6 +149,26 @@ def _fit(column: Given, type: str) -> Column | Unfit | None:
         case ("i" | "u" | "f", "term"):
             return None  # numbers become literals, each for itself
     return Unfit(np.arange(len(column)))
+
+
+def _terms(column: Texts) -> Column | Unfit:
+    """Return texts as RDF terms in their canonical form. Each distinct text is looked at once."""
+    import numpy as np
+
+    used = column.used()
+    texts = column.dictionary.take(used).tolist()
+    if are_canonical(texts):
+        return column
+    canonical = np.empty(len(column.dictionary), np.object_)
+    bad = np.zeros(len(column.dictionary), np.bool_)
+    for code, text in zip(used.tolist(), texts):
+        try:
+            canonical[code] = term(text)
+        except NotATerm:
+            bad[code] = True
+    if bad.any():
+        return Unfit(np.flatnonzero(bad[column.codes]))
+    return _encoded(canonical[column.codes].tolist())
 
 
 # -- each kind of column ----------------------------------------------------------------------------------------------

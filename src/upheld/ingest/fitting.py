@@ -9,7 +9,7 @@ from upheld.errors import FactsError, Problem, quote
 from upheld.factfiles.badrows import EXPECTED, BadRows, column_name, count
 from upheld.ingest.tables import Table, type_of_integers, wrong_arity
 from upheld.language.ast import Value
-from upheld.language.terms import literal
+from upheld.language.ntriples import NotATerm, are_canonical, is_pyoxigraph_term, term_of
 from upheld.language.values import INTEGER_RANGES, normalise_float
 
 Row = tuple[Value, ...]
@@ -44,6 +44,8 @@ def inferred(table: Table) -> tuple[str, ...]:
 
 def _inferred(table: Table, index: int, problems: list[Problem]) -> str:
     values = [_plain(row[index]) for row in table.rows]
+    if any(is_pyoxigraph_term(value) for value in values):
+        return "term"
     first: dict[type, int] = {}
     for kind in set(map(type, values)) & {int, float, str}:
         first[kind] = next(i for i, value in enumerate(values) if type(value) is kind)
@@ -114,6 +116,8 @@ def _column(values: list[Any], type_name: str) -> list[Value] | None:
         return values if fits else None
     if type_name == "float":
         return list(map(normalise_float, values)) if kinds <= {float} else None
+    if type_name == "term":
+        return values if kinds <= {str} and are_canonical(set(values)) else None
     return values if kinds <= {str} and is_unicode("".join(values)) else None
 
 
@@ -157,15 +161,20 @@ def _value(value: object, type_name: str) -> Value:
                 return normalise_float(float(value))
             except OverflowError:
                 raise _outside(value, type_name) from None
-        case int() | float() if type_name == "term":
-            if isinstance(value, int) and value.bit_length() > LONGEST_TERM:
-                raise _outside(value, type_name)
-            return literal(value)
-        case str() if type_name in ("symbol", "term"):
+        case int() if type_name == "term" and value.bit_length() > LONGEST_TERM:
+            raise _outside(value, type_name)
+        case str() if type_name == "symbol":
             if is_unicode(value):
                 return value
             raise _Unfit("lone-surrogate", f"holds {quote(value)}, in which half a character stands alone", "remove it")
-    if type_name in ("symbol", "term"):
+    if type_name == "term":
+        try:
+            if (text := term_of(value)) is not None:
+                return text
+        except NotATerm as wrong:
+            raise _Unfit("bad-term", f"holds {quote(value)}, which {wrong.reason}", wrong.hint) from None
+        hint = "pass a text, a number, or a `NamedNode`, `Literal` or `BlankNode` of pyoxigraph"
+    elif type_name == "symbol":
         hint = "pass it as text"
     elif isinstance(value, float) and value.is_integer():
         hint = "pass it as an int; pandas makes floats of integers where a value is missing"

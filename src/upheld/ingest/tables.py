@@ -57,8 +57,15 @@ def table_of(relation: str, data: object, name: str, types: tuple[str, ...] | No
         accepted = "rows, a pandas DataFrame, an Arrow table, a Relation, or the path of a file ending in "
         note = f"facts are {accepted}{', '.join(map(quote, FILES))}"
         raise FactsError(Problem("unsupported-facts", message, place=name, note=note, hint="pass a list of tuples"))
-    rows = [tuple(row) if isinstance(row, tuple | list) else (row,) for row in data]
+    rows = [tuple(row) if isinstance(row, tuple | list) else _single(row) for row in data]
     return Table(relation, columns, (None,) * len(rows[0]) if rows else (), rows, name)
+
+
+def _single(row: Any) -> tuple[Any, ...]:
+    """Return the row that a value stands for: itself, or the terms of a statement of pyoxigraph."""
+    if type(row).__module__ == "pyoxigraph" and type(row).__name__ in ("Triple", "Quad"):
+        return tuple(term for term in row if type(term).__name__ != "DefaultGraph")
+    return (row,)
 
 
 def wrong_arity(relation: str, found: str, expected: int, place: str) -> Problem:

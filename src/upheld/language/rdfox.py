@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from upheld.errors import Problem, ProgramError, nearest, quote
+from upheld.language import ntriples
 from upheld.language.ast import (
     Atom,
     Call,
@@ -27,6 +28,7 @@ from upheld.language.ast import (
     variables,
 )
 from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, STRING, Scanner, Token, pattern, string_value
+from upheld.language.ntriples import NotATerm
 from upheld.language.parser import AND, COMPARISONS, LITERAL, OR, PREFIX, TERM, Draft, Parser
 from upheld.language.terms import literal
 from upheld.source import Source, Span
@@ -366,7 +368,7 @@ class RDFoxParser(Parser):
         token = self.advance()
         text = token.text
         if token.kind == "blank":
-            return text
+            return self.checked(text, token)
         if token.kind == "number":
             if len(text) > NUMBER_LENGTH:
                 message = f"a number of {len(text):,} characters"
@@ -375,11 +377,15 @@ class RDFoxParser(Parser):
             return f'"{sign}{text}"^^<{XSD}{kind}>'
         quoted = literal(string_value(self.source, token, ESCAPES, code_points=True))
         if self.token.kind == "tag":
-            return quoted + self.advance().text.lower()  # tags of languages are compared without regard to case
-        if not self.accept("^^"):
-            return quoted
-        datatype = self.iri()
-        return quoted if datatype == f"{XSD}string" else f"{quoted}^^<{datatype}>"
+            return self.checked(quoted + self.advance().text, token)
+        return self.checked(f"{quoted}^^<{self.iri()}>", token) if self.accept("^^") else quoted
+
+    def checked(self, text: str, token: Token) -> str:
+        """Return the canonical text of a literal or a blank node that begins with a token."""
+        try:
+            return ntriples.term(text)
+        except NotATerm as wrong:
+            self.refuse("bad-term", f"{quote(text)} {wrong.reason}", self.since(token.start), hint=wrong.hint)
 
     def iri(self) -> str:
         """Read an IRI in full or with a prefix, and return it without its brackets."""
@@ -389,7 +395,7 @@ class RDFoxParser(Parser):
             self.fail("an IRI")
         token = self.advance()
         if token.kind == "iri":
-            return self.full_iri(token)
+            return self.absolute(self.full_iri(token), token)
         prefix, _, local = token.text.partition(":")
         if prefix not in self.prefixes:
             span = Span(self.source, token.start, token.start + len(prefix) + 1)
@@ -398,7 +404,15 @@ class RDFoxParser(Parser):
             self.draft.problems.append(Problem("undeclared-prefix", message, span, hint=hint))
             # Once told is enough.
             self.prefixes[prefix] = ""
-        return self.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
+        whole = self.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
+        return self.absolute(whole, token) if self.prefixes[prefix] else whole
+
+    def absolute(self, iri: str, token: Token) -> str:
+        try:
+            return ntriples.iri(iri)
+        except NotATerm as wrong:
+            message = f"{quote(f'<{iri}>')} {wrong.reason}"
+            self.refuse("bad-iri", message, Span(self.source, token.start, token.end), hint=wrong.hint)
 
     def full_iri(self, token: Token) -> str:
         text = token.text[1:-1]

@@ -20,8 +20,8 @@ RDF_TYPE = f"<{RDF}type>"
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
 _ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
-#: Canonical N-Triples escapes these and nothing else, so that no term holds a tab or a line break.
-_CANONICAL = {code: f"\\u{code:04X}" for code in (*range(32), 127)} | {
+#: Canonical N-Triples escapes these and nothing else, so that no term has a tab or a line break.
+_CANONICAL = {code: f"\\u{code:04X}" for code in (*range(32), 127, 0xFFFE, 0xFFFF)} | {
     ord(character): f"\\{escape}" for escape, character in _ESCAPES.items() if escape != "'"
 }
 _INTEGERS = (

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from upheld.columns import Row
-from upheld.errors import FactsError, Problem, UsageError
+from upheld.errors import FactsError, Problem, UsageError, quote
+from upheld.factfiles.badrows import EXPECTED, BadRows
 from upheld.factfiles.formats import Format
 from upheld.factfiles.writing import Output, write_all
+from upheld.language.ntriples import NotATerm, are_canonical, term_of
 from upheld.language.rdfox import PREFIXES
 from upheld.rdf.formats import format_of, pyoxigraph
 
@@ -39,8 +42,8 @@ def write(
     """
     path = Path(path)
     format = format_of(path, to_write=True)
-    lines, left_out = _lines(triples)
-    more, left_out_too = _lines(quads)
+    lines, left_out = _lines(triples, 3)
+    more, left_out_too = _lines(quads, 4)
     if more and not format.has_graphs:
         message = f"{format.name} has no named graphs, and there are {len(more)} statements in some"
         raise FactsError(Problem("mixed-graphs", message, place=str(path), hint="write a `.nq` or a `.trig` file"))
@@ -55,8 +58,8 @@ def write(
 
 def statements_text(triples: Iterable[Row], quads: Iterable[Row] = ()) -> tuple[str, Written]:
     """Return the N-Quads of triples and quads, sorted; it is N-Triples if there are no quads."""
-    lines, left_out = _lines(triples)
-    more, left_out_too = _lines(quads)
+    lines, left_out = _lines(triples, 3)
+    more, left_out_too = _lines(quads, 4)
     return "".join(_sorted(lines, more)), Written(len(lines) + len(more), left_out + left_out_too)
 
 
@@ -65,16 +68,38 @@ def _sorted(lines: list[str], more: list[str]) -> Iterator[str]:
     yield from sorted(more)
 
 
-def _lines(rows: Iterable[Row]) -> tuple[list[str], int]:
-    """Return a line of N-Quads for each row that is a statement, and the number of those that are none."""
+def _lines(rows: Iterable[Row], arity: int) -> tuple[list[str], int]:
+    """Return a line of N-Quads for each row that is a statement, and the number of rows that are not."""
     lines, left_out = [], 0
-    for row in rows:
-        subject, predicate, *_ = terms = [str(term) for term in row]
-        if subject[:1] == '"' or predicate[:1] != "<" or (len(terms) == 4 and terms[3][:1] == '"'):
+    for terms in _terms(list(rows), arity):
+        if terms[0][0] == '"' or terms[1][0] != "<" or (arity == 4 and terms[3][0] == '"'):
             left_out += 1
         else:
             lines.append(" ".join(terms) + " .\n")
     return lines, left_out
+
+
+def _terms(rows: list[Row], arity: int) -> Iterable[Sequence[str]]:
+    """Return rows of canonical terms; raise `FactsError` for rows that hold anything else."""
+    texts = set(chain.from_iterable(rows))
+    if set(map(len, rows)) <= {arity} and set(map(type, texts)) <= {str} and are_canonical(texts):  # type: ignore[arg-type]
+        return rows  # type: ignore[return-value]
+    bad = BadRows("rows")
+    found: list[Sequence[str]] = []
+    for number, row in enumerate(rows, 1):
+        try:
+            terms = [term_of(value) for value in row]
+        except NotATerm as wrong:
+            message = f"{quote(' '.join(map(str, row)))} has a value that {wrong.reason}"
+            bad.add([Problem("bad-term", message, place=f"row {number}", note=EXPECTED["term"], hint=wrong.hint)])
+            continue
+        if len(terms) != arity or None in terms:
+            message = f"{quote(row)} is not a row of {arity} terms"
+            bad.add([Problem("bad-rdf", message, place=f"row {number}", note=EXPECTED["term"])])
+        else:
+            found.append(terms)  # type: ignore[arg-type]
+    bad.check()
+    return found
 
 
 def _shortened(text: str, format: object, prefixes: Mapping[str, str]) -> str:
@@ -83,8 +108,8 @@ def _shortened(text: str, format: object, prefixes: Mapping[str, str]) -> str:
         statements = package.parse(input=text.encode(), format=package.RdfFormat.N_QUADS)
         used = {name: iri for name, iri in prefixes.items() if f"<{iri}" in text}
         return package.serialize(statements, format=format, prefixes=used).decode()  # type: ignore[no-any-return]
-    except SyntaxError as error:
-        message = f"a row is no statement of RDF: {error.msg}"
-        raise FactsError(Problem("bad-rdf", message, note="rows hold terms as N-Triples writes them")) from None
+    except SyntaxError as error:  # terms are checked before, by rules that other versions of the parser may not share
+        message = f"a row is not a statement of RDF: {error.msg}"
+        raise FactsError(Problem("bad-rdf", message, note=EXPECTED["term"])) from None
     except ValueError as error:
         raise UsageError(Problem("bad-argument", f"these are no prefixes: {error}")) from None

@@ -13,6 +13,7 @@ from operator import methodcaller
 from upheld.columns import Row
 from upheld.language.ast import Value
 from upheld.language.core import Predicate
+from upheld.language.ntriples import are_canonical
 from upheld.language.rdfox import TRIPLE, XSD
 from upheld.language.souffle import ESCAPES_HERE
 from upheld.language.values import INTEGER_RANGES, normalise_float
@@ -175,11 +176,12 @@ def _strings(fields: Sequence[str]) -> list[str] | None:
 
 
 def _terms(fields: Sequence[str], prefixes: Mapping[str, str]) -> list[str] | None:
-    """Return RDF terms in full, or None if the prefix of one of them has not been declared."""
+    """Return RDF terms in full; None if one of them has an undeclared prefix or is not plainly a term."""
     try:
-        return [text if text[0] in '<"_' else _in_full(text, prefixes) for text in fields]
+        terms = [text if text[0] in '<"_' else _in_full(text, prefixes) for text in fields]
     except KeyError:
         return None
+    return terms if are_canonical(set(terms)) else None
 
 
 def _in_full(text: str, prefixes: Mapping[str, str]) -> str:

@@ -22,6 +22,7 @@ from upheld.engines.memory.jit import kernel
 from upheld.engines.memory.texts import NEWLINE, Bytes, Places, TextPool
 from upheld.factfiles.formats import Format
 from upheld.factfiles.reading import rows_in
+from upheld.language.ntriples import are_canonical
 from upheld.language.values import INTEGER_RANGES
 from upheld.limits import allow, look
 
@@ -84,6 +85,9 @@ def _parsed(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, 
     allow(8 * count, path)  # columns are joined one after the other
     wholes = map(np.concatenate, parts)
     columns = tuple(Texts(w, pool) if t in ("symbol", "term") else w for w, t in zip(wholes, types))
+    terms = [c for c, type in zip(columns, types) if type == "term" and isinstance(c, Texts)]
+    if not all(are_canonical(pool.take(column.used()).tolist()) for column in terms):
+        raise _NotPlain
     return Columns(types, columns, count)
 
 
