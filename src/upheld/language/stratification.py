@@ -68,6 +68,18 @@ class Stratum:
         """The predicates that have facts in this stratum, but for those that no atom of a program speaks of."""
         return self.stratification.predicates_in(self.index)
 
+    @cached_property
+    def numbered(self) -> tuple[Rule, ...]:
+        """The rules whose heads hold numbers of the classes of this stratum, as nodes of decomposed rules may."""
+        columns = {(classing.members, 1) for classing in self.classings}
+        found: dict[Rule, None] = {}
+        while True:
+            more = [r for r in self.recursive if r not in found and _columns_from(r, columns)]
+            if not more:
+                return tuple(found)
+            found.update(dict.fromkeys(more))
+            columns.update((r.head.predicate, column) for r in more for column in _columns_from(r, columns))
+
     def may_hold(self, predicate: str) -> bool:
         """Return whether facts of a predicate may belong to this stratum: to the first, those no atom speaks of too."""
         return self.index == 1 or predicate in self.holds
@@ -251,6 +263,17 @@ def _members_depend(classing: Classing) -> Rule:
     """Return a rule that says what the classes of an equivalence depend on. It derives nothing."""
     value, other, number = map(Variable, ("value", "other", "class"))
     return Rule(classing.member(value, number), (Atom(classing.relation, (value, other)),))
+
+
+def _columns_from(rule: Rule, columns: set[tuple[str, int]]) -> list[int]:
+    """Return the columns of the head whose variable stands in one of these columns of a positive atom."""
+    names = {
+        term.name
+        for atom in rule.positive
+        for column, term in enumerate(atom.terms)
+        if isinstance(term, Variable) and (atom.predicate, column) in columns
+    }
+    return [at for at, term in enumerate(rule.head.terms) if isinstance(term, Variable) and term.name in names]
 
 
 # -- atoms that share an instance -------------------------------------------------------------------------------------

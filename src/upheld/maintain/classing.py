@@ -6,9 +6,11 @@ members   for each value that a link connects the number of its class (`language
 left      members that have left their class; those that have come to another one
 torn      links of classes that some members have left
 
-Members are facts like others, so that rules ask for them, and strata above see of a class what has changed in it. No
-head has the number of a class in it, so a rule derives the same, whatever a class is called: where two classes become
-one, those of the smaller one get another number, and nothing that was derived from the old one is in doubt.
+Members are facts like others, so that rules ask for them, and strata above see of a class what has changed in it. A
+rule whose head does not hold the number of a class derives the same, whatever a class is called: where two classes
+become one, the members of the smaller one get another number, and nothing that such rules derived is in doubt. Heads
+that do hold numbers belong to nodes of decomposed rules. Their facts with the old number go with it, and are derived
+again with the new one.
 
 Deletion is that of `dred`, with one thing more. Once a link is over-deleted, its class is in doubt. It is taken apart
 into what is connected by links that hold whatever becomes of the class: explicit ones, and those that rules derive from
@@ -116,6 +118,7 @@ def add(s: Stratum, I: FactSet, D: FactSet, A: FactSet, N: FactSet, links: FactS
         connecting = settle(delta | links)
         for classing in s.classings:
             left, come = engine.groups(classing).join(connecting, (I - D) | A)
+            left = renumbered(s, (I - D) | A, left)
             D |= settle(left & I)
             A -= left
             A |= come
@@ -124,3 +127,13 @@ def add(s: Stratum, I: FactSet, D: FactSet, A: FactSet, N: FactSet, links: FactS
             return
         links = engine.nothing
         N = derive(s.recursive, (I - D) | A, (I - D) | A, via=delta)
+
+
+def renumbered(s: Stratum, now: FactSet, left: FactSet) -> FactSet:
+    """Return members that have left their class, and the facts with numbers of classes that rules derive from them."""
+    if not s.numbered:
+        return left
+    delta = left
+    while delta := settle(derive(s.numbered, now, now, via=delta) - left):
+        left = settle(left | delta)
+    return left
