@@ -123,7 +123,8 @@ def _arithmetic(functor: Functor, arguments: Sequence[Codes]) -> Codes | None:
     left, right = values
     bounds = [(int(x.min()), int(x.max())) for x in values]
     if functor.name in "/%":
-        if (bounds[0][0] <= low and functor.type == "number") or np.any(right == 0):
+        least = min(lowest for lowest, _ in bounds)
+        if (least <= low and functor.type == "number") or np.any(right == 0):  # there is no absolute value of the least
             return None
         quotient = np.abs(left) // np.abs(right) if functor.type == "number" else left // right
         if functor.type == "number":
