@@ -37,6 +37,21 @@ def nodes(m: Materialisation) -> list[set[tuple[object, ...]]]:
     return [set(m._state.I.rows(p.name)) for p in m._core.predicates.values() if p.hidden]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("decompose", ["never", "always"])
+@pytest.mark.parametrize("guarded", ["y < 6, w = range(0, y)", "w = range(0, y), y < 6", "w = range(0, y), !huge(y)"])
+def test_a_guard_comes_before_what_it_guards(engine, decompose, guarded):
+    """A computation runs only where the comparisons hold that need no more than it does, decomposed or not."""
+    rules = "".join(f".decl {name}(x:number, y:number)\n" for name in ("cw", "ca", "p", "q"))
+    rules += f".decl huge(x:number) .decl r(x:number)\nr(w) :- cw(x, z1), ca(x, z2), p(z1, y), q(z2, y), {guarded}."
+    square = [(x, y) for x in range(3) for y in range(3)]
+    facts = {"cw": square, "ca": square, "p": square, "q": square, "huge": [2**40]}
+    within = upheld.Limits(seconds=20)
+    m = upheld.materialise(rules, facts, engine=engine, decompose=decompose, limits=within)
+    m.update(insert={"p" if "huge" in guarded else "q": [(1, 2**40)]})
+    assert m["r"].to_set() == {(0,), (1,)}
+
+
 # -- the paper's examples ----------------------------------------------------------------------------------------------
 
 

@@ -89,7 +89,7 @@ def test_decomposed_rules_equal_recomputation(engine):
         algorithm = algorithms[seed % len(algorithms)]
         m = opened(case, engine, algorithm, granular=seed % 3 > 0, decompose="always")
         for _ in check_stream(case, m):
-            for name, row in sorted((name, row) for name in "ef" for row in m[name])[:2]:
+            for name, row in sorted((p, row) for p in "ef" for row in m[p])[:2]:
                 check_proof(m, m.explain(name, row).proof)  # type: ignore[arg-type]
 
 

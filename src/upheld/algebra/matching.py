@@ -65,7 +65,7 @@ def _may_hold(steps: list[Step | Builtin], binding: Binding) -> bool:
 
     Atoms first, then all that can be evaluated, then negated atoms: what is left out is the same in every order.
     """
-    builtins = [s for s in steps if isinstance(s, Builtin)]
+    builtins = cheapest_first(s for s in steps if isinstance(s, Builtin))
     atoms = [s for s in steps if isinstance(s, Step) and s.lookup is not None]
     negated = [s for s in steps if isinstance(s, Step) and s.lookup is None]
     return any(_may_pass(builtins, negated, found) for found in _joined(atoms, binding))
@@ -95,7 +95,7 @@ def _may_pass(builtins: list[Builtin], negated: list[Step], binding: Binding) ->
 def _in_order(rule: Rule, first: Step | None, steps: Iterable[Step], bound: set[str]) -> list[Step | Builtin]:
     """Return the order in which to match: whatever is ready and only filters, else the atom with most bound columns."""
     order: list[Step | Builtin] = []
-    todo: list[Step | Builtin] = [*steps, *rule.builtins]
+    todo: list[Step | Builtin] = [*steps, *cheapest_first(rule.builtins)]
     step: Step | Builtin | None = first
     while todo or step:
         if step is None:
@@ -164,6 +164,21 @@ def is_ready(builtin: Builtin, bound: Container[str]) -> bool:
     if builtin.operator != "=":
         return False
     return (not free_right and isinstance(left, Variable)) or (not free_left and isinstance(right, Variable))
+
+
+def cheapest_first(builtins: Iterable[Builtin]) -> list[Builtin]:
+    """Return comparisons of values that are there, then those that compute or match, and generators last.
+
+    Of built-ins that are ready together the first is evaluated, so that comparisons guard computations.
+    """
+    return sorted(builtins, key=effort)
+
+
+def effort(builtin: Builtin) -> int:
+    """Return 0 for a comparison of values that are there, 1 for one that computes or matches, 2 for a generator."""
+    if any(map(_generates, builtin.arguments)):
+        return 2
+    return int(builtin.operator.endswith("match") or any(isinstance(a, Apply) for a in builtin.arguments))
 
 
 def evaluate_builtin(builtin: Builtin, binding: Binding) -> Iterable[Binding]:

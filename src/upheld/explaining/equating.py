@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
 
-from upheld.algebra.matching import Binding, evaluate_builtin, instantiate, is_ready, unify
+from upheld.algebra.matching import Binding, cheapest_first, evaluate_builtin, instantiate, is_ready, unify
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import Classes, FactSet, Instances, bag, instances, settle, supports
 from upheld.language.ast import Value, Variable
@@ -335,7 +335,7 @@ class Forwards:
             return
         names = [n for n in dict.fromkeys(n for b in rule.builtins for n in b.variables()) if n in binding]
         for values in product(*(self._class.get(self._find(binding[n]), [binding[n]]) for n in names)):
-            yield from _evaluated(list(rule.builtins), {**binding, **dict(zip(names, values, strict=True))})
+            yield from _evaluated(cheapest_first(rule.builtins), {**binding, **dict(zip(names, values, strict=True))})
 
     # -- the proof -----------------------------------------------------------------------------------------------------
 

@@ -118,6 +118,13 @@ def test_computations_stay(rest):
     assert acyclic.rule.builtins == rule.builtins
 
 
+def test_comparisons_guard_computations():
+    """A comparison that needs no more variables than the computations is tested before them as well."""
+    top, first, _ = placed("w = u * y, u < y, v < x, u != 0", head="p(w, y)")
+    assert top.endswith("](y, x), u < y, u != 0, w = u * y.")
+    assert first.endswith("x1 != 0, x1 < x2.")
+
+
 def test_computed_head():
     top, first, _ = placed("w = u * 2", head="p(w, y)")
     assert top.startswith("p(w, y) :- ") and top.endswith("w = u * 2.")

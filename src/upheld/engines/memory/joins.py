@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.matching import is_ready, undefined
+from upheld.algebra.matching import cheapest_first, is_ready, undefined
 from upheld.engines.memory import kernels
 from upheld.engines.memory.batchfunctors import Batch, evaluate, generate, generates, holds
 from upheld.engines.memory.codes import Codes
@@ -238,7 +238,7 @@ class Join:
         atoms = [Literal(s.atom, s.where) for s in rest if isinstance(s, AtomStep)]
         atoms += [Literal(a.atom, a.where) for s in rest if isinstance(s, ChoiceStep) for a in s.ways[0]]
         bound = set(step.before).union(*(a.atom.variables() for a in atoms if not a.negated))
-        left = [s.builtin for s in rest if isinstance(s, BuiltinStep)]
+        left = cheapest_first(s.builtin for s in rest if isinstance(s, BuiltinStep))
         builtins: list[Builtin] = []
         while ready := next((b for b in left if is_ready(b, bound)), None):
             left.remove(ready)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.matching import is_ready
+from upheld.algebra.matching import cheapest_first, effort, is_ready
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.kernels import MATCHED
 from upheld.engines.memory.ordering import best_order
@@ -248,7 +248,10 @@ class Planner:
     ) -> list[Literal | Builtin]:
         """Return everything in the order to do it in, after some atoms: what only filters as soon as it can be done."""
         positive = [literal for literal in atoms if not literal.negated]
-        filters: list[Literal | Builtin] = [*builtins, *(literal for literal in atoms if literal.negated)]
+        computing = cheapest_first(builtins)
+        comparing = [builtin for builtin in computing if effort(builtin) == 0]
+        negated = [literal for literal in atoms if literal.negated]
+        filters: list[Literal | Builtin] = [*comparing, *negated, *computing[len(comparing) :]]
         best = best_order([p.atom for p in positive], builtins, bound, before, self._fan_out, self._values)
         joined = [positive[i] for i in best]
         order: list[Literal | Builtin] = []

@@ -9,6 +9,8 @@
 A node keeps those of its variables that the head, another node or a literal left in the acyclic rule needs. Negated
 atoms and comparisons go to the first node that has their variables. What computes stays in the acyclic rule: a
 computation without a result is an error only where the rest of the body holds. So do atoms without variables.
+Comparisons that need no more variables than the head and the computations stand in the acyclic rule as well, where they
+guard the computations: a change of a node without the comparison would compute from all its rows.
 
 A node that is one atom with all its variables gets no predicate: the atom itself stands in the acyclic rule.
 """
@@ -90,11 +92,13 @@ def decompose(rule: Rule, decomposition: Decomposition, nodes: Nodes) -> Acyclic
     def placed_atoms(p: int | None) -> tuple[Atom, ...]:
         return tuple(a for a in rule.negative if homes[a] == p)
 
-    def placed_builtins(p: int | None) -> tuple[Builtin, ...]:
+    def placed_builtins(p: int) -> tuple[Builtin, ...]:
         return tuple(b for b in rule.builtins if homes[b] == p)
 
     needed = set(rule.head.variables())
     needed.update(v for literal in others if homes[literal] is None for v in literal.variables())
+    computes = any(literal in late for literal in rule.builtins)
+    top = tuple(b for b in rule.builtins if homes[b] is None or (computes and needed.issuperset(b.variables())))
     needed.update(v for parent, child in decomposition.edges for v in chis[parent] & chis[child])
 
     part = replace(rule, part_of=rule.whole)
@@ -117,7 +121,7 @@ def decompose(rule: Rule, decomposition: Decomposition, nodes: Nodes) -> Acyclic
         if not edge:
             atoms.setdefault(rule.positive[i], 0)
             lams[rule.positive[i]] = frozenset((i,))
-    over_nodes = replace(part, positive=tuple(atoms), negative=placed_atoms(None), builtins=placed_builtins(None))
+    over_nodes = replace(part, positive=tuple(atoms), negative=placed_atoms(None), builtins=top)
     return Acyclic(over_nodes, tuple(atoms.values())[1:], tuple(lams.values()))
 
 
