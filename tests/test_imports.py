@@ -22,7 +22,7 @@ LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 DATA = {"columns", "factfiles", "relation", "rdf", "ingest"}
 MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "store", "arrivals", "changes", "loading"}
-MATERIALISATION |= {"keeping", "materialisation", "opening"}
+MATERIALISATION |= {"keeping", "turns", "views", "materialisation", "opening"}
 SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
 
 TABULAR = {"pandas", "pyarrow"}
@@ -48,6 +48,8 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "changes":         (ALGEBRA | {"columns", "relation"},   set()),
     "loading":         (ALGEBRA | DATA | {"changes"},        set()),
     "keeping":         (ALGEBRA | {"maintain", "columns", "relation", "store"}, set()),
+    "turns":           (BASIS,                               set()),
+    "views":           (ALGEBRA | {"columns", "relation", "changes", "turns"}, set()),
     "materialisation": (MATERIALISATION - {"opening"},       set()),
     "opening":         (MATERIALISATION,                     set()),
     "checking":        (MATERIALISATION,                     set()),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
-from typing import overload
+from typing import NoReturn, SupportsIndex, overload
 
 from upheld.algebra.interruptions import interrupted_once, uninterrupted
 from upheld.algebra.meter import Statistics, Watcher, phase
@@ -29,7 +29,7 @@ from upheld.language.hypertrees.deciding import Decision, decompose_program
 from upheld.language.hypertrees.drawing import decision_lines
 from upheld.language.hypertrees.estimates import Table
 from upheld.language.hypertrees.forecast import Forecast
-from upheld.language.queries import compile_fact, compile_query
+from upheld.language.queries import Query, compile_fact, compile_query
 from upheld.language.stratification import Stratification, stratify
 from upheld.limits import Limits
 from upheld.loading import FactsGiven, by_name, fitted_facts
@@ -40,6 +40,8 @@ from upheld.maintain.marking import Given, Outcome, make, merged
 from upheld.maintain.state import State
 from upheld.relation import Relation
 from upheld.store import Draft, Store, digest
+from upheld.turns import Turns
+from upheld.views import RowsInTurn, not_copied
 
 #: The algorithms by which updates are made where equal constants are rewritten.
 REWRITING = ("adaptive", "rematerialise")
@@ -66,6 +68,9 @@ class Materialisation:
     >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2), (2, 3)]})
     >>> m["path"].to_set() == {(1, 2), (2, 3), (1, 3)}
     True
+
+    Any number of threads may use it. They take turns, first come, first served, and each finds what some update has
+    left: see docs/how-to/use-threads.md.
     """
 
     def __init__(
@@ -94,6 +99,8 @@ class Materialisation:
         self._digest: str | None = None
         self.statistics = Statistics()
         self._state: State
+        #: Whoever uses the engine waits for a turn.
+        self._turns = Turns()
 
     def _materialise(
         self,
@@ -164,7 +171,8 @@ class Materialisation:
 
     def __getitem__(self, name: str) -> Relation:
         """Return the facts of a relation, explicit and derived."""
-        return relation_of(self._predicate(name), self._rows(name))
+        with self._turns.look():
+            return self._relation(self._predicate(name), self._rows(name))
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the relations."""
@@ -176,11 +184,13 @@ class Materialisation:
 
     def explicit(self, name: str) -> Relation:
         """Return the explicit facts of a relation."""
-        return relation_of(self._predicate(name), self._state.E.rows(name))
+        with self._turns.look():
+            return self._relation(self._predicate(name), self._state.E.rows(name))
 
     def facts(self) -> set[Fact]:
         """Return all facts of the materialisation, as pairs of relation name and row."""
-        return {(p.name, row) for p in self._visible() for row in self._rows(p.name)}
+        with self._turns.look():
+            return {(p.name, row) for p in self._visible() for row in self._rows(p.name)}
 
     def representative(self, constant: str) -> str:
         """Return the constant that stands for one and all that equal it: itself, unless `equality` is `rewrite`.
@@ -195,7 +205,8 @@ class Materialisation:
         """
         if self._rewriting is None:
             return constant
-        return str(self._rewriting.pi.representatives([constant])[0])
+        with self._turns.look():
+            return str(self._rewriting.pi.representatives([constant])[0])
 
     def equals(self, constant: Value, relation: str | None = None) -> list[Value]:
         """Return the constants that equal one, itself among them, in the order in which they come to represent others.
@@ -210,12 +221,13 @@ class Materialisation:
         """
         if relation is not None:
             return self._equivalent(constant, relation)
-        if self._rewriting is not None:
-            return list(self._rewriting.pi.class_of(constant))
         if self._equality == "off":
             return [constant]
         equality = Equality()
-        rows = self._state.I.rows(equality.predicate)
+        with self._turns.look():
+            if self._rewriting is not None:
+                return list(self._rewriting.pi.class_of(constant))
+            rows = list(self._state.I.rows(equality.predicate))
         found = {row[2] for row in rows if row[0] == constant and row[1] == equality.value}
         return sorted({constant, *found}, key=equality.order)
 
@@ -230,15 +242,17 @@ class Materialisation:
                 )
             )
         value = next(iter(fitted_facts(self._core, {relation: [(value, value)]}, self._read)[relation]))[0]
-        if relation in self._classings:
-            found = self._engine.groups(self._classings[relation]).class_of(value, self._state.I)
-        else:
-            found = [row[1] for row in self._state.I.rows(relation) if row[0] == value]
+        with self._turns.look():
+            if relation in self._classings:
+                found = self._engine.groups(self._classings[relation]).class_of(value, self._state.I)
+            else:
+                found = [row[1] for row in self._state.I.rows(relation) if row[0] == value]
         return sorted(found, key=lambda v: (v != v, v))  # NaN comes last
 
     def unexpanded(self, name: str) -> Relation:
         """Return the facts of a relation as they are kept: with a representative for each class of equal constants."""
-        return relation_of(self._predicate(name), self._shown().rows(name))
+        with self._turns.look():
+            return self._relation(self._predicate(name), self._shown().rows(name))
 
     def query(self, text: str) -> Relation:
         """Return the bindings of the variables of a rule body under which it holds.
@@ -249,6 +263,10 @@ class Materialisation:
         """
         query = compile_query(text, self._core)
         query = replace(query, core=asking_for_classes(query.core, self._core))
+        with self._turns.work():
+            return self._answer(query)
+
+    def _answer(self, query: Query) -> Relation:
         tested: list[Tested] = []
         if self._rewriting is not None:
             core, tested = tests_apart(query.core)
@@ -263,11 +281,11 @@ class Materialisation:
                 for stratum in stratify(query.core):
                     answers |= derive(stratum.rules, I | answers, I | answers)
                 if self._rewriting is None:
-                    return relation_of(query.answer, answers.rows(name))
+                    return self._relation(query.answer, answers.rows(name))
                 rows = self._rewriting.pi.expanded(answers, name)
                 if tested:
                     rows = {*rows, *self._tested(tested, answers, name)}
-            return relation_of(query.answer, rows)
+            return self._relation(query.answer, rows)
         finally:
             engine.abandon(keep=self._state.sets())
             for predicate in made:
@@ -300,6 +318,10 @@ class Materialisation:
             goal = compile_fact(fact, self._core)
         else:
             goal = fact, next(iter(fitted_facts(self._core, {fact: [row]}, self._read)[fact]))
+        with self._turns.work():
+            return self._explain(goal)
+
+    def _explain(self, goal: Fact) -> Explanation:
         try:
             with self._engine.meter.run():
                 if self._classings:
@@ -327,22 +349,30 @@ class Materialisation:
             join path(x, y) on column 2: about 1 rows for each
         """
         lines = [line for decision in self._decisions for line in decision_lines(decision)]
-        for stratum in self._strata:
-            for rule in stratum.rules:
-                lines.append(str(rule))
-                lines += [f"  {line}" for line in self._engine.plans(rule)]
+        with self._turns.look():
+            for stratum in self._strata:
+                for rule in stratum.rules:
+                    lines.append(str(rule))
+                    lines += [f"  {line}" for line in self._engine.plans(rule)]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{p.name}: {len(self[p.name])}" for p in self._visible())
+        with self._turns.look():
+            sizes = ", ".join(f"{p.name}: {len(self[p.name])}" for p in self._visible())
         return f"<Materialisation {sizes}>"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise UsageError(not_copied("materialisation"))
 
     def save(self, folder: str | Path) -> int:
         """Write all facts into a folder, as the next version of what is kept there, and return its number.
 
         Until all is written the folder holds the version before, whatever happens. `restore` opens the last version.
+        Other threads that use the materialisation wait meanwhile.
         """
-        return draft_of(self, Store.open(folder)).commit()
+        store = Store.open(folder)
+        with self._turns.look():
+            return draft_of(self, store).commit()
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
@@ -360,8 +390,10 @@ class Materialisation:
         fails leaves everything as it was. `algorithm` chooses another algorithm from now on; where that one relies on
         other bookkeeping, all is derived once more to begin it, which the statistics tell.
         """
-        with interrupted_once():
-            return self._update_or_abandon(lambda: [self._load(delete or {}, insert or {})], algorithm)
+        chosen = self._algorithm_named(algorithm) if algorithm else None
+        minus, plus = self._fitted(delete), self._fitted(insert)
+        with interrupted_once(), self._turns.work():
+            return self._update_or_abandon(lambda: [self._load(minus, plus)], chosen)
 
     @overload
     def stream(
@@ -406,15 +438,17 @@ class Materialisation:
         (1,) [(1, 2), (3, 4)] []
         (2,) [] [(3, 4)]
         """
-        chosen = self._algorithm_named(algorithm).name if algorithm else None  # what is unknown is refused at once
+        chosen = self._algorithm_named(algorithm) if algorithm else None  # what is unknown is refused at once
 
         def make(given: list[Given], numbers: tuple[int, ...], ahead: Sequence[Given]) -> Change:
-            with interrupted_once():
+            with interrupted_once(), self._turns.work():
                 return self._update_or_abandon(lambda: given, chosen, merged(ahead) if ahead else None, numbers)
 
         def load(delete: FactsGiven, insert: FactsGiven) -> Given:
-            with self._engine.meter.run():  # settled: what is waiting must outlast whatever is done meanwhile
-                waiting = self._load(delete, insert)
+            minus, plus = self._fitted(delete), self._fitted(insert)
+            with self._turns.work(), self._engine.meter.run():
+                waiting = self._load(minus, plus)
+                # Settled: what is waiting must outlast whatever is done meanwhile.
                 return Given(settle(waiting.minus), settle(waiting.plus))
 
         queue = Queue(load, make, look_ahead, merge_waiting)
@@ -423,16 +457,15 @@ class Materialisation:
     def _update_or_abandon(
         self,
         load: Callable[[], list[Given]],
-        algorithm: str | None,
+        algorithm: Algorithm | None,
         ahead: Given | None = None,
         numbers: tuple[int, ...] = (),
     ) -> Change:
         """Make the updates that are given as one, or leave everything as it was."""
         engine, before = self._engine, self._algorithm
-        chosen = self._algorithm_named(algorithm) if algorithm else before
         try:
             with engine.meter.run() as statistics:
-                self._convert(chosen)
+                self._convert(algorithm or before)
                 E_minus, E_plus, ignored = self._net_effect(load())
                 return self._make(E_minus, E_plus, ignored, statistics, ahead, numbers)
         except BaseException:
@@ -491,7 +524,7 @@ class Materialisation:
         if self._rewriting is None:
             return self._changed_pairs(outcome.deleted, outcome.inserted)
         deleted, inserted = self._rewriting.changed(outcome.deleted, outcome.inserted)
-        return ByRelation(self._core.predicates, deleted), ByRelation(self._core.predicates, inserted)
+        return self._facts_by_relation(deleted), self._facts_by_relation(inserted)
 
     def _changed_pairs(self, deleted: FactSet, inserted: FactSet) -> tuple[ByRelation, ByRelation]:
         """Return facts by relation, and of equivalences that are held by classes the pairs that these come to."""
@@ -500,11 +533,14 @@ class Materialisation:
             changed = self._engine.groups(classing).changed(deleted, inserted, self._state.I)
             for rows, pairs in zip(sides, changed, strict=True):
                 rows[classing.relation] = pairs
-        less, more = (ByRelation(self._core.predicates, rows) for rows in sides)
+        less, more = map(self._facts_by_relation, sides)
         return less, more
 
     def _by_relation(self, facts: FactSet) -> ByRelation:
-        return ByRelation(self._core.predicates, {name: facts.rows(name) for name in facts.predicates()})
+        return self._facts_by_relation({name: facts.rows(name) for name in facts.predicates()})
+
+    def _facts_by_relation(self, rows: Mapping[str, Iterable[Row]]) -> ByRelation:
+        return ByRelation(self._core.predicates, {name: self._in_turn(some) for name, some in rows.items()})
 
     def _algorithm_named(self, name: str) -> Algorithm:
         """Return an algorithm that can be used here."""
@@ -560,11 +596,22 @@ class Materialisation:
             raise UsageError(unknown_relation(name, self.relations))
         return found
 
-    def _load(self, delete: FactsGiven, insert: FactsGiven) -> Given:
-        return Given(self._given(delete), self._given(insert))
+    def _relation(self, predicate: Predicate, rows: Iterable[Row]) -> Relation:
+        return relation_of(predicate, self._in_turn(rows))
 
-    def _given(self, facts: FactsGiven) -> FactSet:
-        fitted = fitted_facts(self._core, by_name(facts), self._read)
+    def _in_turn(self, rows: Iterable[Row]) -> Iterable[Row]:
+        """Return rows that can be read in any thread at any time: those that Spark holds wait for a turn then."""
+        if self._engine.name == "spark" and isinstance(rows, Set) and not isinstance(rows, frozenset):
+            return RowsInTurn(rows, self._turns)
+        return rows
+
+    def _fitted(self, facts: FactsGiven | None) -> Mapping[str, Iterable[Row]]:
+        return fitted_facts(self._core, by_name(facts), self._read)
+
+    def _load(self, delete: Mapping[str, Iterable[Row]], insert: Mapping[str, Iterable[Row]]) -> Given:
+        return Given(self._loaded(delete), self._loaded(insert))
+
+    def _loaded(self, fitted: Mapping[str, Iterable[Row]]) -> FactSet:
         return reduce(or_, (self._engine.load(name, rows) for name, rows in fitted.items()), self._engine.nothing)
 
 
@@ -573,6 +620,11 @@ def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> 
 
     If the last version holds the facts as they were before the last update, it is enough to write its `change`.
     """
+    with m._turns.look():
+        return _draft_of(m, store, change)
+
+
+def _draft_of(m: Materialisation, store: Store, change: Change | None) -> Draft:
     m._digest = m._digest or digest(m._written, m._equality)
     draft = store.begin(m._digest)
     keeps_books = m._equality != "rewrite" and can_keep(m._state)

@@ -106,6 +106,9 @@ class Relation:
         shown = ", ".join(map(_repr.repr, islice(self, ROWS_SHOWN))) + (", ..." if len(self) > ROWS_SHOWN else "")
         return f"<Relation {self.name}({columns}), {size}{': ' if shown else ''}{shown}>"
 
+    def __reduce__(self) -> tuple[type[Relation], tuple[str, tuple[str, ...], tuple[str, ...], frozenset[Row]]]:
+        return Relation, (self.name, self.columns, self.types, frozenset(self._rows))
+
     def to_set(self) -> set[Row]:
         """Return the rows as a set; `{()}` if there are no columns and the relation holds."""
         return set(self._kept)

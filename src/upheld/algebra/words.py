@@ -489,6 +489,9 @@ class Engine(Protocol):
     """A meaning for sets of facts of one program."""
 
     @property
+    def name(self) -> str: ...
+
+    @property
     def meter(self) -> Meter: ...
 
     @property

@@ -39,9 +39,10 @@ class TextPool:
         self._offsets: Places = np.zeros(1 << 6, np.int64)
         self._slots = np.zeros(1 << 7, np.uint64)
         self._size = np.zeros(1, np.int64)
-        #: Texts that have been made into Python objects, and which these are.
-        self._made: npt.NDArray[np.object_] = np.empty(0, np.object_)
-        self._is_made: npt.NDArray[np.bool_] = np.empty(0, np.bool_)
+        #: Texts that have been made into Python objects, and which these are. Any thread may make more of them at any
+        #: time, so both arrays are replaced together, and what one thread makes in vain another makes again.
+        self._made: tuple[npt.NDArray[np.object_], npt.NDArray[np.bool_]]
+        self._made = np.empty(0, np.object_), np.empty(0, np.bool_)
         self._has_newlines = False
 
     def __len__(self) -> int:
@@ -100,17 +101,19 @@ class TextPool:
 
     def take(self, codes: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.object_]:
         """Return the texts of codes, as an array of objects."""
-        if len(self._made) < len(self):
-            made = _grown(self._made, len(self._made), len(self))
+        made, is_made = self._made
+        if len(made) < len(self):
+            before, was_made = made, is_made
+            made = _grown(before, len(before), len(self))
             is_made = np.zeros(len(made), np.bool_)
-            is_made[: len(self._is_made)] = self._is_made
-            self._made, self._is_made = made, is_made
-        fresh = codes[~self._is_made[codes]]
+            is_made[: len(was_made)] = was_made
+            self._made = made, is_made
+        fresh = codes[~is_made[codes]]
         if len(fresh):
             fresh = np.unique(fresh)
-            self._made[fresh] = self._strings(fresh)
-            self._is_made[fresh] = True
-        return self._made[codes]
+            made[fresh] = self._strings(fresh)
+            is_made[fresh] = True
+        return made[codes]
 
     def _strings(self, codes: npt.NDArray[np.integer[Any]]) -> list[str]:
         starts, ends = self._offsets[codes], self._offsets[codes + 1]
