@@ -188,6 +188,7 @@ def test_subtype_clash(rule, words):
         (".type A <: B", "unknown-type", "`B`"),
         (".type A = number | symbol", "mixed-union", "`A` joins number and symbol"),
         (".type A = B\n.type B = A", "cyclic-type", "defined by itself"),
+        (".type T = B | F\n.type F <: symbol\n.type B = B", "cyclic-type", "`B` is defined by itself"),
         (".type A <: number\n.type A <: symbol", "duplicate-type", "declared here first"),
         (".type number <: symbol", "duplicate-type", "`number`"),
     ],

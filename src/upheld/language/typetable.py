@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from upheld.errors import nearest, quote
@@ -89,7 +90,7 @@ class TypeTable:
 
     def _fill_below(self) -> None:
         """A subtype is below its parent; the members of a union are below the union."""
-        lower: dict[str, set[str]] = {name: set() for name in self._primitive}
+        lower: dict[str, set[str]] = defaultdict(set)  # of faulty types too, as members of others
         for name, declaration in self._declared.items():
             if name not in self._primitive:
                 continue
@@ -102,7 +103,7 @@ class TypeTable:
                         lower[parent].add(name)
             # Whatever its declaration, a type is part of its primitive type.
             lower[self._primitive[name]].add(name)
-        for name in lower:
+        for name in self._primitive:
             seen, pending = {name}, [name]
             while pending:
                 for other in lower[pending.pop()] - seen:
