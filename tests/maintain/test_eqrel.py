@@ -80,6 +80,13 @@ def test_nodes_forget_former_numbers(engine, algorithm):
     assert not m["f"] and not m.explain("f", (9, 9)).holds
 
 
+def test_classes_beside_a_search_for_proofs():
+    """A stratum with classes comes right after one whose facts bf-c has looked for proofs of: both hold many sets."""
+    case = random_eqrel_case(134, updates=6)
+    for _ in check_stream(case, opened(case, "memory", "bf-c", decompose="always")):
+        pass
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_decomposed_rules_equal_recomputation(engine):
     """Rules whose nodes hold numbers of classes agree with recomputation after every update, and have proofs."""

@@ -156,6 +156,21 @@ def test_bits_run_out():
     assert free_bits(engine) == BITS
 
 
+def test_settled_sets_lend_their_bits():
+    """Any number of settled sets may be kept that expressions have spoken of, and each stays what it is."""
+    engine, _ = setting()
+    whole = engine.named("A")
+    whole |= engine.load("edge", [(i, i) for i in range(3 * BITS)])
+    kept = [settle(engine.load("edge", [(i, i)])) for i in range(3 * BITS)]
+    for _ in range(2):
+        for i, one in enumerate(kept):
+            assert set(settle(whole & one).rows("edge")) == {(i, i)}
+            both = settle(one | kept[i - 1])
+            assert set(settle(both - one).rows("edge")) == set(kept[i - 1].rows("edge"))
+    del one, both, kept
+    assert free_bits(engine) == BITS - 1
+
+
 # -- derivations ------------------------------------------------------------------------------------------------------
 
 

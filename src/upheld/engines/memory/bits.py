@@ -18,7 +18,7 @@ class Owner(Protocol):
 
     @property
     def in_use(self) -> bool:
-        """Whether some expression may speak of the bit; if not, the set can do without."""
+        """Whether work that is under way may rely on the bit; if not, the set can do without."""
         ...
 
     def release(self) -> None:

@@ -74,6 +74,9 @@ class MemoryEngine:
         self.journal = Journal()
         #: Counts attempts. A failed one puts back the sets that were made before it began.
         self.clock = 0
+        #: Counts the words of algorithms that name or settle a set. No truth table outlives the word it was made for, so
+        #: a settled set that the current one has not asked for a bit can do without its bit.
+        self.words = 0
         self._kept_before = 0
         self._in_transaction = False
         self.columns = ColumnNames(self.tables)
@@ -95,6 +98,7 @@ class MemoryEngine:
         self.matcher.forget(predicate)
 
     def named(self, name: str) -> Named:
+        self.words += 1
         return Named(self, name)
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> Settled:
@@ -170,6 +174,7 @@ class MemoryEngine:
         return Settled(self, rows)
 
     def settle(self, facts: FactSet) -> Settled:
+        self.words += 1
         settled = self.settle_for_change(facts)
         self.meter.round(settled.count())
         return settled

@@ -320,10 +320,14 @@ class Settled(MemorySet):
     def __init__(self, engine: MemoryEngine, rows: dict[Table, Rows], bit: int | None = None):
         self.engine, self._rows, self._bit = engine, rows, bit
         self._count = sum(map(len, rows.values()))
-        #: Whether an expression may speak of the bit.
-        self.in_use = False
+        #: The word of an algorithm that last asked for the bit.
+        self._asked_by = -1
         if bit is not None:
             engine.bits.give(bit, self, rows)
+
+    @property
+    def in_use(self) -> bool:
+        return self._asked_by == self.engine.words
 
     def release(self) -> None:
         bit, self._bit = self._bit, None
@@ -339,7 +343,7 @@ class Settled(MemorySet):
                 kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
             self._bit = bit
             self.engine.bits.give(bit, self, self._rows)
-        self.in_use = True
+        self._asked_by = self.engine.words
         return self._bit
 
     def tables(self) -> list[Table]:
