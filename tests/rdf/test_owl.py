@@ -31,8 +31,23 @@ def translated(ontology: str, bound: str = "lower") -> upheld.rdf.Translation:
     return found
 
 
+#: The rules of every ontology.
+CONTRADICTIONS = {
+    'violation("Nothing", ?x, rdf:type, owl:Nothing) :- [?x, rdf:type, owl:Nothing]',
+    'violation("DifferentIndividuals", ?x, owl:differentFrom, ?x) :- [?x, owl:differentFrom, ?x]',
+    *(
+        'violation("DifferentIndividuals", ?x, owl:differentFrom, ?y) :- '
+        f"[?x, owl:differentFrom, ?y], [?{one}, owl:sameAs, ?{other}]"
+        for one, other in ("xy", "yx")
+    ),
+}
+
+
 def rules(found: upheld.rdf.Translation) -> set[str]:
-    return {line.removesuffix(" .") for line in found.text.splitlines() if line and line[0] not in "#P"}
+    """The rules of its axioms."""
+    all = {line.removesuffix(" .") for line in found.text.splitlines() if line and line[0] not in "#P"}
+    assert all >= CONTRADICTIONS
+    return all - CONTRADICTIONS
 
 
 SOME, ONLY = "[ owl:onProperty :p ; owl:someValuesFrom :C ]", "[ owl:onProperty :p ; owl:allValuesFrom :C ]"
@@ -129,6 +144,26 @@ def test_everything():
     assert m.query("[?x, rdf:type, :A]").to_set() == {("<http://e/x>",)}
 
 
+@pytest.mark.parametrize("bound", ["lower", "upper"])
+@pytest.mark.parametrize("equality", ["off", "axioms", "rewrite"])
+@pytest.mark.parametrize(
+    "ontology, contradicts",
+    [
+        (":a owl:differentFrom :b ; owl:sameAs :b .", True),
+        (":a owl:differentFrom :b . :b owl:sameAs :a .", True),
+        (":a owl:differentFrom :a .", True),
+        (":a a owl:Nothing .", True),
+        (":p a owl:FunctionalProperty . :x :p :a, :b . :a owl:differentFrom :b .", True),
+        ("[] a owl:AllDifferent ; owl:distinctMembers ( :a :b :c ) . :c owl:sameAs :a .", True),
+        ("[] a owl:AllDifferent ; owl:distinctMembers ( :a :b :c ) . :c owl:sameAs :d . :a a :A .", False),
+    ],
+)
+def test_contradictions(ontology, contradicts, equality, bound):
+    """Individuals that are the same and different, or in owl:Nothing, are a violation, stated or derived."""
+    m = upheld.materialise(translated(ontology, bound).program, engine="reference", equality=equality)
+    assert bool(len(m["violation"])) == contradicts
+
+
 def test_imports(tmp_path):
     """What is imported is named beside what imports it, by its own IRI or by that of its version; the rest is told."""
     first, second, third = (tmp_path / f"{name}.ttl" for name in "abc")
@@ -141,7 +176,7 @@ def test_imports(tmp_path):
         "Import(<http://c/1>): imports are not followed: name the imported file beside this one",
     )
     found = upheld.rdf.translate(first, second, third)
-    assert not found.dropped and len(found.program.clauses) == 1
+    assert not found.dropped and len(found.program.clauses) == 1 + len(CONTRADICTIONS)
 
 
 def test_what_is_not_understood():
@@ -150,7 +185,7 @@ def test_what_is_not_understood():
         "<http://o/> a owl:Ontology ; owl:imports <http://other/> . :A rdfs:subClassOf [] . :A owl:hasKey :p ."
         "_:l rdf:first :B ; rdf:rest _:l . :B owl:unionOf _:l . :C owl:noSuchWord :D ."
     )
-    assert len(found.dropped) == 5 and not found.program.clauses
+    assert len(found.dropped) == 5 and not rules(found)
     with pytest.raises(upheld.UpheldError, match="bad-argument"):
         upheld.rdf.translate("o.ttl", bound="middle")
 

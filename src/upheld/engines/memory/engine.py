@@ -74,8 +74,8 @@ class MemoryEngine:
         self.journal = Journal()
         #: Counts attempts. A failed one puts back the sets that were made before it began.
         self.clock = 0
-        #: Counts the words of algorithms that name or settle a set. No truth table outlives the word it was made for, so
-        #: a settled set that the current one has not asked for a bit can do without its bit.
+        #: Counts the words of algorithms that name or settle a set. No truth table outlives the word it was made for:
+        #: a settled set whose bit the current one has not asked for can do without it.
         self.words = 0
         self._kept_before = 0
         self._in_transaction = False

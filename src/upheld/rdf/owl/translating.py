@@ -8,7 +8,8 @@ formulas. What then has one head, or none, is a rule. Of the rest,
     upper   is strengthened: each disjunct of a head is derived, and a new constant stands for what exists, so that all
             that follows is derived, and perhaps more
 
-A formula without a head derives `violation`, as the rules of OWL 2 RL do.
+A formula without a head derives `violation`, as the rules of OWL 2 RL do. So does whatever is of `owl:Nothing`, and
+what is both the same as and different from something.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ def translate(*paths: str | Path, bound: str = "lower", base: str | None = None)
         translator.add(axiom)
     if translator.needs_everything:
         translator.add_everything(axioms)
+    translator.add_contradictions()
     return _translation(translator, bound)
 
 
@@ -201,6 +203,17 @@ class _Translator:
                 [_triple(x, _constant(TYPE), thing)], [_triple(x, _constant(property), y)],
                 "every individual is of owl:Thing",
             )  # fmt: skip
+
+    def add_contradictions(self) -> None:
+        """Say what no individual is: of `owl:Nothing`, or different from what it is the same as, itself included."""
+        x, y = Variable("x"), Variable("y")
+        same, different = _constant(owl("sameAs")), _constant(owl("differentFrom"))
+        nothing = _triple(x, _constant(TYPE), _constant(NOTHING.iri))
+        self._rule([_violation("Nothing", *nothing.terms)], [nothing], "Nothing is in owl:Nothing")
+        for subject, object, body in ((x, x, []), (x, y, [_triple(x, same, y)]), (x, y, [_triple(y, same, x)])):
+            stated = _triple(subject, different, object)
+            head = _violation("DifferentIndividuals", *stated.terms)
+            self._rule([head], [stated, *body], "What is different is not the same")
 
     # -- properties ----------------------------------------------------------------------------------------------------
 
