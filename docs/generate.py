@@ -176,6 +176,15 @@ def functors() -> str:
     return "\n\n".join(map(wrapped, lines)) + "\n"
 
 
+#: What each exit code means.
+EXIT_CODES = (
+    ("0", "done; for `query` and `explain`, something holds"),
+    ("1", "done; the query has no answers, the fact to explain does not hold, or, with `--fail-on-violation`, the "
+     "relation `violation` has facts"),
+    ("2", "an error: bad options, a bad program or bad facts, a file that cannot be read or written, a limit reached"),
+    ("130", "stopped from the keyboard"),
+)  # fmt: skip
+
 # -- the command line -------------------------------------------------------------------------------------------------
 
 
@@ -185,8 +194,11 @@ def command_line() -> str:
         "# The command line",
         GENERATED,
         f"{top.description} `upheld --version` tells the version; each command has `--help`.",
-        "Errors go to standard error. The exit code is 0, 2 for bad input, or 130 for a run stopped from the keyboard. "
-        "A command that fails writes no output.",
+        "Errors and warnings go to standard error. A command that fails or is stopped leaves all files as they were, "
+        "unless its message says that outputs had been written. The exit code says how a command ended:",
+        as_table([("code", ""), *EXIT_CODES]),
+        "A reader of standard output that goes away, as in `upheld query ... | head -1`, changes neither what a command "
+        "does nor its code.",
     ]
     for name, command in subcommands(top).items():
         lines.append(f"## upheld {name}")

@@ -343,6 +343,105 @@ def test_a_reader_that_goes_away():
         assert process.wait(timeout=60) == 0
 
 
+def test_a_standard_output_that_is_full():
+    """What cannot be printed is an error with a message and code 2."""
+    command = [sys.executable, "-m", "upheld", "run", "rules.dl", "-F", "facts", "-D", "-", "--engine", "reference"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("<stdout>: error: standard output cannot be written: No space left on device")
+
+
+# -- exit codes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments, code",
+    [
+        (["query", "edge(1, y)"], 0),
+        (["query", "edge(7, y)"], 1),
+        (["query", "edge(7, y)", "--count"], 1),
+        (["query", "edge(7, y)", "--json"], 1),
+        (["query", 'edge(1, "a")'], 0),
+        (["query", 'edge(7, "a")'], 1),
+        (["query", "edgy(7)"], 2),
+        (["query", "edge(1, y)", "--max-facts", "1"], 2),
+        (["explain", "node(1)"], 0),
+        (["explain", "node(7)"], 1),
+        (["explain", "node(7)", "--json"], 1),
+        (["explain", "nodes(7)"], 2),
+    ],
+)
+def test_queries_and_explanations_answer_by_their_code(arguments, code, capsys):
+    """0 if something holds, 1 if nothing does, 2 if there was no looking."""
+    command, *rest = arguments
+    assert main([command, "rules.dl", *rest, "-F", "facts", "--engine", "reference"]) == code
+
+
+VIOLATIONS = ".decl violation(x:number)\nviolation(x) :- edge(x, _), x > 1.\n.output violation\n"
+
+
+@pytest.mark.parametrize("command", ["run", "apply"])
+def test_fail_on_violation(command, capsys):
+    """Facts of `violation` make the exit code 1, and the outputs are written."""
+    Path("rules.dl").write_text(RULES + VIOLATIONS)
+    Path("updates").write_text("commit.\n")
+    options = ["rules.dl", "-F", "facts", "-D", "out", "--engine", "reference"]
+    options += ["--updates", "updates"] if command == "apply" else []
+    assert main([command, *options]) == 0
+    assert main([command, *options, "--fail-on-violation"]) == 1
+    assert capsys.readouterr().err == "warning: 1 fact of `violation` holds [violation]\n"
+    assert Path("out/violation.csv").read_text() == "2\n"
+    Path("facts/edge.facts").write_text("1\ta\n")
+    assert main([command, *options, "--fail-on-violation"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_fail_on_violation_of_an_ontology(capsys):
+    Path("pets.ttl").write_text(
+        "@prefix : <https://example.org/> . @prefix owl: <http://www.w3.org/2002/07/owl#> .\n"
+        ":p a owl:IrreflexiveProperty . :a :p :a .\n"
+    )
+    options = ["owl2rl", "-F", "pets.ttl", "-D", "out.nt", "--fail-on-violation"]
+    assert main(["run", *options]) == 1
+    message = capsys.readouterr().err
+    assert message.count("[violation]") == 1 and "prp-irp" in message
+    assert Path("out.nt").exists()
+
+
+def test_fail_on_violation_where_there_can_be_none(capsys):
+    """A program that cannot fail so is refused, rather than found good every time."""
+    assert main(["run", "rules.dl", "-F", "facts", "-D", "out", "--fail-on-violation"]) == 2
+    assert "[no-violations]" in capsys.readouterr().err
+    assert os.listdir("out") == []
+
+
+# -- outputs among the facts ------------------------------------------------------------------------------------------
+
+
+def test_triples_written_among_the_facts(capsys):
+    """What is derived would be explicit in the next run, so there is a warning."""
+    Path("rules.dlog").write_text("[?y, <http://a>, ?x] :- [?x, <http://a>, ?y].\n")
+    Path("facts/given.nt").write_text("<http://x> <http://a> <http://y> .\n")
+    for output in ("facts/derived.nt", "facts/../facts/derived.ttl"):
+        assert main(["run", "rules.dlog", "-F", "facts", "-D", output, "--engine", "reference"]) == 0
+        message = capsys.readouterr().err
+        assert message.startswith(f"{output}: warning: ") and "[output-among-facts]" in message
+    assert main(["run", "rules.dlog", "-F", "facts/given.nt", "-D", "facts/given.nt", "--engine", "reference"]) == 0
+    assert "[output-among-facts]" in capsys.readouterr().err
+    assert main(["run", "rules.dlog", "-F", "facts/given.nt", "-D", "facts/other.nt", "--engine", "reference"]) == 0
+    assert main(["run", "rules.dlog", "-F", "facts", "-D", "out/derived.nt", "--engine", "reference"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_an_output_in_the_place_of_an_input(capsys):
+    Path("rules.dl").write_text(RULES + '.output edge(filename="edge.facts")\n')
+    assert main(["run", "rules.dl", "-F", "facts", "-D", "out", "--engine", "reference"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["run", "rules.dl", "-F", "facts", "-D", "facts", "--engine", "reference"]) == 0
+    assert capsys.readouterr().err.startswith("facts/edge.facts: warning: this output lies where the facts are read")
+
+
 def test_this_is_the_tree_under_test():
     """The installed command runs the code beside these tests."""
     assert Path(upheld.__file__).resolve().is_relative_to(ROOT)

@@ -458,7 +458,7 @@ def test_a_failure_midway_leaves_nothing(tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("upheld.factfiles.writing.shutil.copymode", full)
+    monkeypatch.setattr("upheld.factfiles.replacement.shutil.copymode", full)
     (problem,) = failure_of([output(tmp_path / "a.csv")])
     assert problem.slug == "unwritable-file" and "No space left" in problem.message
     assert contents(tmp_path) == {"a.csv": "old\n"}

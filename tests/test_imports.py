@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "maintain":        (ALGEBRA,                             set()),
     "columns":         (LANGUAGE,                            {"numpy"}),
     "relation":        (LANGUAGE | {"columns"},              {"numpy", "pyspark"} | TABULAR),
-    "factfiles":       (LANGUAGE | {"columns", "relation"},  set()),
+    "factfiles":       (ALGEBRA | {"columns", "relation"},   set()),  # algebra, for what must not be interrupted
     "rdf":             (LANGUAGE | {"columns", "relation", "factfiles"}, {"numpy", "pyoxigraph"}),
     "ingest":          (LANGUAGE | DATA,                     {"numpy"} | TABULAR),
     "engines":         (ALGEBRA | DATA - {"ingest"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "opening":         (MATERIALISATION,                     set()),
     "checking":        (MATERIALISATION,                     set()),
     "running":         (MATERIALISATION,                     set()),
-    "updatefiles":     (LANGUAGE | DATA,                     TABULAR),
+    "updatefiles":     (ALGEBRA | DATA,                      TABULAR),
     "applying":        (MATERIALISATION | {"updatefiles", "running"}, set()),
     "pipeline":        (MATERIALISATION | {"updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
     "upheld":          (SURFACE | {"pipeline"},              set()),

@@ -119,10 +119,7 @@ def apply(
             if committed is not None:
                 for update in made:
                     committed(update, change)
-    done = job.write(m, output)
-    if feed is None:
-        return done
-    return replace(done, warnings=tuple(w for w in done.warnings if w.slug != "no-output"))
+    return job.write(m, output, facts, changes=feed is not None)
 
 
 def _looks_nowhere(algorithm: str) -> Problem:

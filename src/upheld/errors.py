@@ -10,6 +10,9 @@ from difflib import get_close_matches
 
 from upheld.source import Span
 
+#: What a `KeyboardInterrupt` notes that came when all outputs of a run were in place.
+WRITTEN = "all outputs had been written"
+
 #: Names and values come from outside and may be of any length; messages quote no more than this of each.
 QUOTED_LENGTH = 60
 

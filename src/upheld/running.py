@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 from upheld.columns import Row
 from upheld.engines import facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote
-from upheld.factfiles import Format, Output, Reader, read_bytes, stdout_text, write_all
+from upheld.factfiles import Format, Output, Reader, Writer, facts_text, read_bytes, stdout_text, write_all
 from upheld.language.ast import Directive, Program
 from upheld.language.compiling import Compiled, compile_program
 from upheld.language.core import Core
@@ -20,8 +21,7 @@ from upheld.materialisation import Materialisation, ProgressWatcher
 from upheld.opening import materialise_core, parse
 from upheld.rdf.formats import format_of, is_rdf
 from upheld.rdf.reading import read as read_rdf
-from upheld.rdf.writing import Written, statements_text
-from upheld.rdf.writing import write as write_rdf
+from upheld.rdf.writing import Written, prepared, statements_text
 
 #: Inconsistent facts that a run tells of one by one.
 VIOLATIONS_SHOWN = 5
@@ -57,7 +57,7 @@ def run(
     job = Job.of(program, engine, decompose, equality)
     job.check_output(output)
     m = job.materialise(facts, algorithm="rematerialise", limits=limits, progress=progress)  # nothing will be updated
-    return job.write(m, output)
+    return job.write(m, output, facts)
 
 
 @limited
@@ -142,10 +142,23 @@ class Job:
         else:
             check_folder(output)
 
-    def write(self, m: Materialisation, output: str | Path) -> Run:
-        """Write what the directives ask for: all of it, or, if that cannot be done, nothing."""
-        if self.is_rdf:
-            return self._write_triples(m, output)
+    def write(
+        self, m: Materialisation, output: str | Path, facts: str | Path | None = None, *, changes: bool = False
+    ) -> Run:
+        """Write what the directives ask for: all of it, or, if that cannot be done, nothing.
+
+        `facts` is where the facts came from, and `changes` whether changes have been written elsewhere.
+        """
+        outputs = self._triples(m, output) if self.is_rdf else self._relations(m, output)
+        warnings = [*self.compiled.warnings, *outputs.warnings, *self._among_facts(outputs.files, facts)]
+        if not outputs.files and outputs.printed is None and not changes:
+            warnings.append(_no_output(self.compiled.core))
+        done = Run(m, outputs.printed or "", tuple(warnings))
+        write_all(outputs.files, outputs.to_text)  # last: what is interrupted before here has written nothing
+        return done
+
+    def _relations(self, m: Materialisation, output: str | Path) -> _Outputs:
+        """Return what `.output` and `.printsize` ask for."""
         to_text = facts_writer(self.engine)
         printed: list[str] = []
         files: list[Output] = []
@@ -159,24 +172,41 @@ class Job:
                     printed.append(stdout_text(relation, relation.types, format, to_text))
                 else:
                     files.append(Output(Path(output) / format.filename, relation, relation.types, format))
-        write_all(files, to_text)
-        core, warnings = self.compiled.core, self.compiled.warnings
-        return Run(m, "".join(printed), warnings if files or printed else (*warnings, _no_output(core)))
+        return _Outputs("".join(printed) if printed else None, files, to_text)
 
-    def _write_triples(self, m: Materialisation, output: str | Path) -> Run:
-        """Write or print all triples and quads."""
-        warnings, printed = list(self.compiled.warnings), ""
-        written = Written(0, 0)
+    def _triples(self, m: Materialisation, output: str | Path) -> _Outputs:
+        """Return all triples and quads, for a file or to print, and what is odd about them."""
+        outputs, written = _Outputs(), Written(0, 0)
         if str(output) == "-":
-            printed, written = statements_text(m[TRIPLE], m[QUAD])
+            text, written = statements_text(m[TRIPLE], m[QUAD])
+            outputs = _Outputs(text)
         elif is_rdf(Path(output)):
-            written = write_rdf(output, m[TRIPLE], m[QUAD], prefixes=m.prefixes)
+            file, to_text, written = prepared(output, m[TRIPLE], m[QUAD], m.prefixes)
+            outputs = _Outputs(None, [file], to_text)
+        left_out = [_left_out(written)] if written.left_out else []
+        return replace(outputs, warnings=(*left_out, *_violations(m)))
+
+    def _among_facts(self, files: Sequence[Output], facts: str | Path | None) -> Iterator[Problem]:
+        """Yield a warning for each output that the next run with the same arguments reads as facts."""
+        if self.is_rdf:
+            read = set() if facts is None else {os.path.realpath(facts)}
         else:
-            warnings.append(_no_output(self.compiled.core))
-        if written.left_out:
-            warnings.append(_left_out(written))
-        warnings.extend(_violations(m))
-        return Run(m, printed, tuple(warnings))
+            directives = (d for d in self.compiled.core.directives if d.kind == "input")
+            read = {os.path.realpath(Path(facts or ".") / self.formats[d].filename) for d in directives}
+        for file in files:
+            target = os.path.realpath(file.path)
+            if target in read or (self.is_rdf and os.path.dirname(target) in read):
+                yield _read_next_time(file.path)
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """Outputs of a run: a text to print, None if nothing is to be printed, and files."""
+
+    printed: str | None = None
+    files: Sequence[Output] = ()
+    to_text: Writer = facts_text
+    warnings: tuple[Problem, ...] = ()
 
 
 def _violations(m: Materialisation) -> Iterator[Problem]:
@@ -201,6 +231,17 @@ def _left_out(written: Written) -> Problem:
     note = "rules may derive triples with a literal as subject, or a blank node as property; RDF files hold none"
     message = f"{written.left_out} derived triples are no statements of RDF and were left out"
     return Problem("left-out", message, note=note, severity="warning")
+
+
+def _read_next_time(path: Path) -> Problem:
+    return Problem(
+        "output-among-facts",
+        "this output lies where the facts are read from",
+        place=str(path),
+        note="the next run takes its facts as explicit ones, which hold whatever the rules say",
+        hint="write it to another folder with `-D`",
+        severity="warning",
+    )
 
 
 def _no_output(core: Core) -> Problem:

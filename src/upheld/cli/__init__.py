@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 import traceback
 from collections.abc import Sequence
 
@@ -12,11 +10,11 @@ import upheld
 from upheld import UpheldError
 from upheld.cli import apply, check, demo, explain, owl, pipeline, query, run
 from upheld.cli.messages import show, warnings_shown
+from upheld.cli.outcome import BAD_INPUT, INTERRUPTED
+from upheld.cli.standardoutput import standard_output
+from upheld.errors import WRITTEN
 
 COMMANDS = (run, apply, query, check, explain, owl, pipeline, demo)
-
-#: Exit codes: bad input, and a run stopped from the keyboard (128 + SIGINT).
-BAD_INPUT, INTERRUPTED = 2, 130
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,17 +28,16 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         command.add_argument("--debug", action="store_true", help="show a traceback with errors")
         module.add_arguments(command)
-        command.set_defaults(execute=module.execute)
+        command.set_defaults(execute=module.execute, done=None)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 2 for bad input, 130 when interrupted."""
+    """Run the command line and return its exit code: one of those in `outcome`."""
     options = parser().parse_args(arguments)
     try:
-        with warnings_shown():
+        with standard_output(), warnings_shown():
             code: int = options.execute(options)
-        sys.stdout.flush()
         return code
     except UpheldError as e:
         if options.debug:
@@ -48,10 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             show(e)
         return BAD_INPUT
-    except KeyboardInterrupt:
-        print("interrupted: no outputs were written", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        written = options.done is not None or WRITTEN in getattr(interrupt, "__notes__", ())
+        show(f"interrupted: {WRITTEN if written else 'no outputs were written'}")
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone; let the interpreter not complain of it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0

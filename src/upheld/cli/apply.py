@@ -7,8 +7,8 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.messages import show
 from upheld.cli.options import add_decompose, add_engine, add_equality, add_facts, add_output, add_program
+from upheld.cli.outcome import add_fail_on_violation, check_violations, finish
 from upheld.cli.progress import commits_line
 
 
@@ -22,8 +22,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     add_facts(command)
     add_output(command)
+    add_fail_on_violation(command)
     command.add_argument(
-        "--changes", metavar="FILE", help="write what each commit changes in the outputs to this file, or - to print it"
+        "--changes",
+        metavar="FILE",
+        help="write what each commit changes in the outputs to this file, or - to print it; then all else that is "
+        "printed goes to standard error",
     )
     command.add_argument(
         "--algorithm",
@@ -55,8 +59,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
+    check_violations(options)
     with commits_line(shown=options.changes != "-") as (progress, committed):
-        done = upheld.apply(
+        # Once `done` has a value, Ctrl-C finds the outputs written.
+        options.done = upheld.apply(
             options.program,
             options.updates,
             options.facts,
@@ -73,7 +79,4 @@ def execute(options: argparse.Namespace) -> int:
             progress=progress,
             committed=committed,
         )
-    for warning in done.warnings:
-        show(warning)
-    print(done.printed, end="")
-    return 0
+    return finish(options, options.done, sys.stderr if options.changes == "-" else sys.stdout)

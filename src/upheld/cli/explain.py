@@ -7,6 +7,7 @@ import argparse
 import upheld
 from upheld.cli.limits import add_limits, limits_of
 from upheld.cli.options import add_engine, add_equality, add_facts, add_program
+from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
 from upheld.cli.progress import progress_line
 
 
@@ -35,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
         )
         explanation = m.explain(options.fact)
     print(explanation.to_json() if options.json else explanation.to_text(options.depth or None))
-    return 0
+    return SUCCESS if explanation.holds else NOTHING_HOLDS
 
 
 def _levels(text: str) -> int:

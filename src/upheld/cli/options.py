@@ -30,7 +30,9 @@ def add_output(command: argparse.ArgumentParser) -> None:
 
 
 def add_engine(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--engine", default="memory", help="memory (default), or reference, which is slow and plain")
+    command.add_argument(
+        "--engine", default="memory", help="memory (default), spark, or reference, which is slow and plain"
+    )
 
 
 def add_decompose(command: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ import json
 import upheld
 from upheld.cli.limits import add_limits, limits_of
 from upheld.cli.options import add_engine, add_equality, add_facts, add_program
+from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
 from upheld.cli.progress import progress_line
 
 
@@ -46,4 +47,4 @@ def execute(options: argparse.Namespace) -> int:
         print("\t".join(answers.columns))
         for row in answers:
             print("\t".join(map(str, row)))
-    return 0
+    return SUCCESS if len(answers) else NOTHING_HOLDS

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.messages import show
 from upheld.cli.options import add_decompose, add_engine, add_equality, add_facts, add_output, add_program
+from upheld.cli.outcome import add_fail_on_violation, check_violations, finish
 from upheld.cli.progress import progress_line
 
 
@@ -15,6 +16,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add_program(command)
     add_facts(command)
     add_output(command)
+    add_fail_on_violation(command)
     add_engine(command)
     add_decompose(command)
     add_equality(command)
@@ -22,8 +24,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
+    check_violations(options)
     with progress_line() as progress:
-        done = upheld.run(
+        # Once `done` has a value, Ctrl-C finds the outputs written.
+        options.done = upheld.run(
             options.program,
             options.facts,
             options.output,
@@ -33,7 +37,4 @@ def execute(options: argparse.Namespace) -> int:
             limits=limits_of(options),
             progress=progress,
         )
-    for warning in done.warnings:
-        show(warning)
-    print(done.printed, end="")
-    return 0
+    return finish(options, options.done, sys.stdout)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
-import shutil
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 
 from upheld.columns import Row
 from upheld.errors import FactsError, Problem, quote
 from upheld.factfiles.formats import Format
+from upheld.factfiles.replacement import Replacement, unwritable
 from upheld.language.ast import Value
 from upheld.language.values import float_text, sorted_rows
 
@@ -78,69 +76,25 @@ def write_facts(path: Path, rows: Iterable[Row], types: Sequence[str], format: F
 
 def write_all(outputs: Iterable[Output], to_text: Writer = facts_text) -> None:
     """Write several facts files. If one of them cannot be written, none is replaced, and all reasons are raised."""
-    staged: list[tuple[Path, Path]] = []
     problems: list[Problem] = []
     written: dict[Path, str] = {}
-    try:
+    with Replacement() as replacement:
         for output in outputs:
             target = Path(os.path.realpath(output.path))
             if written.setdefault(target, output.format.relation) != output.format.relation:
                 problems.append(_same_file(output, written[target]))
                 continue
-            temporary = target.with_name(f".upheld-{token_hex(8)}.tmp")
-            staged.append((temporary, target))
             try:
-                _stage(temporary, target, output, to_text)
+                data = to_text(output.rows, output.types, output.format).encode()
+                replacement.add(output.path, gzip.compress(data, mtime=0) if output.format.compress else data)
             except (OSError, ValueError) as error:
                 problems.append(unwritable(output.path, error))
         if problems:
             raise FactsError(problems)
-        for temporary, target in staged:
-            try:
-                os.replace(temporary, target)
-            except OSError as error:
-                raise FactsError(unwritable(target, error)) from None
-    finally:
-        for temporary, _ in staged:
-            with suppress(OSError):  # where nothing could be made, there is nothing to remove
-                temporary.unlink()
-
-
-def _stage(temporary: Path, target: Path, output: Output, to_text: Writer) -> None:
-    """Write the output to a temporary file beside its target, unless the target is nothing that may be replaced."""
-    if target.exists():
-        # Renaming would replace a device or a pipe, and would not ask whether the file is write-protected.
-        if not target.is_file():
-            raise IsADirectoryError
-        if not os.access(target, os.W_OK):
-            raise PermissionError
-    data = to_text(output.rows, output.types, output.format).encode()
-    with temporary.open("xb") as file:
-        file.write(gzip.compress(data, mtime=0) if output.format.compress else data)
-    if target.exists():
-        shutil.copymode(target, temporary)
+        replacement.place()
 
 
 def _same_file(output: Output, other: str) -> Problem:
     message = f"{quote(output.format.relation)} and {quote(other)} would be written to the same file"
     hint = "give one of them another `filename`"
     return Problem("same-file", message, place=str(output.path), hint=hint)
-
-
-def unwritable(path: Path, error: Exception) -> Problem:
-    """Return the problem of a file that could not be written."""
-    place = str(path)
-    match error:
-        case FileNotFoundError() | NotADirectoryError():
-            message = f"there is no folder {quote(path.parent)} to write to"
-            return Problem("missing-file", message, place=place, hint="make the folder, or name another one")
-        case IsADirectoryError():
-            message = "this is a folder, a device or a pipe"
-            return Problem("not-a-file", message, place=place, hint="name a file, or use `IO=stdout`")
-        case PermissionError():
-            return Problem(
-                "no-permission", "no permission to write the file", place=place, hint="change its permissions"
-            )
-        case _:
-            reason = getattr(error, "strerror", None) or error
-            return Problem("unwritable-file", f"the file cannot be written: {reason}", place=place)

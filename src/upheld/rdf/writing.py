@@ -11,7 +11,7 @@ from upheld.columns import Row
 from upheld.errors import FactsError, Problem, UsageError, quote
 from upheld.factfiles.badrows import EXPECTED, BadRows
 from upheld.factfiles.formats import Format
-from upheld.factfiles.writing import Output, write_all
+from upheld.factfiles.writing import Output, Writer, write_all
 from upheld.language.ntriples import NotATerm, are_canonical, term_of
 from upheld.language.rdfox import PREFIXES
 from upheld.rdf.formats import format_of, pyoxigraph
@@ -40,6 +40,15 @@ def write(
     Statements are sorted, and a name that ends in `.gz` packs the file. `prefixes` shorten the IRIs of Turtle and TriG,
     beside `rdf`, `rdfs`, `owl` and `xsd`. If the file cannot be written whole, what was there before stays.
     """
+    output, to_text, written = prepared(path, triples, quads, prefixes)
+    write_all([output], to_text)
+    return written
+
+
+def prepared(
+    path: str | Path, triples: Iterable[Row], quads: Iterable[Row], prefixes: Mapping[str, str] | None
+) -> tuple[Output, Writer, Written]:
+    """Return what `write` writes, what makes the text of it, and what it returns."""
     path = Path(path)
     format = format_of(path, to_write=True)
     lines, left_out = _lines(triples, 3)
@@ -50,10 +59,8 @@ def write(
     text = "".join(_sorted(lines, more))
     if format.constant in ("TURTLE", "TRIG"):
         text = _shortened(text, format.of_parser(), {**PREFIXES, **(prefixes or {})})
-    compress = path.name.endswith(".gz")
-    whole = Output(path, (), (), Format("triple", (), compress=compress))
-    write_all([whole], lambda rows, types, format: text)
-    return Written(len(lines) + len(more), left_out + left_out_too)
+    output = Output(path, (), (), Format("triple", (), compress=path.name.endswith(".gz")))
+    return output, lambda *_: text, Written(len(lines) + len(more), left_out + left_out_too)
 
 
 def statements_text(triples: Iterable[Row], quads: Iterable[Row] = ()) -> tuple[str, Written]:

@@ -23,7 +23,7 @@ from uuid import uuid4
 from upheld.columns import Row
 from upheld.errors import FactsError, Problem
 from upheld.factfiles.reading import unreadable
-from upheld.factfiles.writing import unwritable
+from upheld.factfiles.replacement import unwritable
 from upheld.language.core import Predicate
 from upheld.relation import Relation, missing_package
 from upheld.store.files import Files, LocalFiles

@@ -1,0 +1,45 @@
+"""What a run comes to on the command line: its warnings, what it prints, and its exit code."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TextIO
+
+import upheld
+from upheld.cli.messages import show
+from upheld.errors import Problem, UsageError
+
+#: Exit codes: all is well; nothing holds, or a violation does; bad input; stopped from the keyboard (128 + SIGINT).
+SUCCESS, NOTHING_HOLDS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+#: The relation whose facts are violations.
+VIOLATION = "violation"
+
+
+def add_fail_on_violation(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--fail-on-violation",
+        action="store_true",
+        help="exit with code 1 if the relation `violation` has facts in the end; outputs are written all the same",
+    )
+
+
+def check_violations(options: argparse.Namespace) -> None:
+    """Refuse `--fail-on-violation` for a program that can have no violations, before the work."""
+    if options.fail_on_violation and VIOLATION not in upheld.check(options.program).core.predicates:
+        message = "the program has no relation `violation`, so no run of it would fail"
+        note = "`--fail-on-violation` looks for facts of `violation`, which `owl2rl` and `upheld owl` have rules for"
+        hint = "leave the option out, or derive `violation` from what must not hold"
+        raise UsageError(Problem("no-violations", message, place="--fail-on-violation", note=note, hint=hint))
+
+
+def finish(options: argparse.Namespace, done: upheld.Run, to: TextIO) -> int:
+    """Show the warnings of a run, print what it prints, and return its exit code."""
+    violations = len(done.materialisation[VIOLATION]) if options.fail_on_violation else 0
+    for warning in done.warnings:
+        show(warning)
+    if violations and not any(warning.slug == VIOLATION for warning in done.warnings):
+        facts = "1 fact of `violation` holds" if violations == 1 else f"{violations} facts of `violation` hold"
+        show(Problem("violation", facts, severity="warning"))
+    print(done.printed, end="", file=to)
+    return NOTHING_HOLDS if violations else SUCCESS
