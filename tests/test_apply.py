@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
-from io import StringIO
+from io import FileIO, StringIO
 from pathlib import Path
 from random import Random
 
@@ -88,11 +88,16 @@ def test_outputs_and_changes(engine, algorithm, capsys):
 
 
 def test_print_changes(capsys):
-    """With `-` they are printed as they come; the outputs come after them."""
+    """With `-` they are printed as they come, and nothing else is printed there."""
     assert apply("--changes", "-") == 0
     assert capsys.readouterr() == (CHANGES, "")
+    Path("rules.dl").write_text(RULES + ".printsize path\n")
     assert main(["apply", "rules.dl", "--updates", "updates", "-D", "-", "--changes", "-"]) == 0
-    assert capsys.readouterr().out == f"{CHANGES}---------------\npath\n===============\n{PATHS}===============\n"
+    printed = capsys.readouterr()
+    assert printed.out == CHANGES
+    assert printed.err == f"---------------\npath\n===============\n{PATHS}===============\npath\t6\n"
+    assert main(["apply", "rules.dl", "--updates", "updates", "-D", "-", "--changes", "changes"]) == 0
+    assert capsys.readouterr().out == printed.err
 
 
 def test_without_changes(capsys):
@@ -352,6 +357,52 @@ def test_interrupt(monkeypatch, capsys):
     assert Path("changes").read_text() == CHANGES[: CHANGES.index("commit.") + len("commit.\n")]
 
 
+MISTAKE = '+edge("c", "d").\ncommit.\n+edge(1, 2).\ncommit.\n'
+FIRST_CHANGE = '+path("a", "d").\n+path("b", "d").\n+path("c", "d").\ncommit.\n'
+
+
+@pytest.mark.parametrize(
+    "options, text, changes, slug",
+    [
+        ((), MISTAKE, FIRST_CHANGE, "ill-typed-value"),
+        (("--merge-waiting", "2"), MISTAKE, FIRST_CHANGE, "ill-typed-value"),
+        (("--merge-waiting", "2", "--max-facts", "5"), '+edge("c", "d").\ncommit.\n', "", "limit-reached"),
+    ],
+    ids=["read-here", "read-by-a-thread", "a-thread-that-waits"],
+)
+def test_a_pipe_that_stays_open_after_a_mistake(options, text, changes, slug):
+    """A mistake stops the run when it comes, and not when the pipe ends, which it may never do."""
+    command = [sys.executable, "-m", "upheld", "apply", "rules.dl", "--updates", "-", "-D", "out", "--changes", "-"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*command, *options, "--engine", "reference"], text=True, **pipes) as process:
+        assert process.stdin and process.stdout and process.stderr
+        process.stdin.write(text)
+        process.stdin.flush()
+        assert process.wait(timeout=60) == 2
+        assert process.stdout.read() == changes
+        message = process.stderr.read()
+    assert f"[{slug}]" in message and "Fatal" not in message
+    assert outputs() == {}
+
+
+def test_a_reader_that_goes_away():
+    """`upheld apply ... --changes - | head -1` applies all transactions and writes all outputs."""
+    command = [sys.executable, "-m", "upheld", "apply", "rules.dl", "--updates", "-", "-D", "out", "--changes", "-"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*command, "--engine", "reference"], text=True, **pipes) as process:
+        assert process.stdin and process.stdout and process.stderr
+        first, _, rest = UPDATES.partition("commit.\n")
+        process.stdin.write(f"{first}commit.\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == '-path("a", "b").\n'
+        process.stdout.close()
+        process.stdin.write(rest)
+        process.stdin.close()
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=60) == 0
+    assert outputs() == {"path.csv": PATHS}
+
+
 def test_a_pipe_with_an_error(capsys):
     """It cannot be read twice, so what comes before the error is applied and told."""
     bad = UPDATES + "+edge(1).\ncommit.\n+edge(2).\n"
@@ -376,6 +427,64 @@ def test_changes_that_cannot_be_written(changes, slug, capsys):
     assert apply("--changes", changes) == 2
     assert f"[{slug}]" in capsys.readouterr().err
     assert Path("updates").read_text() == UPDATES
+    assert outputs() == {}
+
+
+def replace_disk(monkeypatch, disk):
+    """Have files that are opened to write bytes be of a class."""
+    real = Path.open
+    monkeypatch.setattr(
+        Path, "open", lambda path, mode="r", *a, **b: disk(path, mode) if mode == "wb" else real(path, mode, *a, **b)
+    )
+
+
+@pytest.mark.parametrize(
+    "failure", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full", "ctrl-c"]
+)
+def test_changes_end_with_a_whole_transaction(failure, monkeypatch, capsys):
+    """A disk that fills, or Ctrl-C, within a transaction: the file of changes ends with the one before it."""
+    written = 0
+
+    class Disk(FileIO):
+        def write(self, data):
+            nonlocal written
+            if written:
+                super().write(bytes(data)[:7])
+                raise failure
+            written = super().write(data)
+            return written
+
+    replace_disk(monkeypatch, Disk)
+    assert apply("--changes", "changes") == (130 if isinstance(failure, KeyboardInterrupt) else 2)
+    assert Path("changes").read_text() == CHANGES[: CHANGES.index("commit.") + len("commit.\n")]
+    assert "cut-transaction" not in capsys.readouterr().err
+
+
+def test_changes_that_cannot_be_taken_back(monkeypatch, capsys):
+    """If the rest of a transaction stays, the error says so."""
+
+    class Disk(FileIO):
+        def write(self, data):
+            super().write(bytes(data)[:7])
+            raise OSError(28, "No space left on device")
+
+        def truncate(self, size=None):
+            raise OSError(5, "Input/output error")
+
+    replace_disk(monkeypatch, Disk)
+    assert apply("--changes", "changes") == 2
+    message = capsys.readouterr().err
+    assert "[unwritable-file]" in message and "[cut-transaction]" in message
+
+
+def test_changes_to_a_stream_that_fails():
+    class Stream(StringIO):
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(upheld.UpheldError) as caught:
+        upheld.apply("rules.dl", "updates", ".", "out", changes=Stream())
+    assert caught.value.slugs == ("unwritable-file",)
     assert outputs() == {}
 
 

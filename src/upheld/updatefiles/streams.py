@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -49,7 +50,11 @@ def parts_of(path: Path) -> Iterator[bytes]:
 
 
 def _opened(path: Path) -> AbstractContextManager[BufferedReader]:
-    if path == STDIN:
+    if path != STDIN:
+        check_file(path, or_pipe=True)
+        return path.open("rb")
+    replaced = sys.stdin is not sys.__stdin__
+    if replaced:
         return nullcontext(cast(BufferedReader, sys.stdin.buffer))
-    check_file(path, or_pipe=True)
-    return path.open("rb")
+    # Not by `sys.stdin`: the interpreter closes that at its end, and aborts if a thread is still waiting for input.
+    return open(os.dup(sys.stdin.fileno()), "rb")

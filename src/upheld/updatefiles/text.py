@@ -21,7 +21,7 @@ from upheld.language.souffle import SouffleParser
 from upheld.source import Source, Span
 from upheld.updatefiles.constants import row_of
 from upheld.updatefiles.plain import PlainFacts
-from upheld.updatefiles.streams import name_of, parts_of
+from upheld.updatefiles.streams import STDIN, name_of, parts_of
 from upheld.updatefiles.transactions import Draft, Update
 
 #: Text that is cut off inside a comment is read again with more of the file, from here on with twice as much each time.
@@ -34,9 +34,11 @@ _RESUME = re.compile(r"^[ \t]*+(?=[+-]|commit\b)", re.MULTILINE)
 def read_text(path: Path, predicates: Mapping[str, Predicate]) -> Iterator[Update]:
     """Yield the transactions of a file, each as soon as its `commit.` has been read.
 
-    Where the first faulty one would come, raises `FactsError` with all that is wrong with the rest of the file.
+    Where the first faulty one would come, raises `FactsError` with all that is wrong with the rest of the file; of a
+    pipe, with what is wrong in the part that has come, since the rest may never do.
     """
     reader = _Reader(path, predicates)
+    is_pipe = path == STDIN or not path.is_file()
     rest, line, offset = "", 1, 0
     more: list[str] = []
     for part in parts_of(path):
@@ -50,6 +52,8 @@ def read_text(path: Path, predicates: Mapping[str, Predicate]) -> Iterator[Updat
         rest = yield from reader.read(text, line)
         line += text.count("\n", 0, len(text) - len(rest))
         more.clear()
+        if is_pipe:
+            reader.check()
     yield from reader.read("".join((rest, *more)), line, last=True)
     reader.end()
 
@@ -211,6 +215,10 @@ class _Reader:
                     hint="add `commit.` here; if the end of the file was lost, fetch it again",
                 )
             )
+        self.check()
+
+    def check(self) -> None:
+        """Raise the problems found so far, if there are any."""
         if self.hopeless:
             message = f"there are more problems; the first {PROBLEM_LIMIT} are shown"
             more = Problem("too-many-problems", message, place=str(self.path))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import FileIO
 from pathlib import Path
+from stat import S_ISREG
 from typing import TextIO
 
+from upheld.algebra.interruptions import uninterrupted
 from upheld.columns import Row
-from upheld.errors import FactsError
-from upheld.factfiles.writing import unwritable
+from upheld.errors import FactsError, Problem
+from upheld.factfiles.replacement import unwritable
 from upheld.language.rdfox import TRIPLE
 from upheld.language.souffle import quoted
 from upheld.relation import Relation
@@ -46,11 +49,15 @@ def transaction_text(delete: Iterable[Relation], insert: Iterable[Relation]) -> 
 
 
 class ChangeFile:
-    """A file that whole transactions are added to, from when it is entered on; or a stream that others look after."""
+    """A file that whole transactions are added to, from when it is entered on; or a stream that others look after.
+
+    A file never ends within a transaction: what could not be written whole is taken back.
+    """
 
     def __init__(self, target: str | Path | TextIO):
         self._path: Path | None = None
         self._stream: TextIO | None = None
+        self._file: FileIO | None = None
         if isinstance(target, str | os.PathLike):
             self._path = Path(target)
             self._check(self._path)
@@ -70,27 +77,56 @@ class ChangeFile:
     def __enter__(self) -> ChangeFile:
         if self._path is not None:
             try:
-                self._stream = self._path.open("w", encoding="utf-8", newline="")
+                self._file = self._path.open("wb", buffering=0)
             except OSError as error:
                 raise FactsError(unwritable(self._path, error)) from None
         return self
 
     def write(self, text: str) -> None:
         """Add a transaction, so that others can read it now."""
+        if self._file is not None:
+            self._append(self._file, text.encode())
+            return
         assert self._stream is not None, "a file that has not been entered"
         try:
             self._stream.write(text)
             self._stream.flush()
         except OSError as error:
-            if self._path is None:
+            reason = error.strerror or error
+            raise FactsError(
+                Problem("unwritable-file", f"the changes cannot be written: {reason}", place="changes")
+            ) from None
+
+    def _append(self, file: FileIO, data: bytes) -> None:
+        assert self._path is not None, "an open file without a path"
+        whole = file.tell() if S_ISREG(os.fstat(file.fileno()).st_mode) else None
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[file.write(rest) :]
+        except BaseException as error:
+            problems = [] if whole is None else self._take_back(file, whole)
+            if not isinstance(error, OSError):
                 raise
-            raise FactsError(unwritable(self._path, error)) from None
+            raise FactsError([unwritable(self._path, error), *problems]) from None
+
+    def _take_back(self, file: FileIO, whole: int) -> list[Problem]:
+        """Cut the file to its length before the transaction; return what is in the way of that."""
+        try:
+            with uninterrupted():
+                file.seek(whole)
+                file.truncate()
+        except OSError as error:
+            message = f"the last transaction is cut off, and could not be taken back: {error.strerror}"
+            hint = "remove what follows the last `commit.`"
+            return [Problem("cut-transaction", message, place=str(self._path), hint=hint)]
+        return []
 
     def __exit__(self, kind: object, *error: object) -> None:
-        if self._path is None or self._stream is None:
+        if self._path is None or self._file is None:
             return
         try:
-            self._stream.close()
+            self._file.close()
         except OSError as failure:
             if kind is None:
                 raise FactsError(unwritable(self._path, failure)) from None
