@@ -197,8 +197,8 @@ def command_line() -> str:
         "Errors and warnings go to standard error. A command that fails or is stopped leaves all files as they were, "
         "unless its message says that outputs had been written. The exit code says how a command ended:",
         as_table([("code", ""), *EXIT_CODES]),
-        "A reader of standard output that goes away, as in `upheld query ... | head -1`, changes neither what a command "
-        "does nor its code.",
+        "A reader of standard output that goes away, as in `upheld query ... | head -1`, changes neither what a "
+        "command does nor its code.",
     ]
     for name, command in subcommands(top).items():
         lines.append(f"## upheld {name}")
