@@ -14,6 +14,7 @@ from hashlib import sha256
 from upheld.algebra.words import FactSet, Numbered
 from upheld.columns import Row
 from upheld.language.core import Core, Predicate
+from upheld.language.normalform import normal_text
 from upheld.language.stratification import Stratification
 from upheld.maintain.algorithms import Algorithm
 from upheld.maintain.state import State
@@ -87,8 +88,11 @@ def keep_books(draft: Draft, core: Core, state: State) -> None:
 
 
 def rules_digest(strata: Stratification) -> str:
-    """Return what tells rules from others, as they are evaluated: stratum by stratum, with all that passes added."""
-    lines = [f"{s.index} {rule}" for s in strata for rule in s.rules]
+    """Return what tells rules from others, as they are evaluated: stratum by stratum, with all that passes added.
+
+    The order of rules in a stratum and the names of variables mean nothing.
+    """
+    lines = sorted(f"{s.index} {normal_text(rule)}" for s in strata for rule in s.rules)
     return sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -39,7 +39,7 @@ from upheld.maintain.layered import Layered, rewriting
 from upheld.maintain.marking import Given, Outcome, make, merged
 from upheld.maintain.state import State
 from upheld.relation import Relation
-from upheld.store import Draft, Store, digest
+from upheld.store import Base, Draft, Store, check_program, digest
 from upheld.turns import Turns
 from upheld.views import RowsInTurn, not_copied
 
@@ -97,6 +97,8 @@ class Materialisation:
         self._read = facts_reader(engine)
         #: What tells the program from others where facts are saved, once it is known.
         self._digest: str | None = None
+        #: The version that it was restored from or saved as last.
+        self._base: Base | None = None
         self.statistics = Statistics()
         self._state: State
         #: Whoever uses the engine waits for a turn.
@@ -368,11 +370,20 @@ class Materialisation:
         """Write all facts into a folder, as the next version of what is kept there, and return its number.
 
         Until all is written the folder holds the version before, whatever happens. `restore` opens the last version.
-        Other threads that use the materialisation wait meanwhile.
+        Raises if the folder holds facts of another program; or if this materialisation was restored from the folder, or
+        saved there, and somebody else has saved a version since. Other threads that use the materialisation wait
+        meanwhile.
         """
-        store = Store.open(folder)
         with self._turns.look():
+            store = Store.open(folder)
+            store.check_follows(self._base)
+            if store.manifest is not None and store.manifest.program != self._program_digest():
+                check_program(store.manifest, self._written, self._equality, store.folder)
             return draft_of(self, store).commit()
+
+    def _program_digest(self) -> str:
+        self._digest = self._digest or digest(self._written, self._equality)
+        return self._digest
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
@@ -620,13 +631,15 @@ def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> 
 
     If the last version holds the facts as they were before the last update, it is enough to write its `change`.
     """
-    with m._turns.look():
-        return _draft_of(m, store, change)
+    draft = store.begin(m._program_digest())
+    draft.when_in_place = lambda base: setattr(m, "_base", base)
+    with m._turns.look(), draft:
+        _write(m, draft, change)
+    return draft
 
 
-def _draft_of(m: Materialisation, store: Store, change: Change | None) -> Draft:
-    m._digest = m._digest or digest(m._written, m._equality)
-    draft = store.begin(m._digest)
+def _write(m: Materialisation, draft: Draft, change: Change | None) -> None:
+    """Write the facts of a materialisation for a version, or what the last update has changed in them."""
     keeps_books = m._equality != "rewrite" and can_keep(m._state)
     if change is None or (keeps_books and draft.books_are_due()):
         draft.relations.clear()
@@ -635,7 +648,7 @@ def _draft_of(m: Materialisation, store: Store, change: Change | None) -> Draft:
         draft.books = None
         if keeps_books:
             keep_books(draft, m._core, m._state)
-        return draft
+        return
     sides = change.inserted, change.deleted, change.asserted, change.retracted
     for name in dict.fromkeys(relation.name for side in sides for relation in side.not_empty()):
         predicate = m._predicate(name)
@@ -647,7 +660,6 @@ def _draft_of(m: Materialisation, store: Store, change: Change | None) -> Draft:
     if draft.books is not None:
         stated = sum(len(relation) for side in sides[2:] for relation in side.not_empty())
         draft.books = replace(draft.books, changed=draft.books.changed + stated)
-    return draft
 
 
 def _forecast(core: Core, E: FactSet) -> Forecast:

@@ -25,7 +25,7 @@ from upheld.loading import FactsGiven, by_name, fitted_facts
 from upheld.maintain.algorithms import Algorithm, algorithm_named
 from upheld.materialisation import Materialisation, ProgressWatcher
 from upheld.rdf.rulesets import RULESETS, rules
-from upheld.store import Manifest, SavedBooks, Store, digest
+from upheld.store import Manifest, SavedBooks, Store, check_program, digest
 
 
 def parse(program: str | Path | Program, *, dialect: str = "dl") -> Program:
@@ -153,8 +153,12 @@ def restore(
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,
+    version: int | None = None,
 ) -> Materialisation:
     """Return the materialisation that was saved last in a folder, by this program, on whichever engine.
+
+    All files are checked against the length and SHA-256 that were saved with them. A damaged version is refused; an
+    earlier one that is still there opens if `version` asks for it, and is never opened otherwise.
 
     Facts are read with the bookkeeping that was saved with them, if that is what the algorithm relies on, and explicit
     facts that have changed since are made up for. Otherwise what follows is derived again, which costs what
@@ -169,20 +173,48 @@ def restore(
     >>> restore("q(x) :- p(x).", folder)["q"].to_set()
     {(2,)}
     """
-    store = folder if isinstance(folder, Store) else Store.open(folder)
-    saved = store.last()
+    if isinstance(folder, Store):
+        store = folder
+        if version is not None:
+            store.look(version)
+    else:
+        store = Store.open(folder, version=version)
+    options: dict[str, Any] = {
+        "engine": chosen_engine(engine),
+        "algorithm": algorithm,
+        "decompose": decompose,
+        "equality": equality,
+        "limits": limits,
+        "granular": granular,
+        "progress": progress,
+    }
+    while True:
+        saved = store.last()
+        try:
+            return _restored(program, store, saved, **options)
+        except FactsError:
+            # A writer may have made two versions meanwhile, and removed the files of this one.
+            if version is None:
+                store.look()
+            if store.version == saved.version:
+                raise
+
+
+def _restored(
+    program: str | Path | Program,
+    store: Store,
+    saved: Manifest,
+    *,
+    engine: str | EngineChoice,
+    algorithm: str,
+    equality: str,
+    **options: Any,
+) -> Materialisation:
+    """Return the materialisation of one version."""
     core = compile_saved(program, saved)
-    if digest(with_equality(core, equality), equality) != saved.program:
-        raise UsageError(
-            Problem(
-                "other-program",
-                f"version {saved.version} was made by another program",
-                place=store.folder,
-                note="a program is its relations, its rules, the facts it states, and how equality is treated",
-                hint="use the program that made it, or materialise this one and save that in another folder",
-            )
-        )
-    engine = chosen_engine(engine)
+    as_evaluated = with_equality(core, equality)
+    check_program(saved, as_evaluated, equality, store.folder)
+    store.check()
     reader = _SavedFacts(store, saved, engine)
     chosen = algorithm_named(algorithm)
     books = saved.books if equality != "rewrite" and serves(saved.books, chosen) else None
@@ -194,14 +226,11 @@ def restore(
         without,
         engine=engine,
         algorithm=algorithm,
-        decompose=decompose,
         equality=equality,
-        limits=limits,
-        granular=granular,
-        progress=progress,
+        **options,
         reopened=reader.reopened(books, chosen) if books is not None else None,
     )
-    m._digest = saved.program
+    m._digest, m._base = digest(as_evaluated, equality), store.base
     wrong = [name for name, relation in saved.relations.items() if len(m[name]) != relation.sizes[1]]
     if wrong:
         sizes = f"{quote(wrong[0])} has {len(m[wrong[0]])} facts where {saved.relations[wrong[0]].sizes[1]} were saved"

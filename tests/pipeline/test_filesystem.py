@@ -37,11 +37,26 @@ def test_versions_elsewhere(spark):
         draft_of(m, store, m.update(insert={"edge": [edge]})).commit()
     assert upheld.restore(REACH, Store.open(folder, files))["path"] == m["path"]
     assert upheld.restore(REACH, "state")["path"] == m["path"]
-    assert sorted(p.name for p in Path("state").glob("manifest*")) == ["manifest-000002.json", "manifest-000003.json"]
+    assert sorted(p.name for p in Path("state").glob("*.json")) == ["manifest-000003.json", "superseded-000002.json"]
     files.remove(f"{folder}/{store.last().relations['edge'].explicit}")
     with pytest.raises(upheld.UpheldError) as refusal:
         upheld.restore(REACH, Store.open(folder, files))
-    assert refusal.value.slugs == ("missing-file",)
+    assert refusal.value.slugs == ("bad-state",)
+
+
+def test_checksums_elsewhere(spark):
+    """Those of files that Spark reaches by a scheme are computed by Spark, and are the same."""
+    from upheld.pipeline.filesystem import AnyFiles
+
+    files, folder = AnyFiles(spark), Path("a [odd] {name}").absolute()
+    folder.mkdir()
+    for name in ("one.parquet", "two"):
+        (folder / name).write_bytes(name.encode() * 1000)
+    names = ("one.parquet", "two", "missing")
+    here = files.checksums(f"{folder}/{name}" for name in names)
+    there = files.checksums(f"file:{folder}/{name}" for name in names)
+    assert {f"file:{path}": checksum for path, checksum in here.items()} == there
+    assert len(there) == 2 and there[f"file:{folder}/two"].length == 3000
 
 
 def test_update_files_elsewhere(spark):

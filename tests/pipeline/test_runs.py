@@ -227,7 +227,7 @@ def test_a_run_that_is_interrupted_as_it_commits(spark, monkeypatch, kept):
             pipeline.run(spark)
     store = Store.open("state")
     assert store.version == kept
-    store.finish()
+    store.finish(["out", "feed", "state/dictionary"])
     assert Path("out/path").exists() == Path("feed/path/version=1").exists() == kept
     assert not list(Path("feed").glob("_*")) + list(Path("out").glob("_*"))
 

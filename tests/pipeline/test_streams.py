@@ -248,7 +248,7 @@ class Failing(LocalFiles):
 def batches(at: int = 10**9, look_ahead: bool = False, engine: object = "memory") -> Batches:
     """Return what applies micro-batches to the state, as a stream does that starts now."""
     store = Store.open("state", Failing(at))
-    store.finish()
+    store.finish(["feed"])
     m = upheld.restore(REACH, store, engine=engine, algorithm="dred" if engine != "memory" else "adaptive")
     core = compile_saved(REACH, store.last())
     sinks = job_of(REACH, {}, [{"format": "changes", "path": "feed"}], {}).sinks

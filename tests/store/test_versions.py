@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +28,16 @@ REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
 def explicit(m: upheld.Materialisation) -> dict[str, set]:
     return {name: m.explicit(name).to_set() for name in m.relations}
+
+
+def rewrite(folder: Path, change: Callable[[dict[str, Any]], object], version: int = 1) -> None:
+    """Change the content of a manifest, and its checksum accordingly."""
+    path = folder / f"manifest-{version:06d}.json"
+    content = json.loads(path.read_text())
+    del content["format"], content["sha256"]
+    change(content)
+    body = json.dumps(content).removeprefix("{") + "\n"
+    path.write_text(f'{{"format": 2, "sha256": "{sha256(body.encode()).hexdigest()}",\n{body}')
 
 
 def record(m: upheld.Materialisation, change: upheld.Change, store: Store) -> None:
@@ -129,13 +142,10 @@ def test_states_without_books(tmp_path, how):
     """A state of a release that kept no books, or others, is derived anew, and has books from its next version on."""
     m = upheld.materialise(REACH, {"edge": [(1, 2), (2, 3)]})
     m.save(tmp_path)
-    path = tmp_path / "manifest-000001.json"
-    told = json.loads(path.read_text())
     if how == "none":
-        del told["books"]
+        rewrite(tmp_path, lambda content: content.pop("books"))
     else:
-        told["books"] = {"format": 99}
-    path.write_text(json.dumps(told))
+        rewrite(tmp_path, lambda content: content.update(books={"format": 99}))
     again = upheld.restore(REACH, tmp_path)
     assert again.facts() == m.facts() and not taken_over(again)
     record(again, again.update(insert={"edge": [(3, 4)]}), Store.open(tmp_path))
@@ -178,12 +188,12 @@ def test_files_cost_what_changes(tmp_path):
         m.save(tmp_path)
     kept = {file for n in (3, 4) for file in _files(tmp_path, n)}
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")} == kept
-    assert sorted(path.name for path in tmp_path.glob("manifest*")) == ["manifest-000003.json", "manifest-000004.json"]
+    manifests = sorted(path.name for path in tmp_path.glob("*.json"))
+    assert manifests == ["manifest-000004.json", "superseded-000003.json"]
 
 
 def _files(folder: Path, version: int) -> set[str]:
-    path = folder / f"manifest-{version:06d}.json"
-    return module.Manifest.from_json(path.read_bytes(), str(path)).files()
+    return Store.open(folder, version=version).last().files()
 
 
 # -- faults -----------------------------------------------------------------------------------------------------------
@@ -288,45 +298,57 @@ def test_one_run_at_a_time(tmp_path):
 
 
 def _break(folder: Path, how: str) -> None:
-    manifest, data = folder / "manifest-000001.json", next(folder.rglob("*.facts.parquet"))
+    manifest, data = folder / "manifest-000001.json", next(folder.rglob("*.explicit.parquet"))
     match how:
         case "no manifest":
             manifest.unlink()
         case "no JSON":
             manifest.write_text("{")
         case "another format":
-            manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 99'))
+            manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 99'))
+        case "another version":
+            manifest.rename(folder / "manifest-000002.json")
         case "no list":
-            manifest.write_text(manifest.read_text().replace('"sizes": [', '"sizes": [7,'))
+            rewrite(folder, lambda content: content["relations"]["path"]["sizes"].append(7))
         case "other sizes":
-            told = json.loads(manifest.read_text())
-            told["relations"]["path"]["sizes"] = [0, 9, 0]
-            manifest.write_text(json.dumps(told))
+            rewrite(folder, lambda content: content["relations"]["path"].update(sizes=[0, 9, 0]))
+        case "a file elsewhere":
+            rewrite(folder, lambda content: content["relations"]["path"].update(facts="relations/../../x/000001-y"))
+        case "a file without a checksum":
+            rewrite(folder, lambda content: content["checksums"].popitem())
         case "no data":
-            next(folder.rglob("*.explicit.parquet")).unlink()
-        case "damaged data":
-            next(folder.rglob("*.explicit.parquet")).write_bytes(b"PAR1 and no more")
-    assert data.exists()
+            data.unlink()
+        case "shorter data":
+            data.write_bytes(data.read_bytes()[:-1])
+        case "other data":
+            data.write_bytes(data.read_bytes().replace(b"PAR1", b"PAR2"))
 
 
 @pytest.mark.parametrize(
-    "how, slug",
+    "how, slug, message, place",
     [
-        ("no manifest", "missing-state"),
-        ("no JSON", "bad-state"),
-        ("another format", "bad-state"),
-        ("no list", "bad-state"),
-        ("other sizes", "bad-state"),
-        ("no data", "missing-file"),
-        ("damaged data", "unreadable-file"),
+        ("no manifest", "missing-state", "no version of any facts is kept here", ""),
+        ("no JSON", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
+        ("another format", "bad-state", "the manifest has the format 99", "/manifest-000001.json"),
+        ("another version", "bad-state", "this is not the manifest of version 2", "/manifest-000002.json"),
+        ("no list", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
+        ("other sizes", "bad-state", "`path` has 3 facts where 9 were saved", ""),
+        ("a file elsewhere", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
+        ("a file without a checksum", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
+        ("no data", "bad-state", "the file is missing", ".explicit.parquet"),
+        ("shorter data", "bad-state", "the file is damaged: it has ", ".explicit.parquet"),
+        ("other data", "bad-state", "the file is damaged: its SHA-256 differs", ".explicit.parquet"),
     ],
 )
-def test_refused_states(tmp_path, how, slug):
-    upheld.materialise(REACH, {"edge": [(1, 2), (2, 3)]}).save(tmp_path)
+def test_refused_states(tmp_path, how, slug, message, place):
+    """A damaged state is refused, and the error names the file."""
+    upheld.materialise(REACH, {"edge": [(1, 2), (2, 3)]}, engine="reference").save(tmp_path)
     _break(tmp_path, how)
     with pytest.raises(upheld.UpheldError) as refusal:
-        upheld.restore(REACH, tmp_path)
-    assert refusal.value.slugs == (slug,)
+        upheld.restore(REACH, tmp_path, engine="reference")
+    (problem,) = refusal.value.problems
+    assert problem.slug == slug and problem.message.startswith(message)
+    assert problem.place is not None and problem.place.startswith(str(tmp_path)) and problem.place.endswith(place)
 
 
 def test_another_program(tmp_path):
@@ -336,3 +358,26 @@ def test_another_program(tmp_path):
         with pytest.raises(upheld.UpheldError) as refusal:
             upheld.restore(other, tmp_path)
         assert refusal.value.slugs == ("other-program",)
+
+
+def test_the_same_program_written_otherwise(tmp_path):
+    """Names of variables, and the order of declarations, rules and atoms, mean nothing, also for the bookkeeping."""
+    rules = """
+    .decl edge(x:number, y:number)
+    .decl path(x:number, y:number)
+    path(x, y) :- edge(x, y).
+    path(x, z) :- path(x, y), edge(y, z), x != z.
+    """
+    same = """
+    .decl path(x:number, y:number)
+    .decl edge(x:number, y:number)
+    path(a, c) :- a != c, edge(b, c), path(a, b).
+    path(u, v) :- edge(u, v).
+    """
+    m = upheld.materialise(rules, {"edge": [(1, 2), (2, 3), (3, 1)]}, engine="reference")
+    m.save(tmp_path)
+    again = upheld.restore(same, tmp_path, engine="reference")
+    assert again.facts() == m.facts() and taken_over(again)
+    assert again.save(tmp_path) == 2
+    with pytest.raises(upheld.UpheldError, match="other-program"):
+        upheld.restore(same.replace("edge(b, c)", "edge(c, b)"), tmp_path, engine="reference")

@@ -82,10 +82,10 @@ class Batches:
         changes = self.materialisation.stream([updates[i - 1] for i in numbers], look_ahead=self._look_ahead)
         for number, change in zip(numbers, changes, strict=True):
             maintained = time.perf_counter()
-            draft = draft_of(self.materialisation, self.store, change)
-            feeds = self._tell(change, draft)
-            stream = {"query": query, "batch": batch, "updates": number}
-            version = draft.commit({"stream": stream, "feeds": {**feeds_of(self.store), **feeds}})
+            with draft_of(self.materialisation, self.store, change) as draft:
+                feeds = self._tell(change, draft)
+                stream = {"query": query, "batch": batch, "updates": number}
+                version = draft.commit({"stream": stream, "feeds": {**feeds_of(self.store), **feeds}})
             inserted, deleted = (sum(map(len, side.not_empty())) for side in (change.inserted, change.deleted))
             end = time.perf_counter()
             yield Version(version, batch, inserted, deleted, maintained - start, end - start)

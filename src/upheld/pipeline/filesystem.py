@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BytesIO
+from errno import EIO
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote as escaped
@@ -15,10 +15,12 @@ from uuid import uuid4
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import IllegalArgumentException
+from pyspark.errors import IllegalArgumentException, PySparkException
+from pyspark.sql import functions as F
 
+from upheld.engines.spark.paths import verbatim
 from upheld.errors import FactsError, Problem
-from upheld.store import LocalFiles
+from upheld.store import Checksum, LocalFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,10 +74,22 @@ def writing_to(path: str) -> Iterator[None]:
         raise FactsError(Problem("unwritable-file", message, place=shown(path), hint=hint)) from None
 
 
+@contextmanager
+def _as_os_error(path: str) -> Iterator[None]:
+    """Raise what Hadoop or Spark fails with as an `OSError`, which is what versions expect of a file system."""
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        last = str(error).strip().splitlines()
+        found = re.findall(r"[\w.$]+Exception: (.*)", str(error))
+        raise OSError(EIO, (found or last or ["unknown reason"])[-1].strip(), path) from None
+
+
 class FileSystem:
     """The file systems that a session knows."""
 
     def __init__(self, spark: SparkSession) -> None:
+        self._session = spark
         self._jvm: Any = spark._jvm
         self._gateway: Any = spark.sparkContext._gateway
         self._conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
@@ -165,6 +179,19 @@ class FileSystem:
         finally:
             stream.close()
 
+    def checksums(self, paths: list[str]) -> dict[str, Checksum]:
+        """Return the checksum of each file that exists, computed by one job of Spark where the files are."""
+        names: dict[str, str] = {}
+        for path in paths:
+            fs, there = self._at(path)
+            if fs.exists(there):
+                names[fs.makeQualified(there).toString()] = path
+        if not names:
+            return {}
+        files = self._session.read.format("binaryFile").load(list(map(verbatim, names.values())))
+        rows = files.select("path", "length", F.sha2("content", 256).alias("sha256")).collect()
+        return {names[row["path"]]: Checksum(row["length"], row["sha256"]) for row in rows}
+
     def read_text(self, path: str) -> str:
         return self.read_bytes(path).decode()
 
@@ -216,10 +243,20 @@ class AnyFiles:
         return not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", path)
 
     def read(self, path: str) -> bytes:
-        return self._local.read(path) if self._is_local(path) else self._spark.read_bytes(path)
+        if self._is_local(path):
+            return self._local.read(path)
+        with _as_os_error(path):
+            return self._spark.read_bytes(path)
 
-    def source(self, path: str) -> Any:
-        return path if self._is_local(path) else BytesIO(self._spark.read_bytes(path))
+    def checksums(self, paths: Iterable[str]) -> dict[str, Checksum]:
+        """Return the checksum of each file that exists: of plain paths by the driver, of others by a job of Spark."""
+        paths = list(paths)
+        elsewhere = [path for path in paths if not self._is_local(path)]
+        found = self._local.checksums(path for path in paths if self._is_local(path))
+        if elsewhere:
+            with _as_os_error(elsewhere[0]):
+                found |= self._spark.checksums(elsewhere)
+        return found
 
     @contextmanager
     def written(self, path: str) -> Iterator[IO[bytes]]:
@@ -249,23 +286,35 @@ class AnyFiles:
         else:
             self._spark.write_text(path, data.decode(), overwrite=False)
 
+    def sync(self, folder: str) -> None:
+        if self._is_local(folder):
+            self._local.sync(folder)
+
     def names(self, folder: str) -> list[str]:
-        return self._local.names(folder) if self._is_local(folder) else self._spark.names(folder)
+        if self._is_local(folder):
+            return self._local.names(folder)
+        with _as_os_error(folder):
+            return self._spark.names(folder)
 
     def exists(self, path: str) -> bool:
-        return self._local.exists(path) if self._is_local(path) else self._spark.exists(path)
+        if self._is_local(path):
+            return self._local.exists(path)
+        with _as_os_error(path):
+            return self._spark.exists(path)
 
     def move(self, path: str, target: str) -> None:
         if self._is_local(path):
             self._local.move(path, target)
         else:
-            self._spark.replace(path, target)
+            with _as_os_error(target):
+                self._spark.replace(path, target)
 
     def remove(self, path: str) -> None:
         if self._is_local(path):
             self._local.remove(path)
         else:
-            self._spark.remove(path)
+            with _as_os_error(path):
+                self._spark.remove(path)
 
 
 def _missing(path: str) -> Problem:

@@ -118,7 +118,9 @@ def open_state(spark: SparkSession, job: Job) -> Store | None:
     if job.settings.state is None:
         return None
     store = Store.open(job.settings.state, AnyFiles(spark))
-    store.finish()
+    places = [sink.path for sink in job.sinks if sink.path is not None]
+    places += [folder for folder in (_dictionary_of(job), job.settings.quarantine) if folder is not None]
+    store.finish(places)
     return store
 
 

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from upheld.store.files import Files, LocalFiles
-from upheld.store.manifest import Manifest, SavedBooks, SavedRelation, digest
-from upheld.store.versions import Draft, Store
+from upheld.store.files import Checksum, Files, LocalFiles
+from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
+from upheld.store.programs import check_program, digest
+from upheld.store.versions import Base, Draft, Store
 
-__all__ = ["Draft", "Files", "LocalFiles", "Manifest", "SavedBooks", "SavedRelation", "Store", "digest"]
+__all__ = [
+    "Base",
+    "Checksum",
+    "Draft",
+    "Files",
+    "LocalFiles",
+    "Manifest",
+    "SavedBooks",
+    "SavedRelation",
+    "Store",
+    "check_program",
+    "digest",
+]

@@ -1,13 +1,68 @@
-"""What versions ask of a file system, and the one of this machine."""
+"""The file system calls that versions rely on, and their implementation for this machine.
+
+`LocalFiles` calls nothing but `os` and `open`, so that a test can put a simulated disk in their place.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import IO, Any, Protocol
 from uuid import uuid4
+
+#: Bytes read at a time to compute a checksum.
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """Length and SHA-256 of a file."""
+
+    length: int
+    sha256: str
+
+    @classmethod
+    def of(cls, data: bytes) -> Checksum:
+        return cls(len(data), sha256(data).hexdigest())
+
+    @classmethod
+    def parse(cls, text: str) -> Checksum:
+        """Return the checksum that a manifest writes as `LENGTH SHA256`; raise `ValueError` if it is not one."""
+        length, digest = text.split(" ")
+        if not length.isdecimal() or len(digest) != 64:
+            raise ValueError(text)
+        return cls(int(length), digest)
+
+    def __str__(self) -> str:
+        return f"{self.length} {self.sha256}"
+
+
+class Summed:
+    """A file to write to that computes the checksum of its bytes on the way."""
+
+    def __init__(self, file: IO[bytes]):
+        self._file, self._sha256, self._length = file, sha256(), 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        self._sha256.update(data)
+        self._file.write(data)
+        written = memoryview(data).nbytes
+        self._length += written
+        return written
+
+    def tell(self) -> int:
+        return self._length
+
+    def flush(self) -> None:
+        """Do nothing: the owner of the file flushes and syncs it at the end."""
+
+    @property
+    def checksum(self) -> Checksum:
+        return Checksum(self._length, self._sha256.hexdigest())
 
 
 class Files(Protocol):
@@ -15,12 +70,15 @@ class Files(Protocol):
 
     def read(self, path: str) -> bytes: ...
 
-    def source(self, path: str) -> Any:
-        """Return what Arrow reads a file from."""
+    def checksums(self, paths: Iterable[str]) -> dict[str, Checksum]:
+        """Return the checksum of each file that exists."""
         ...
 
     def written(self, path: str) -> AbstractContextManager[IO[bytes]]:
-        """Give a new file to write to. When the block has ended, it is there and outlives a loss of power."""
+        """Give a new file to write to. When the block has ended, it is there and outlives a loss of power.
+
+        If anything fails, the file is removed.
+        """
         ...
 
     def spark_path(self, path: str) -> str:
@@ -33,6 +91,10 @@ class Files(Protocol):
 
     def create(self, path: str, data: bytes) -> None:
         """Make a small file, all of it or nothing. Raises `FileExistsError` if there is one of this name."""
+        ...
+
+    def sync(self, folder: str) -> None:
+        """Have the names in a folder outlive a loss of power."""
         ...
 
     def names(self, folder: str) -> list[str]:
@@ -54,36 +116,53 @@ class LocalFiles:
     """The file system of this machine."""
 
     def read(self, path: str) -> bytes:
-        return Path(path).read_bytes()
+        with open(path, "rb") as file:
+            return file.read()
 
-    def source(self, path: str) -> Any:
-        return path
+    def checksums(self, paths: Iterable[str]) -> dict[str, Checksum]:
+        found: dict[str, Checksum] = {}
+        for path in paths:
+            with suppress(FileNotFoundError), open(path, "rb") as file:
+                sums = sha256()
+                length = 0
+                while block := file.read(_BLOCK):
+                    sums.update(block)
+                    length += len(block)
+                found[path] = Checksum(length, sums.hexdigest())
+        return found
 
     @contextmanager
     def written(self, path: str) -> Iterator[IO[bytes]]:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        _remember(Path(path).parent)
+        _make_folder(os.path.dirname(path))
+        try:
+            with open(path, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _sync(os.path.dirname(path))
+        except FileExistsError:
+            raise
+        except BaseException:
+            with suppress(OSError):  # what it failed with comes first; the next version removes the file
+                os.unlink(path)
+            raise
 
     def spark_path(self, path: str) -> str:
-        return f"file://{Path(path).absolute()}"
+        return f"file://{os.path.abspath(path)}"
 
     @contextmanager
     def written_by_spark(self, path: str) -> Iterator[str]:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(os.path.dirname(path))
         yield self.spark_path(path)
-        for file in Path(path).iterdir():
-            with file.open("rb") as written:
-                os.fsync(written.fileno())
-        _remember(Path(path))
-        _remember(Path(path).parent)
+        for name in os.listdir(path):
+            with open(f"{path}/{name}", "rb") as file:
+                os.fsync(file.fileno())
+        _sync(path)
+        _sync(os.path.dirname(path))
 
     def create(self, path: str, data: bytes) -> None:
         beside = f"{path}.{uuid4().hex[:8]}"
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(os.path.dirname(path))
         try:
             with open(beside, "xb") as file:
                 file.write(data)
@@ -91,8 +170,12 @@ class LocalFiles:
                 os.fsync(file.fileno())
             os.link(beside, path)  # unlike a renaming, this fails where there is a file already
         finally:
-            Path(beside).unlink(missing_ok=True)
-        _remember(Path(path).parent)
+            with suppress(OSError):  # the next version removes it
+                os.unlink(beside)
+        _sync(os.path.dirname(path))
+
+    def sync(self, folder: str) -> None:
+        _sync(folder)
 
     def names(self, folder: str) -> list[str]:
         try:
@@ -101,26 +184,37 @@ class LocalFiles:
             return []
 
     def exists(self, path: str) -> bool:
-        return Path(path).exists()
+        return os.path.exists(path)
 
     def move(self, path: str, target: str) -> None:
         self.remove(target)
-        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(os.path.dirname(target))
         os.rename(path, target)
 
     def remove(self, path: str) -> None:
-        there = Path(path)
-        if there.is_dir() and not there.is_symlink():
-            for inside in there.iterdir():
-                self.remove(str(inside))
-            there.rmdir()
+        if os.path.isdir(path) and not os.path.islink(path):
+            for name in os.listdir(path):
+                self.remove(f"{path}/{name}")
+            os.rmdir(path)
         else:
-            there.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(path)
 
 
-def _remember(folder: Path) -> None:
-    """Have the names in a folder outlive a loss of power."""
-    handle = os.open(folder, os.O_RDONLY)
+def _make_folder(path: str) -> None:
+    """Make a folder and those above it that are missing; each outlives a loss of power."""
+    if not path or os.path.isdir(path):
+        return
+    above = os.path.dirname(path)
+    _make_folder(above)
+    with suppress(FileExistsError):  # another process was quicker
+        os.mkdir(path)
+    with suppress(PermissionError):  # a folder that may be written to and not read cannot be synced
+        _sync(above)
+
+
+def _sync(folder: str) -> None:
+    handle = os.open(folder or ".", os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -1,21 +1,38 @@
-"""The manifest of a version: which files hold which facts. A file that no manifest names is not there."""
+"""The manifest of a version: which files hold which facts. A file that no manifest names is not there.
+
+A manifest is JSON. Its first line has the format and the SHA-256 of all bytes after that line, so that no bit of it
+can change unnoticed:
+
+    {"format": 2, "sha256": "5f0c...",
+      "version": 7,
+      ...
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from upheld.errors import FactsError, Problem
-from upheld.language.core import Core, Predicate
+from upheld.language.core import Predicate
+from upheld.store.files import Checksum
 
-#: What the files of this release are laid out as. Another layout has another number.
-FORMAT = 1
+T = TypeVar("T")
 
-#: The same for what is kept of facts beside. What has another number is not used, and derived anew.
+#: The layout of the files of this release. Another layout has another number. Format 1 had no checksums.
+FORMAT = 2
+
+#: The same for the bookkeeping of facts. Bookkeeping of another format is not used, and derived anew.
 BOOKS_FORMAT = 1
+
+_FIRST_LINE = re.compile(rb'\{"format": (\d+), "sha256": "([0-9a-f]{64})",')
+
+#: Files of a version: beside each other in the folder of a relation, and nowhere else.
+_FILE = re.compile(r"relations/(?!\.\.?/)[^/\\\0]+/\d{6,}-[^/\\\0]+")
 
 
 @dataclass(frozen=True)
@@ -83,47 +100,107 @@ class Manifest:
     moves: tuple[tuple[str, str], ...] = ()
     #: None where nothing is kept of facts beside, as in versions of releases that did not.
     books: SavedBooks | None = None
+    #: The checksum of each file. Of a folder that Spark has written, that of each Parquet file in it.
+    checksums: dict[str, Checksum] = field(default_factory=dict)
+    #: The identity of the version that this one follows from; None if it is the first, or follows from a damaged one.
+    parent: str | None = None
+    #: The SHA-256 of the manifest, by which versions of the same number are told apart. Not part of the file.
+    identity: str = ""
+    #: Whether the manifest is of this release's format, which has checksums.
+    is_summed: bool = True
 
     def files(self) -> set[str]:
         mine = {path for relation in self.relations.values() for path in relation.files()}
         return mine | (self.books.files() if self.books else set())
 
     def to_json(self) -> bytes:
-        told = {"format": FORMAT, **asdict(self)}
-        if self.books is None:
-            del told["books"]
-        else:
-            told["books"]["format"] = BOOKS_FORMAT
-        return (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode()
+        """Return the bytes of the manifest file."""
+        content = asdict(replace(self, checksums={}))
+        for name in ("identity", "is_summed", *(["books"] if self.books is None else [])):
+            del content[name]
+        if self.books is not None:
+            content["books"]["format"] = BOOKS_FORMAT
+        content["checksums"] = {path: str(checksum) for path, checksum in sorted(self.checksums.items())}
+        body = json.dumps(content, indent=2, ensure_ascii=False).removeprefix("{\n") + "\n"
+        return f'{{"format": {FORMAT}, "sha256": "{_sha256(body.encode())}",\n{body}'.encode()
+
+    def read_from(self, text: bytes) -> Manifest:
+        """Return the manifest with the identity that it has in a file of this text."""
+        return replace(self, identity=_sha256(text))
 
     @classmethod
-    def from_json(cls, text: bytes, place: str) -> Manifest:
-        """Return the manifest that a file holds."""
+    def from_json(cls, text: bytes, place: str, version: int, hint: str | None = None) -> Manifest:
+        """Return the manifest of a version that a file holds; raise if it is damaged, or not one."""
+        first, _, body = text.partition(b"\n")
+        found = _FIRST_LINE.fullmatch(first)
+        if found is not None and int(found[1]) > FORMAT:
+            raise FactsError(_newer(int(found[1]), place))
+        if found is not None and _sha256(body) != found[2].decode():
+            raise FactsError(Problem("bad-state", "the manifest is damaged", place=place, note=_NOTE, hint=hint))
         try:
-            match told := json.loads(text):
-                case {
-                    "format": 1,
-                    "version": int(version),
-                    "program": str(program),
-                    "relations": dict(relations),
-                    "notes": dict(notes),
-                    "moves": list(moves),
-                }:
-                    saved = {name: _relation(given) for name, given in relations.items()}
-                    books = _books(given) if (given := told.get("books")) else None
-                    return cls(version, program, saved, notes, tuple((str(a), str(b)) for a, b in moves), books)
-        except (ValueError, KeyError, TypeError):
-            pass
-        message, note = "this is not the manifest of a version", f"it is JSON of the format {FORMAT}"
-        hint = "restore the file from a copy, or name another folder"
-        raise FactsError(Problem("bad-state", message, place=place, note=note, hint=hint))
+            content = json.loads(text)
+            manifest = cls._parsed(content, found is not None)
+            if manifest.version == version:
+                return manifest.read_from(text)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            pass  # what is not a manifest is refused below, whatever is wrong with it
+        message = f"this is not the manifest of version {version}"
+        raise FactsError(Problem("bad-state", message, place=place, note=_NOTE, hint=hint))
+
+    @classmethod
+    def _parsed(cls, content: Any, is_summed: bool) -> Manifest:
+        """Return the manifest that JSON stands for. Raises `ValueError` and the like if it is not one."""
+        if content["format"] != (FORMAT if is_summed else 1):
+            raise ValueError(content["format"])
+        moves = [(path, target) for path, target in content["moves"]]
+        books = _books(given) if (given := content.get("books")) else None
+        sums = {path: Checksum.parse(text) for path, text in content["checksums"].items()} if is_summed else {}
+        manifest = cls(
+            _typed(content["version"], int),
+            _typed(content["program"], str),
+            {_typed(name, str): _relation(given) for name, given in content["relations"].items()},
+            _typed(content["notes"], dict),
+            tuple((_typed(path, str), _typed(target, str)) for path, target in moves),
+            books,
+            sums,
+            content.get("parent"),
+            is_summed=is_summed,
+        )
+        if not all(map(_FILE.fullmatch, manifest.files())):
+            raise ValueError("a file outside the folder of a relation")
+        summed = sums.keys() | {path.rpartition("/")[0] for path in sums}
+        if is_summed and not manifest.files() <= summed:
+            raise ValueError("a file without a checksum")
+        return manifest
+
+
+_NOTE = f"a manifest is JSON of the format {FORMAT} with the SHA-256 of its own text"
+
+
+def _newer(format: int, place: str) -> Problem:
+    note = f"this release reads the formats 1 to {FORMAT}"
+    hint = "use the release of Upheld that saved it"
+    return Problem("bad-state", f"the manifest has the format {format}", place=place, note=note, hint=hint)
+
+
+def _typed(value: Any, type: type[T]) -> T:
+    if not isinstance(value, type):
+        raise TypeError(value)
+    return value
+
+
+def _sha256(data: bytes) -> str:
+    return sha256(data).hexdigest()
 
 
 def _relation(given: Mapping[str, Any]) -> SavedRelation:
     explicit, facts, changed = given["sizes"]
+    columns, types = (tuple(_typed(text, str) for text in given[key]) for key in ("columns", "types"))
+    if len(columns) != len(types):
+        raise ValueError(columns)
     return SavedRelation(
-        tuple(given["columns"]),
-        tuple(given["types"]),
+        columns,
+        types,
         given["explicit"],
         given["facts"],
         tuple(given["changes"]),
@@ -142,15 +219,3 @@ def _books(given: Mapping[str, Any]) -> SavedBooks | None:
         {name: tuple(columns) for name, columns in given["numbers"].items()},
         int(given["changed"]),
     )
-
-
-def digest(core: Core, equality: str) -> str:
-    """Return what tells a program from others: its relations, rules and facts, however they are laid out.
-
-    Where equality is by axioms they are among the rules. Where it is by rewriting, that is told beside.
-    """
-    lines = [f"{p.name}{p.columns}{p.types}" for p in core.predicates.values() if not p.hidden]
-    lines += map(str, core.rules)
-    lines += sorted(map(repr, core.facts))
-    lines += ["equality by rewriting"] if equality == "rewrite" else []
-    return sha256("\n".join(lines).encode()).hexdigest()

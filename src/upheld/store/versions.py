@@ -1,19 +1,24 @@
 """Versions in a folder: each is complete from the moment its manifest is there, and none is ever changed.
 
-    manifest-000007.json                        what version 7 is
+    manifest-000007.json                        what version 7 is, with the checksums of its files
+    superseded-000006.json                      what version 6 was
     relations/edge/000001-9c04.explicit.parquet   facts of a relation, first written for version 1
     relations/edge/000007-51fe.changes.parquet    facts, and what version 7 says of each
     relations/path/000001-70ab.facts/             facts that Spark held, and has written: a folder of Parquet files
 
 A manifest is made whole, under a name that nobody else can take: who comes second has written for nothing and is told
 so. Whatever else a run leaves behind when it is killed is named by no manifest, and removed when a later version holds.
+
+When a version holds, the manifest of the one before is renamed. So a folder whose last manifest has gone shows it: what
+is left there is superseded by something. A version is never opened in the place of another unless it is asked for.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +26,12 @@ from urllib.parse import quote as escaped
 from uuid import uuid4
 
 from upheld.columns import Row
-from upheld.errors import FactsError, Problem
+from upheld.errors import FactsError, Problem, UpheldError, UsageError, quote
 from upheld.factfiles.reading import unreadable
 from upheld.factfiles.replacement import unwritable
 from upheld.language.core import Predicate
 from upheld.relation import Relation, missing_package
-from upheld.store.files import Files, LocalFiles
+from upheld.store.files import Checksum, Files, LocalFiles, Summed
 from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
 
 if TYPE_CHECKING:
@@ -45,56 +50,153 @@ _KEPT = 2
 #: or this many files: reading one takes about a millisecond.
 _MOST_ROWS, _MOST_FILES = 10_000, 256
 
-_MANIFEST = re.compile(r"manifest-(\d{6,})\.json")
+_MANIFEST = re.compile(r"(manifest|superseded)-(\d{6,})\.json")
+
+#: A manifest that was not put in its place, and a file of a relation, with the version that they were made for.
+_LEFT_OVER = re.compile(r"manifest-(\d{6,})\.json\.[0-9a-f]{8}")
+_MADE_FOR = re.compile(r"(\d{6,})-")
+
+#: Damaged files that an error names.
+_MOST_NAMED = 20
+
+
+@dataclass(frozen=True)
+class Base:
+    """The version that a materialisation was restored from or saved as: the folder, and which version of it."""
+
+    place: str
+    version: int
+    identity: str
 
 
 class Store:
-    """The versions in a folder. `manifest` is that of the last one, or None if there is none yet."""
+    """The versions in a folder. `manifest` is that of the last one, or of the one asked for; None if there is none."""
 
     def __init__(self, folder: str, files: Files):
-        self.folder, self.files = folder.rstrip("/"), files
+        self.folder, self.files = folder.rstrip("/") or "/", files
         self.manifest: Manifest | None = None
-        self.look()
 
     @classmethod
-    def open(cls, folder: str | Path, files: Files | None = None) -> Store:
-        """Return the versions in a folder, which need not be there yet."""
-        return cls(str(folder), files or LocalFiles())
+    def open(cls, folder: str | Path, files: Files | None = None, version: int | None = None) -> Store:
+        """Return the versions in a folder, which need not be there yet, at the last one or at the one asked for."""
+        if not isinstance(folder, str | os.PathLike) or not str(folder) or "\0" in str(folder):
+            message, note = f"{folder!r} is not the path of a folder", "a path is a text or a `Path`, and not empty"
+            raise UsageError(Problem("bad-folder", message, note=note, hint="name a folder to save facts in"))
+        store = cls(str(folder), files or LocalFiles())
+        store.look(version)
+        return store
 
     @property
     def version(self) -> int:
-        """The number of the last version; 0 if there is none."""
+        """The number of the version at hand; 0 if there is none."""
         return self.manifest.version if self.manifest else 0
 
-    def look(self) -> None:
-        """Take the version that is the last one now."""
-        with _reading(self.folder):
-            numbers = [int(found[1]) for name in self.files.names(self.folder) if (found := _MANIFEST.fullmatch(name))]
-            if not numbers:
-                self.manifest = None
-                return
-            path = self._manifest(max(numbers))
-            self.manifest = Manifest.from_json(self.files.read(path), path)
+    @property
+    def base(self) -> Base | None:
+        """The version at hand, to be compared with the last one later."""
+        found = self.manifest
+        return Base(os.path.realpath(self.folder), found.version, found.identity) if found else None
+
+    def look(self, version: int | None = None) -> None:
+        """Take the version that is the last one now, or the one asked for."""
+        before: list[str] | None = None
+        while True:
+            with _reading(self.folder):
+                names = sorted(self.files.names(self.folder))
+            # A writer may give manifests other names while we look: only what is seen twice is wrong or missing.
+            is_sure = names in ([], before)
+            try:
+                self.manifest = self._found(names, version)
+            except UpheldError:
+                if is_sure:
+                    raise
+            else:
+                if self.manifest is not None or is_sure:
+                    return
+            before = names
+
+    def _found(self, names: Iterable[str], version: int | None) -> Manifest | None:
+        """Return the manifest of a version, or of the last one if there is any, in a folder with these names."""
+        kept = _numbered(names)
+        if version is not None:
+            if version not in kept:
+                raise UsageError(_missing_version(version, kept, self.folder))
+            return self._read_manifest(version, kept)
+        if not kept:
+            return None
+        last = max(kept)
+        if "superseded" in kept[last]:
+            message = f"the manifest of the version after {last} is missing"
+            note = f"version {last} has been superseded, so a later one was complete"
+            place = self._manifest(last + 1)
+            raise FactsError(Problem("bad-state", message, place=place, note=note, hint=_way_out(kept, last + 1)))
+        return self._read_manifest(last, kept)
+
+    def _read_manifest(self, version: int, kept: Mapping[int, set[str]]) -> Manifest:
+        path = self._manifest(version, min(kept[version]))
+        with _reading(path):
+            return Manifest.from_json(self.files.read(path), path, version, _way_out(kept, version))
 
     def check_last(self) -> None:
         """Raise if somebody else has made a later version than the one at hand."""
-        now = Store.open(self.folder, self.files).version
+        with _reading(self.folder):
+            now = max(_numbered(self.files.names(self.folder)), default=0)
         if now > self.version:
             raise FactsError(_changed(now, self._manifest(now)))
 
+    def check_follows(self, base: Base | None) -> None:
+        """Raise if `base` is a version of this folder and no longer the last one."""
+        if base is None or self.manifest is None or os.path.realpath(self.folder) != base.place:
+            return
+        if self.manifest.identity != base.identity:
+            path = self._manifest(self.version)
+            message = f"the last version is {self.version}, and these facts go on from version {base.version}"
+            note = "to save them would undo what has been saved since"
+            hint = "restore the last version and make the updates again, or save in another folder"
+            raise FactsError(Problem("state-changed", message, place=path, note=note, hint=hint))
+
     def last(self) -> Manifest:
-        """Return the last version; raise if there is none."""
+        """Return the version at hand; raise if there is none."""
         if self.manifest is None:
             message, note = "no version of any facts is kept here", "a version has a file `manifest-NUMBER.json`"
             hint = "correct the path, or save a materialisation there first"
             raise FactsError(Problem("missing-state", message, place=self.folder, note=note, hint=hint))
         return self.manifest
 
-    def finish(self) -> None:
-        """Move what belongs to the last version to its place, if the run that made it has not come to it."""
+    def check(self) -> None:
+        """Raise if a file of the version at hand is missing or is not what was saved, by length and SHA-256.
+
+        Versions of the first format have no checksums.
+        """
+        saved = self.last()
+        if not saved.is_summed:
+            return
+        expected = {f"{self.folder}/{path}": checksum for path, checksum in saved.checksums.items()}
+        with _reading(self.folder):
+            found = self.files.checksums(expected)
+            for folder in (path for path in saved.files() if not _is_file(path)):
+                more = set(self._parts(folder)) - saved.checksums.keys()
+                found |= {f"{self.folder}/{path}": Checksum(0, "") for path in more}
+            kept = _numbered(self.files.names(self.folder))
+        hint = _way_out(kept, saved.version)
+        wrong = [path for path in sorted(expected.keys() | found) if expected.get(path) != found.get(path)]
+        if wrong:
+            note = f"version {saved.version} has checksums of all its files"
+            problems = [_damaged(path, expected.get(path), found.get(path), note, hint) for path in wrong]
+            raise FactsError(problems[:_MOST_NAMED])
+
+    def finish(self, places: Iterable[str]) -> None:
+        """Carry out the moves of the last version, if the run that made it has not come to them.
+
+        Each must lead from beside its target to one of `places`, or below one: what a manifest says is obeyed nowhere
+        else.
+        """
+        allowed = list(map(_absolute, places))
         for path, target in self.manifest.moves if self.manifest else ():
             with _writing(target):
                 if self.files.exists(path):
+                    if not _may_move(path, target, allowed):
+                        raise FactsError(_strange_move(self._manifest(self.version), path, target))
                     self.files.move(path, target)
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -139,7 +241,8 @@ class Store:
             return None
         import pyarrow
 
-        table = pyarrow.concat_tables([self._read(f"{self.folder}/{path}") for path in saved.changes])
+        count = len(saved.columns) + 1
+        table = pyarrow.concat_tables([self._read(f"{self.folder}/{path}", count) for path in saved.changes])
         rows: Iterable[Row] = zip(*(column.to_pylist() for column in table.columns[1:])) if saved.columns else ()
         keys: Iterable[Any] = map(_key, rows) if saved.columns else [()] * table.num_rows
         last = {key: number for number, key in enumerate(keys)}
@@ -148,27 +251,36 @@ class Store:
     def _table(self, path: str, saved: SavedRelation) -> pyarrow.Table:
         import pyarrow
 
-        where = f"{self.folder}/{path}"
+        count = len(saved.columns) or 1
         if _is_file(path):
-            table = self._read(where)
+            table = self._read(f"{self.folder}/{path}", count)
         else:
-            with _reading(where):
-                parts = sorted(name for name in self.files.names(where) if name.endswith(".parquet"))
-            table = pyarrow.concat_tables([self._read(f"{where}/{part}") for part in parts])
+            with _reading(f"{self.folder}/{path}"):
+                parts = self._parts(path)
+            table = pyarrow.concat_tables([self._read(f"{self.folder}/{part}", count) for part in parts])
             for i, type in enumerate(saved.types):
                 if type == "unsigned":  # which Spark has no type for
                     table = table.set_column(i, saved.columns[i], table[i].cast(pyarrow.uint64()))
         return table if saved.columns else table.select([])
 
-    def _read(self, where: str) -> pyarrow.Table:
+    def _parts(self, folder: str) -> list[str]:
+        """Return the Parquet files in a folder that Spark has written."""
+        names = self.files.names(f"{self.folder}/{folder}")
+        return [f"{folder}/{name}" for name in sorted(names) if name.endswith(".parquet")]
+
+    def _read(self, where: str, count: int) -> pyarrow.Table:
         import pyarrow
         from pyarrow import parquet
 
         try:
             with _reading(where):
-                return parquet.ParquetFile(self.files.source(where)).read()
+                table = parquet.ParquetFile(pyarrow.BufferReader(self.files.read(where))).read()
         except pyarrow.ArrowException as error:
             raise FactsError(unreadable(Path(where), error)) from None
+        if table.num_columns != count:
+            message, hint = f"the file has {table.num_columns} columns for {count}", "restore it from a copy"
+            raise FactsError(Problem("bad-state", message, place=where, hint=hint))
+        return table
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
@@ -177,50 +289,98 @@ class Store:
         before = self.manifest
         return Draft(self, program, dict(before.relations) if before else {}, books=before.books if before else None)
 
-    def put(self, manifest: Manifest) -> None:
+    def put(self, manifest: Manifest, text: bytes) -> None:
         """Make a version the last one; raise if another run has made one of its number."""
         path = self._manifest(manifest.version)
         try:
             with _writing(path):
-                self.files.create(path, manifest.to_json())
+                self.files.create(path, text)
         except FileExistsError:
             raise FactsError(_changed(manifest.version, path)) from None
+        except FactsError:
+            if not self.holds(manifest):
+                self.check_last()  # whoever was quicker may have removed what we were about to put there
+            raise
+        self._check_won(manifest, path)
         self.manifest = manifest
-        self.finish()
-        self._sweep()
+        for made, target in manifest.moves:
+            with _writing(target):
+                if self.files.exists(made):
+                    self.files.move(made, target)
+        with suppress(OSError, FactsError):  # the version holds; what stays is removed when the next one does
+            self._sweep()
+
+    def holds(self, manifest: Manifest) -> bool:
+        """Return whether a version is there. If it is, it is the version at hand from now on."""
+        with _reading(self.folder):
+            kept = _numbered(self.files.names(self.folder))
+        if manifest.version not in kept:
+            return max(kept, default=0) > manifest.version  # it may have been, and gone when others followed from it
+        if self._read_manifest(manifest.version, kept).identity != manifest.identity:
+            return False
+        self.manifest = manifest
+        return True
+
+    def _check_won(self, manifest: Manifest, path: str) -> None:
+        """Raise if versions of this number and later ones were made meanwhile, and the one of this number has gone."""
+        with _reading(self.folder):
+            kept = _numbered(self.files.names(self.folder))
+        if (now := max(kept, default=0)) <= manifest.version:
+            return
+        following = self._read_manifest(manifest.version + 1, kept) if manifest.version + 1 in kept else None
+        if following is None or following.parent != manifest.identity:
+            with _writing(path):
+                self.files.remove(path)
+            raise FactsError(_changed(now, self._manifest(now)))
 
     def _sweep(self) -> None:
         """Remove versions that nobody needs, and files up to the last version that no kept one names."""
-        numbers = sorted(
-            int(found[1]) for name in self.files.names(self.folder) if (found := _MANIFEST.fullmatch(name))
-        )
-        for number in numbers[:-_KEPT]:
-            self.files.remove(self._manifest(number))
-        kept: set[str] = set()
-        for number in numbers[-_KEPT:]:
-            path = self._manifest(number)
-            kept |= Manifest.from_json(self.files.read(path), path).files()
+        names = self.files.names(self.folder)
+        numbered = _numbered(names)
+        last = max(numbered)
+        kept = sorted(numbered)[-_KEPT:]
+        for number in kept:
+            if number != last and "manifest" in numbered[number]:
+                self.files.move(self._manifest(number), self._manifest(number, "superseded"))
+                numbered[number] = {"superseded"}
+        for number in numbered.keys() - set(kept):
+            for kind in numbered[number]:
+                self.files.remove(self._manifest(number, kind))
+        for name in names:
+            if (left := _LEFT_OVER.fullmatch(name)) and int(left[1]) <= self.version:
+                self.files.remove(f"{self.folder}/{name}")
+        needed = {file for number in kept for file in self._read_manifest(number, numbered).files()}
         for name in self.files.names(f"{self.folder}/relations"):
             for file in self.files.names(f"{self.folder}/relations/{name}"):
                 path = f"relations/{name}/{file}"
                 # A run that makes the next version may be writing it now.
-                made_for = re.match(r"(\d{6,})-", file)
-                if path not in kept and made_for and int(made_for[1]) <= self.version:
+                made_for = _MADE_FOR.match(file)
+                if path not in needed and made_for and int(made_for[1]) <= self.version:
                     self.files.remove(f"{self.folder}/{path}")
 
-    def _manifest(self, version: int) -> str:
-        return f"{self.folder}/manifest-{version:06d}.json"
+    def _manifest(self, version: int, kind: str = "manifest") -> str:
+        return f"{self.folder}/{kind}-{version:06d}.json"
 
 
 @dataclass
 class Draft:
-    """The next version of a store in the making. Nothing is to be seen of it before `commit`."""
+    """The next version of a store in the making. Nothing is to be seen of it before `commit`.
+
+    In a `with` block, what was written is removed if the block fails and the version is not in place.
+    """
 
     store: Store
     program: str
     relations: dict[str, SavedRelation]
     moves: list[tuple[str, str]] = field(default_factory=list)
     books: SavedBooks | None = None
+    #: Files and folders that were written for this version, and the checksums of files.
+    written: list[str] = field(default_factory=list)
+    checksums: dict[str, Checksum] = field(default_factory=dict)
+    #: The manifest, once it is about to be put in place.
+    manifest: Manifest | None = None
+    #: Called with the version once it is in place, even if something fails then.
+    when_in_place: Callable[[Base | None], None] = lambda base: None
 
     @property
     def version(self) -> int:
@@ -301,16 +461,66 @@ class Draft:
     def commit(self, notes: Mapping[str, Any] | None = None) -> int:
         """Make this the last version, with notes that replace those of their names, and return its number."""
         before = self.store.manifest
-        together = {**(before.notes if before else {}), **(notes or {})}
-        moves = tuple(self.moves)
-        self.store.put(Manifest(self.version, self.program, self.relations, together, moves, self.books))
+        with self:
+            together = {**(before.notes if before else {}), **(notes or {})}
+            manifest = Manifest(self.version, self.program, self.relations, together, tuple(self.moves), self.books)
+            sums = self._checksums(manifest.files())
+            manifest = replace(manifest, checksums=sums, parent=before.identity if before else None)
+            self._sync()
+            text = manifest.to_json()
+            self.manifest = manifest.read_from(text)
+            self.store.put(self.manifest, text)
+        self.when_in_place(self.store.base)
         return self.store.version
 
     def is_in_place(self) -> bool:
-        """Return whether this is the last version now, even if what belongs to it has not been moved yet."""
-        self.store.look()
-        last = self.store.manifest
-        return last is not None and (last.relations, last.moves) == (self.relations, tuple(self.moves))
+        """Return whether the version is there, even if what belongs to it has not been moved yet."""
+        return self.manifest is not None and self.store.holds(self.manifest)
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if error is not None:
+            with suppress(UpheldError):  # it cannot be known whether the version is in place: then all of it stays
+                if self.is_in_place():
+                    self.when_in_place(self.store.base)
+                else:
+                    self.discard()
+
+    def discard(self) -> None:
+        """Remove what was written for this version."""
+        for path in [*(f"{self.store.folder}/{path}" for path in self.written), *(path for path, _ in self.moves)]:
+            with suppress(OSError):  # the next version removes it
+                self.store.files.remove(path)
+
+    def _checksums(self, named: set[str]) -> dict[str, Checksum]:
+        """Return the checksums of files; those of a version that has none are computed now."""
+        before = self.store.manifest
+        known = {**(before.checksums if before else {}), **self.checksums}
+        found = {path: sum for path, sum in known.items() if path in named or path.rpartition("/")[0] in named}
+        covered = found.keys() | {path.rpartition("/")[0] for path in found}
+        for path in named - covered:
+            found |= self._computed(path)
+        return found
+
+    def _computed(self, path: str) -> dict[str, Checksum]:
+        """Return the checksums of a file, or of the Parquet files in a folder."""
+        folder = self.store.folder
+        with _reading(f"{folder}/{path}"):
+            paths = [path] if _is_file(path) else self.store._parts(path)
+            computed = self.store.files.checksums([f"{folder}/{file}" for file in paths])
+        return {path.removeprefix(f"{folder}/"): checksum for path, checksum in computed.items()}
+
+    def _sync(self) -> None:
+        """Have the folders of what was written outlive a loss of power, whoever has made them and was killed then."""
+        files, folder = self.store.files, self.store.folder
+        with _writing(folder):
+            if self.written:
+                files.sync(f"{folder}/relations")
+            if self.store.manifest is None and files.exists(folder):
+                with suppress(PermissionError):  # a folder that may be written to and not read cannot be synced
+                    files.sync(os.path.dirname(folder))
 
     def _write_whole(self, predicate: Predicate, kind: str, facts: Relation) -> str:
         frame = facts.held_frame()
@@ -320,6 +530,7 @@ class Draft:
         where = f"{self.store.folder}/{path}"
         with _writing(where), self.store.files.written_by_spark(where) as name:
             frame.write.parquet(name)
+        self.checksums |= self._computed(path)
         return path
 
     def _write(self, predicate: Predicate, kind: str, table: pyarrow.Table) -> str:
@@ -330,11 +541,15 @@ class Draft:
         path = self._path(predicate, f"{kind}.parquet")
         where = f"{self.store.folder}/{path}"
         with _writing(where), self.store.files.written(where) as file:
-            parquet.write_table(table, file)
+            summed = Summed(file)
+            parquet.write_table(table, summed)
+        self.checksums[path] = summed.checksum
         return path
 
     def _path(self, predicate: Predicate, kind: str) -> str:
-        return f"relations/{escaped(predicate.name, safe='')}/{self.version:06d}-{uuid4().hex[:8]}.{kind}"
+        path = f"relations/{escaped(predicate.name, safe='')}/{self.version:06d}-{uuid4().hex[:8]}.{kind}"
+        self.written.append(path)
+        return path
 
 
 def _is_file(path: str) -> bool:
@@ -382,6 +597,64 @@ def _mask(values: Any) -> pyarrow.Array:
     import pyarrow
 
     return pyarrow.array(values, pyarrow.bool_())
+
+
+def _numbered(names: Iterable[str]) -> dict[int, set[str]]:
+    """Return the versions that have a manifest among names of files: whether it is the last one, or superseded."""
+    kept: dict[int, set[str]] = {}
+    for name in names:
+        if found := _MANIFEST.fullmatch(name):
+            kept.setdefault(int(found[2]), set()).add(found[1])
+    return kept
+
+
+def _may_move(path: str, target: str, places: Iterable[str]) -> bool:
+    """Return whether a path is a staged name beside a target, and that is at or below one of some places."""
+    path, target = _absolute(path), _absolute(target)
+    is_beside = os.path.dirname(path) == os.path.dirname(target)
+    is_staged = re.fullmatch(rf"_{re.escape(os.path.basename(target))}-[0-9a-f]{{8}}", os.path.basename(path))
+    return is_beside and is_staged is not None and any(f"{target}/".startswith(f"{place}/") for place in places)
+
+
+def _absolute(path: str) -> str:
+    """Return a path without dots in it, from the root or from the scheme of a file system."""
+    has_scheme = re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", path)
+    return os.path.normpath(path) if has_scheme else os.path.abspath(path)
+
+
+# -- problems ----------------------------------------------------------------------------------------------------------
+
+
+def _way_out(kept: Iterable[int], damaged: int) -> str:
+    """Return what to do about a damaged version of a folder that has these."""
+    others = [number for number in kept if number < damaged]
+    ask = f", or open version {max(others)} with `restore(..., version={max(others)})`" if others else ""
+    return f"restore the file from a copy{ask}"
+
+
+def _missing_version(version: object, kept: Iterable[int], folder: str) -> Problem:
+    note = f"the versions there are {', '.join(map(str, sorted(kept))) or 'none'}"
+    hint = "ask for one of these; the last two versions are kept"
+    return Problem("missing-version", f"there is no version {version}", place=folder, note=note, hint=hint)
+
+
+def _damaged(path: str, expected: Checksum | None, found: Checksum | None, note: str, hint: str) -> Problem:
+    if found is None:
+        message = "the file is missing"
+    elif expected is None:
+        message = "the file does not belong to the version"
+    elif found.length != expected.length:
+        message = f"the file is damaged: it has {found.length:,} bytes for {expected.length:,}"
+    else:
+        message = "the file is damaged: its SHA-256 differs"
+    return Problem("bad-state", message, place=path, note=note, hint=hint)
+
+
+def _strange_move(manifest: str, path: str, target: str) -> Problem:
+    message = f"the last version is to replace {quote(target)} by {quote(path)}"
+    note = "a run finishes what the run before has left only in the places that its own job names"
+    hint = f"run the job that made the version, or remove {quote(path)} if nobody needs it"
+    return Problem("strange-move", message, place=manifest, note=note, hint=hint)
 
 
 def _changed(version: int, path: str) -> Problem:

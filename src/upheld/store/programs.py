@@ -1,0 +1,54 @@
+"""Which program the facts of a version follow from."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from upheld.errors import Problem, UsageError
+from upheld.language.core import Core
+from upheld.language.normalform import normal_texts
+from upheld.store.manifest import Manifest
+
+
+def digest(core: Core, equality: str) -> str:
+    """Return what tells a program from others: its relations, rules and facts, and how equality is treated.
+
+    Layout, the names of variables, and the order of declarations, rules and body atoms mean nothing. (Where a pass has
+    made a hidden relation of several columns from a part of a rule, the order of the atoms in it still counts.) Where
+    equality is by axioms they are among the rules.
+    """
+    lines = sorted(f"{p.name!r}{p.columns}{p.types}" for p in core.predicates.values() if not p.hidden)
+    lines += normal_texts(core)
+    lines += sorted(map(repr, core.facts))
+    lines += ["equality by rewriting"] if equality == "rewrite" else []
+    return f"2:{_sha256(lines)}"
+
+
+def _digest_of_format_1(core: Core, equality: str) -> str:
+    """Return the digest in manifests of the first format, where the order of rules and names of variables counted."""
+    lines = [f"{p.name}{p.columns}{p.types}" for p in core.predicates.values() if not p.hidden]
+    lines += map(str, core.rules)
+    lines += sorted(map(repr, core.facts))
+    lines += ["equality by rewriting"] if equality == "rewrite" else []
+    return _sha256(lines)
+
+
+def check_program(saved: Manifest, core: Core, equality: str, folder: str) -> None:
+    """Raise if a version was made by another program."""
+    mine = (digest if saved.program.startswith("2:") else _digest_of_format_1)(core, equality)
+    if mine != saved.program:
+        raise UsageError(other_program(saved, folder))
+
+
+def other_program(saved: Manifest, folder: str) -> Problem:
+    return Problem(
+        "other-program",
+        f"version {saved.version} was made by another program",
+        place=folder,
+        note="a program is its relations, its rules, the facts it states, and how equality is treated",
+        hint="use the program that made it, or materialise this one and save that in another folder",
+    )
+
+
+def _sha256(lines: list[str]) -> str:
+    return sha256("\n".join(lines).encode()).hexdigest()

@@ -1,0 +1,154 @@
+"""Damaged states: refused with the file that is damaged, and an earlier version opens only if it is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import upheld
+from upheld.store import Store
+from upheld.store.programs import _digest_of_format_1
+
+REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
+
+
+def small(*edges: tuple[int, int]) -> upheld.Materialisation:
+    return upheld.materialise(REACH, {"edge": edges}, engine="reference")
+
+
+def restored(folder: Path, **options: object) -> set[tuple[object, ...]]:
+    return upheld.restore(REACH, folder, engine="reference", **options)["edge"].to_set()
+
+
+def refused(folder: Path, **options: object) -> upheld.UpheldError:
+    with pytest.raises(upheld.UpheldError) as refusal:
+        restored(folder, **options)
+    return refusal.value
+
+
+def two_versions(folder: Path) -> None:
+    m = small((1, 2))
+    m.save(folder)
+    m.update(insert={"edge": [(2, 3)]})
+    m.save(folder)
+
+
+def flip(path: Path, byte: int, bit: int = 0) -> None:
+    data = bytearray(path.read_bytes())
+    data[byte] ^= 1 << bit
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("kind", ["explicit", "books"])
+def test_one_wrong_bit_in_the_facts_is_refused(tmp_path, kind):
+    """Some bits of a Parquet file are values: without checksums, other facts were restored without a word."""
+    small((1, 2), (2, 3)).save(tmp_path)
+    (path,) = tmp_path.rglob(f"*.{kind}.parquet")
+    for byte in range(0, path.stat().st_size, 97):
+        flip(path, byte)
+        error = refused(tmp_path)
+        assert error.slugs == ("bad-state",) and error.problems[0].place == str(path)
+        flip(path, byte)
+    assert restored(tmp_path) == {(1, 2), (2, 3)}
+
+
+def test_books_that_were_written_anew_are_refused(tmp_path):
+    """A valid Parquet file with other values is not the file that was saved."""
+    import pyarrow
+    from pyarrow import parquet
+
+    small((1, 2), (2, 3)).save(tmp_path)
+    (path,) = tmp_path.rglob("*.books.parquet")
+    table = parquet.read_table(path)
+    parquet.write_table(table.set_column(0, "c0", pyarrow.array([7] * table.num_rows, pyarrow.int64())), path)
+    assert refused(tmp_path).slugs == ("bad-state",)
+
+
+def test_all_damaged_files_are_named(tmp_path):
+    small((1, 2), (2, 3)).save(tmp_path)
+    paths = sorted(tmp_path.rglob("*.parquet"))
+    flip(paths[0], 10)
+    paths[1].unlink()
+    assert [problem.place for problem in refused(tmp_path).problems] == [str(paths[0]), str(paths[1])]
+
+
+def test_a_damaged_manifest_is_refused_at_every_byte(tmp_path):
+    small((1, 2)).save(tmp_path)
+    path = tmp_path / "manifest-000001.json"
+    for byte in range(0, path.stat().st_size, 41):
+        flip(path, byte, byte % 8)
+        error = refused(tmp_path)
+        assert error.slugs == ("bad-state",) and error.problems[0].place == str(path)
+        flip(path, byte, byte % 8)
+
+
+@pytest.mark.parametrize("damage", ["removed manifest", "damaged manifest", "damaged file"])
+def test_the_version_before_opens_if_it_is_asked_for(tmp_path, damage):
+    """It is never opened in the place of the last one."""
+    two_versions(tmp_path)
+    manifest = tmp_path / "manifest-000002.json"
+    match damage:
+        case "removed manifest":
+            manifest.unlink()
+        case "damaged manifest":
+            flip(manifest, 200)
+        case "damaged file":
+            flip(next(tmp_path.rglob("000002-*.explicit.parquet")), 30)
+    error = refused(tmp_path)
+    assert error.slugs == ("bad-state",)
+    assert "`restore(..., version=1)`" in str(error)
+    assert restored(tmp_path, version=1) == {(1, 2)}
+
+
+def test_the_way_back_by_hand(tmp_path):
+    """The version before is the last one again when its manifest has the name that it had then."""
+    two_versions(tmp_path)
+    (tmp_path / "manifest-000002.json").unlink()
+    (tmp_path / "superseded-000001.json").rename(tmp_path / "manifest-000001.json")
+    m = upheld.restore(REACH, tmp_path, engine="reference")
+    assert m["edge"].to_set() == {(1, 2)}
+    assert m.save(tmp_path) == 2
+    assert restored(tmp_path) == {(1, 2)}
+
+
+def test_a_version_that_is_not_there(tmp_path):
+    two_versions(tmp_path)
+    error = refused(tmp_path, version=7)
+    assert error.slugs == ("missing-version",)
+    assert "the versions there are 1, 2" in str(error)
+    assert refused(tmp_path / "nowhere", version=1).slugs == ("missing-version",)
+
+
+def test_states_of_the_first_format(tmp_path):
+    """A state without checksums opens, by the program as it was written then; its next version has them."""
+    m = small((1, 2))
+    m.save(tmp_path)
+    path = tmp_path / "manifest-000001.json"
+    content = json.loads(path.read_text())
+    for name in ("sha256", "checksums", "parent"):
+        del content[name]
+    content |= {"format": 1, "program": _digest_of_format_1(m._written, "off")}
+    path.write_text(json.dumps(content))
+    again = upheld.restore(REACH, tmp_path, engine="reference")
+    assert again.facts() == m.facts()
+    from upheld.materialisation import draft_of
+
+    store = Store.open(tmp_path)
+    assert draft_of(again, store, again.update(insert={"edge": [(2, 3)]})).commit() == 2
+    last = Store.open(tmp_path).last()
+    assert last.is_summed and last.checksums.keys() == last.files()
+    assert restored(tmp_path) == {(1, 2), (2, 3)}
+    assert again._base is not None and m.save(tmp_path / "elsewhere") == 1
+
+
+def test_a_state_of_the_first_format_with_a_file_missing(tmp_path):
+    m = small((1, 2))
+    m.save(tmp_path)
+    path = tmp_path / "manifest-000001.json"
+    content = json.loads(path.read_text())
+    del content["sha256"], content["checksums"]
+    path.write_text(json.dumps(content | {"format": 1, "program": _digest_of_format_1(m._written, "off")}))
+    next(tmp_path.rglob("*.explicit.parquet")).unlink()
+    assert refused(tmp_path).slugs == ("missing-file",)
