@@ -172,6 +172,7 @@ ENTITIES = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 10
     "declarations, text",
     [
         (f'<!ENTITY e0 "lol">{ENTITIES}', "&e9;"),
+        (f'<!ENTITY e0 "lol">{ENTITIES}', "unused"),
         ('<!ENTITY a "&b;"><!ENTITY b "&a;">', "&a;"),
         (f'<!ENTITY a "{"x" * 30000}">', "&a;" * 30000),
         ("<!ENTITY a '&b;&b;'><!ENTITY b \"" + "y" * 600_000 + '">', "&a;" * 1000),
@@ -189,8 +190,34 @@ def test_harmless_entities():
     """Ontologies shorten their IRIs by entities; those of other files are not fetched."""
     text = f"<!DOCTYPE r [<!ENTITY e \"http://e/\">]>{HEADER}<e:C rdf:about='&e;s'/></rdf:RDF>"
     assert triples("a.owl", text) == [("<http://e/s>", TYPE, "<http://e/C>")]
-    outside = f"<!DOCTYPE r [<!ENTITY e SYSTEM 'a.owl'>]>{HEADER}<e:C rdf:about='http://e/s' e:p='&e;'/></rdf:RDF>"
-    assert "[bad-rdf]" in refusal("b.owl", outside)
+    deep = '<!ENTITY e0 "x">' + "".join(f'<!ENTITY e{i} "&e{i - 1};">' for i in range(1, 5000))
+    text = f"<!DOCTYPE r [{deep}]>{HEADER}<e:C rdf:about='http://e/&e4999;'/></rdf:RDF>"
+    assert triples("b.owl", text) == [("<http://e/x>", TYPE, "<http://e/C>")]
+
+
+@pytest.mark.parametrize(
+    "declarations, said",
+    [
+        ('<!ENTITY a "lol">\n<!ENTITY a "&a;&a;">', "a.rdf:2: error: the entity `a` is declared twice"),
+        ('<!ENTITY a "lol"><!-- <!ENTITY a "&a;&a;"> -->', "declared twice"),
+        ('<!ENTITY % a "lol">', "`a` is a parameter entity"),
+        ("<!ENTITY e SYSTEM 'a.owl'>", "`e` is an external entity"),
+        ("<!ENTITY e PUBLIC 'a' 'a.owl'>", "`e` is an external entity"),
+        ('<!ENTITY a\'b "x">', "cannot be read"),
+        ('<!ENTITYa "x">', "cannot be read"),
+    ],
+)
+def test_declarations_of_entities(declarations, said):
+    """A name has one meaning, and the parser the same as the guard against bombs."""
+    text = f"<!DOCTYPE r [{declarations}]>{HEADER}<e:C rdf:about='http://e/s'/></rdf:RDF>"
+    message = refusal("a.rdf", text)
+    assert "[bad-entity]" in message and said in message
+
+
+def test_statements_longer_than_the_parser_reads():
+    """A literal of 17 MB is refused with an error of ours."""
+    for name in ("a.nt", "a.ttl"):
+        assert "[too-long-statement]" in refusal(name, f'<http://e/s> <http://e/p> "{"x" * 17_000_000}" .\n')
 
 
 def test_triple_terms():

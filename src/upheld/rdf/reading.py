@@ -19,7 +19,7 @@ from upheld.errors import FactsError, Problem, UsageError, quote
 from upheld.factfiles.reading import read_bytes
 from upheld.language.rdfox import QUAD, TRIPLE
 from upheld.limits import look
-from upheld.rdf.entities import grows_too_large
+from upheld.rdf.entities import problem_of_entities
 from upheld.rdf.formats import RdfFormat, format_of, is_rdf, pyoxigraph
 from upheld.source import Source, Span
 
@@ -94,11 +94,8 @@ def _read_file(path: Path, base: str | None, shared: bool, triples: _Table, quad
         message = f"blank nodes of {format.name} are not shared"
         raise UsageError(Problem("bad-argument", message, place=str(path), note=note))
     data = read_bytes(path)
-    if format.constant == "RDF_XML" and grows_too_large(data):
-        note = "entities may make a document some twenty times as large as it is, and may not hold themselves"
-        hint = "write out what the entities stand for"
-        message = "the entities of this document grow out of proportion"
-        raise FactsError(Problem("entity-bomb", message, place=str(path), note=note, hint=hint))
+    if format.constant == "RDF_XML" and (problem := problem_of_entities(data, path)) is not None:
+        raise FactsError(problem)
     labels = _Labels(path, format.all_labelled, shared)
     for text, named in _batches(path, data, format, base):
         look(path)
@@ -122,6 +119,10 @@ def _batches(path: Path, data: bytes, format: RdfFormat, base: str | None) -> It
                 yield text, []
     except SyntaxError as error:
         raise FactsError(_malformed(path, data, format, error)) from None
+    except MemoryError as error:  # of the buffer of one statement, not of the machine
+        message = f"a statement is longer than {format.name} is read: {error}"
+        note = "each statement of N-Triples, N-Quads, Turtle and TriG is read as a whole, up to 16 MB"
+        raise FactsError(Problem("too-long-statement", message, place=str(path), note=note)) from None
     except ValueError as error:
         raise UsageError(Problem("bad-argument", f"the base {quote(base)} is no IRI: {error}")) from None
 
