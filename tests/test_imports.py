@@ -22,7 +22,7 @@ LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 DATA = {"columns", "factfiles", "relation", "rdf", "ingest"}
 MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "store", "arrivals", "changes", "loading"}
-MATERIALISATION |= {"keeping", "turns", "views", "materialisation", "opening"}
+MATERIALISATION |= {"arguments", "keeping", "turns", "views", "materialisation", "opening"}
 SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
 
 TABULAR = {"pandas", "pyarrow"}
@@ -33,18 +33,19 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "source":          (set(),                               set()),
     "errors":          ({"source"},                          set()),
     "limits":          ({"errors"},                          set()),
+    "arguments":       (LANGUAGE,                            set()),
     "language":        (BASIS,                               set()),
     "algebra":         (LANGUAGE,                            set()),
     "maintain":        (ALGEBRA,                             set()),
     "columns":         (LANGUAGE,                            {"numpy"}),
     "relation":        (LANGUAGE | {"columns"},              {"numpy", "pyspark"} | TABULAR),
     "factfiles":       (ALGEBRA | {"columns", "relation"},   set()),  # algebra, for what must not be interrupted
-    "rdf":             (LANGUAGE | {"columns", "relation", "factfiles"}, {"numpy", "pyoxigraph"}),
+    "rdf":             (LANGUAGE | {"arguments", "columns", "relation", "factfiles"}, {"numpy", "pyoxigraph"}),
     "ingest":          (LANGUAGE | DATA,                     {"numpy"} | TABULAR),
     "engines":         (ALGEBRA | DATA - {"ingest"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
     "store":           (LANGUAGE | DATA - {"ingest"},        TABULAR),
     "explaining":      (ALGEBRA,                             set()),
-    "arrivals":        (BASIS,                               set()),
+    "arrivals":        (LANGUAGE | {"arguments"},            set()),
     "changes":         (ALGEBRA | {"columns", "relation"},   set()),
     "loading":         (ALGEBRA | DATA | {"changes"},        set()),
     "keeping":         (ALGEBRA | {"maintain", "columns", "relation", "store"}, set()),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from upheld.arguments import PATH_OR_NONE, checked
 from upheld.arrivals import Arrivals, Present
 from upheld.changes import Change
 from upheld.columns import Row
@@ -29,6 +30,7 @@ from upheld.updatefiles import STDIN, ChangeFile, Update, fact_texts, transactio
 FACTS_SHOWN = 5
 
 
+@checked()
 def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
     """Yield the transactions of an update file, whose facts fit the relations of a materialisation.
 
@@ -49,6 +51,7 @@ def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
     return updates_of(updates, {r.name: Predicate(r.name, r.columns, r.types) for r in relations})
 
 
+@checked(facts=PATH_OR_NONE)
 def apply(
     program: str | Path | Program,
     updates: object,

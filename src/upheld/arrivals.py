@@ -8,6 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
 
+from upheld.arguments import UPDATES, checked
 from upheld.errors import Problem, UpheldError, UsageError, quote
 
 #: An update as a stream brings it, as it waits to be made, and what comes of it.
@@ -40,6 +41,7 @@ class Arrivals(Generic[U]):
     [1, 1, 1]
     """
 
+    @checked(updates=UPDATES)
     def __init__(self, updates: Iterable[U], *, most: int = MOST_WAITING):
         self._updates, self._most = updates, most
         self._waiting: deque[U] = deque()

@@ -24,7 +24,7 @@ class ByRelation(Mapping[str, Relation]):
         found = self._some.get(name)
         if found is not None:
             return found
-        predicate = self._predicates.get(name)
+        predicate = self._predicates.get(name) if isinstance(name, str) else None
         if predicate is None or predicate.hidden:
             raise UsageError(unknown_relation(name, list(self)))
         return relation_of(predicate, ())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from upheld.arguments import checked
 from upheld.errors import Problem, quote
 from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
@@ -64,6 +65,7 @@ class Report:
         return "\n".join(lines)
 
 
+@checked()
 def check(program: str | Path | Program, *, granular: bool = True) -> Report:
     """Check a program and return what Upheld makes of it; raise `ProgramError` if it is not valid.
 

@@ -25,8 +25,9 @@ def quote(text: object) -> str:
     return f"`{shown}`"
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return a hint that suggests the known name most like `name`, if one is like it."""
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """Return a hint that suggests the known name most like `name`, if one is like it; it may not be text at all."""
+    name = str(name)
     found = get_close_matches(name, list(known), n=1, cutoff=0.6) if len(name) < 200 else []
     return f"did you mean {quote(found[0])}?" if found else None
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from upheld.errors import LimitReached, Problem, UsageError, quote
 
@@ -88,12 +88,8 @@ _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def within(limits: object) -> Iterator[Budget]:
+def within(limits: Limits | None) -> Iterator[Budget]:
     """Open a budget for the block; a block with the same limits inside another one goes on with that one's budget."""
-    if limits is not None and not isinstance(limits, Limits):
-        message = f"`limits` is the {quote(type(limits).__name__)} {quote(limits)}"
-        hint = "pass for example `limits=upheld.Limits(seconds=60)`"
-        raise UsageError(Problem("bad-argument", message, note="limits are an `upheld.Limits`", hint=hint))
     outer = _budget.get()
     budget = outer if outer is not None and outer.limits is limits else Budget(limits or Limits())
     _budget.set(budget)
@@ -108,7 +104,7 @@ def limited(call: Callable[A, R]) -> Callable[A, R]:
 
     @functools.wraps(call)
     def run(*args: A.args, **kwargs: A.kwargs) -> R:
-        with within(kwargs.get("limits")):
+        with within(cast("Limits | None", kwargs.get("limits"))):
             return call(*args, **kwargs)
 
     return run

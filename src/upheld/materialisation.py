@@ -13,6 +13,7 @@ from typing import NoReturn, SupportsIndex, overload
 from upheld.algebra.interruptions import interrupted_once, uninterrupted
 from upheld.algebra.meter import Statistics, Watcher, phase
 from upheld.algebra.words import FactSet, derive, settle
+from upheld.arguments import ALGORITHM_OR_NONE, UPDATES, checked
 from upheld.arrivals import Queue, follow, follow_async
 from upheld.changes import ByRelation, Change, relation_of, unknown_relation
 from upheld.columns import Row
@@ -210,6 +211,7 @@ class Materialisation:
         with self._turns.look():
             return str(self._rewriting.pi.representatives([constant])[0])
 
+    @checked()
     def equals(self, constant: Value, relation: str | None = None) -> list[Value]:
         """Return the constants that equal one, itself among them, in the order in which they come to represent others.
 
@@ -256,6 +258,7 @@ class Materialisation:
         with self._turns.look():
             return self._relation(self._predicate(name), self._shown().rows(name))
 
+    @checked()
     def query(self, text: str) -> Relation:
         """Return the bindings of the variables of a rule body under which it holds.
 
@@ -301,6 +304,7 @@ class Materialisation:
             seen = self._engine.load(name, self._rewriting.pi.expanded(bindings, name))
             yield from settle(derive((rule.test,), seen, seen)).rows(answer)
 
+    @checked()
     def explain(self, fact: str, row: object = None) -> Explanation:
         """Return why a fact holds, as its shortest proof, or why it does not. It is a text, or a relation and a row.
 
@@ -392,6 +396,7 @@ class Materialisation:
         """The name of the algorithm that `update` uses unless it is given another."""
         return self._algorithm.name
 
+    @checked(algorithm=ALGORITHM_OR_NONE)
     def update(
         self, insert: FactsGiven | None = None, delete: FactsGiven | None = None, *, algorithm: str | None = None
     ) -> Change:
@@ -426,6 +431,7 @@ class Materialisation:
         merge_waiting: int = ...,
     ) -> AsyncIterator[Change]: ...
 
+    @checked(algorithm=ALGORITHM_OR_NONE, updates=UPDATES)
     def stream(
         self,
         updates: Iterable[object] | AsyncIterable[object],
@@ -602,7 +608,7 @@ class Materialisation:
         return (p for p in self._core.predicates.values() if not p.hidden)
 
     def _predicate(self, name: str) -> Predicate:
-        found = self._core.predicates.get(name)
+        found = self._core.predicates.get(name) if isinstance(name, str) else None
         if found is None or found.hidden:
             raise UsageError(unknown_relation(name, self.relations))
         return found

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from upheld.arguments import checked
 from upheld.columns import Row
 from upheld.engines import EngineChoice, chosen_engine, facts_reader
 from upheld.errors import FactsError, Problem, UsageError, quote
@@ -28,6 +29,7 @@ from upheld.rdf.rulesets import RULESETS, rules
 from upheld.store import Manifest, SavedBooks, Store, check_program, digest
 
 
+@checked()
 def parse(program: str | Path | Program, *, dialect: str = "dl") -> Program:
     """Return the program in a file (a path that ends in `.dl` or `.dlog`), or in a text of a dialect.
 
@@ -47,6 +49,7 @@ def parse(program: str | Path | Program, *, dialect: str = "dl") -> Program:
     return read_text(program, dialect)
 
 
+@checked()
 @limited
 def materialise(
     program: str | Path | Program,
@@ -141,6 +144,7 @@ def materialise_core(
     return materialisation
 
 
+@checked()
 @limited
 def restore(
     program: str | Path | Program,

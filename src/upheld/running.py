@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from upheld.arguments import PATH_OR_NONE, checked
 from upheld.columns import Row
 from upheld.engines import facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote
@@ -36,6 +37,7 @@ class Run:
     warnings: tuple[Problem, ...]
 
 
+@checked(facts=PATH_OR_NONE)
 @limited
 def run(
     program: str | Path | Program,
@@ -60,6 +62,7 @@ def run(
     return job.write(m, output, facts)
 
 
+@checked(facts=PATH_OR_NONE)
 @limited
 def load(
     program: str | Path | Program,

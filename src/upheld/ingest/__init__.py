@@ -76,7 +76,7 @@ def _by_column(
     relation: str, data: object, place: str, types: tuple[str, ...] | None, columns: tuple[str, ...]
 ) -> Columns | None:
     """Return facts by column, if they come so and need no look at each row. Raises as `facts_of` does."""
-    source = source_of(data)
+    source = source_of(data, place)
     if source is None:
         return None
     order = list(range(len(source.columns)))

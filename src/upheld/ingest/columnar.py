@@ -13,7 +13,7 @@ from typing import Any
 
 from upheld.columns import Column, Columns, Texts
 from upheld.ingest.fitting import is_unicode
-from upheld.ingest.tables import type_of_dtype, type_of_integers
+from upheld.ingest.tables import arrow_values, type_of_dtype, type_of_integers
 from upheld.language.ntriples import NotATerm, are_canonical, term
 from upheld.language.values import INT64_MAX
 from upheld.relation import Relation
@@ -55,8 +55,8 @@ class Source:
         return Source(None, tuple(self.types[i] for i in order), tuple(self.columns[i] for i in order), self.count)
 
 
-def source_of(data: object) -> Source | None:
-    """Return the columns of data that has columns."""
+def source_of(data: object, place: str) -> Source | None:
+    """Return the columns of data that has columns; `place` is what errors call it."""
     pandas, pyarrow, numpy = (sys.modules.get(module) for module in ("pandas", "pyarrow", "numpy"))
     if numpy is None:  # Arrow can do without it
         return None
@@ -70,7 +70,9 @@ def source_of(data: object) -> Source | None:
         return Source(tuple(map(str, data.columns)), types, columns, len(data))
     if pyarrow and isinstance(data, pyarrow.Table):
         types = tuple(type_of_dtype(str(field.type)) for field in data.schema)
-        return Source(tuple(data.column_names), types, tuple(map(_from_chunks, data.columns)), data.num_rows)
+        return Source(
+            tuple(data.column_names), types, tuple(_from_chunks(c, place) for c in data.columns), data.num_rows
+        )
     if isinstance(data, numpy.ndarray) and data.ndim in (1, 2) and data.size:
         if data.dtype.names:
             parts = [data[name] for name in data.dtype.names]
@@ -205,7 +207,7 @@ def _from_series(series: Any) -> Given:
     return _with_gaps(_texts(codes, texts), codes < 0) if _are_texts(texts) else None
 
 
-def _from_chunks(column: Any) -> Given:
+def _from_chunks(column: Any, place: str) -> Given:
     from pyarrow import types
 
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
@@ -217,7 +219,7 @@ def _from_chunks(column: Any) -> Given:
         return _with_gaps((column.fill_null(0) if column.null_count else column).to_numpy(), missing)
     encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
     whole = encoded.unify_dictionaries().combine_chunks()
-    texts = whole.dictionary.to_pylist()
+    texts = arrow_values(whole.dictionary, place)
     return _with_gaps(_texts(whole.indices.fill_null(0).to_numpy(), texts), missing) if _are_texts(texts) else None
 
 

@@ -58,6 +58,11 @@ def table_of(relation: str, data: object, name: str, types: tuple[str, ...] | No
         note = f"facts are {accepted}{', '.join(map(quote, FILES))}"
         raise FactsError(Problem("unsupported-facts", message, place=name, note=note, hint="pass a list of tuples"))
     rows = [tuple(row) if isinstance(row, tuple | list) else _single(row) for row in data]
+    for i, row in enumerate(rows):
+        if len(row) == 1 and isinstance(row[0], Mapping):
+            message = f"row {i + 1} of {quote(relation)} is a {quote(type(row[0]).__name__)}"
+            note, hint = "a row has its values in the order of the columns", "pass tuples, or `pandas.DataFrame(rows)`"
+            raise FactsError(Problem("unsupported-facts", message, place=name, note=note, hint=hint))
     return Table(relation, columns, (None,) * len(rows[0]) if rows else (), rows, name)
 
 
@@ -87,11 +92,21 @@ def _from_pandas(relation: str, data: Any, name: str) -> Table:
 
 
 def _from_arrow(relation: str, data: Any, name: str) -> Table:
-    values = [column.to_pylist() for column in data.columns]
+    values = [arrow_values(column, name) for column in data.columns]
     types = tuple(type_of_dtype(str(field.type)) for field in data.schema)
     return Table(
         relation, tuple(data.column_names), types, list(zip(*values)) if values else [()] * data.num_rows, name
     )
+
+
+def arrow_values(column: Any, place: str) -> list[Any]:
+    """Return the values of an Arrow column, whose texts nobody has checked before."""
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except UnicodeDecodeError as error:
+        message = f"a text of this table is not UTF-8: {error}"
+        hint = "decode the bytes with the encoding that they are in"
+        raise FactsError(Problem("not-utf8", message, place=place, note="texts are UTF-8", hint=hint)) from None
 
 
 def type_of_dtype(dtype: str) -> str | None:
@@ -119,6 +134,11 @@ def order_of(
 
     As they stand, unless they have the same names.
     """
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        note, hint = "columns go by their names, and each name is one column", "rename or drop one of them"
+        message = f"the table has two columns called {quote(twice)}"
+        raise FactsError(Problem("duplicate-column", message, place=place, note=note, hint=hint))
     if types is not None and len(types) != len(names):
         raise FactsError(wrong_arity(relation, count(len(names), "column"), len(types), place))
     return [names.index(c) for c in columns] if sorted(names) == sorted(columns) else list(range(len(names)))

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from upheld.arguments import checked
 from upheld.columns import Columns, Row, Texts
 from upheld.errors import FactsError, Problem, UsageError, quote
 from upheld.factfiles.reading import read_bytes
@@ -32,6 +33,7 @@ BLANK_NODES = ("file", "shared")
 Statements = dict[str, "list[Row] | Columns"]
 
 
+@checked()
 def read(*paths: str | Path, base: str | None = None, blank_nodes: str = "file") -> Statements:
     """Return the statements of RDF files, as facts of `triple` and, for those in named graphs, of `quad`.
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from upheld.arguments import checked
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.ast import Clause, Program
 from upheld.language.reading import read_file, read_text
@@ -27,6 +28,7 @@ RULESETS = (*_FILES, *_WITHOUT)
 _NAME = re.compile(r"# ([a-z][A-Za-z0-9]*(?:-[a-z0-9]+)*)")
 
 
+@checked()
 def rules(*parts: str | Path | Program, without: Collection[str] = ()) -> Program:
     """Return rule sets and `.dlog` programs as one program, without some of the rules.
 

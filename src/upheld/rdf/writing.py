@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
+from upheld.arguments import checked
 from upheld.columns import Row
 from upheld.errors import FactsError, Problem, UsageError, quote
 from upheld.factfiles.badrows import EXPECTED, BadRows
@@ -28,6 +30,7 @@ class Written:
     left_out: int
 
 
+@checked()
 def write(
     path: str | Path,
     triples: Iterable[Row],
@@ -86,14 +89,18 @@ def _lines(rows: Iterable[Row], arity: int) -> tuple[list[str], int]:
     return lines, left_out
 
 
-def _terms(rows: list[Row], arity: int) -> Iterable[Sequence[str]]:
+def _terms(rows: list[Any], arity: int) -> Iterable[Sequence[str]]:
     """Return rows of canonical terms; raise `FactsError` for rows that hold anything else."""
-    texts = set(chain.from_iterable(rows))
-    if set(map(len, rows)) <= {arity} and set(map(type, texts)) <= {str} and are_canonical(texts):  # type: ignore[arg-type]
-        return rows  # type: ignore[return-value]
+    if set(map(type, rows)) <= {tuple, list} and set(map(len, rows)) <= {arity}:
+        if set(map(type, chain.from_iterable(rows))) <= {str} and are_canonical(set(chain.from_iterable(rows))):
+            return rows
     bad = BadRows("rows")
     found: list[Sequence[str]] = []
     for number, row in enumerate(rows, 1):
+        if isinstance(row, str) or not isinstance(row, Iterable):
+            message = f"{quote(row)} is not a row of {arity} terms"
+            bad.add([Problem("bad-rdf", message, place=f"row {number}", note=EXPECTED["term"])])
+            continue
         try:
             terms = [term_of(value) for value in row]
         except NotATerm as wrong:

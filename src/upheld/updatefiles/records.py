@@ -15,7 +15,7 @@ from upheld.factfiles.badrows import BadRows
 from upheld.factfiles.formats import Format
 from upheld.factfiles.reading import UNREADABLE, blocks, check_file, rows_of, unreadable
 from upheld.ingest.fitting import fitted
-from upheld.ingest.tables import Table
+from upheld.ingest.tables import Table, arrow_values
 from upheld.language.core import Predicate
 from upheld.limits import look
 from upheld.relation import missing_package
@@ -165,7 +165,7 @@ def records_of(data: Any, name: str) -> Records | None:
         return ValueRecords(name, [str(column) for column in data.columns], columns)
     if pyarrow and isinstance(data, pyarrow.Table):
         slices = (data.slice(start, _BATCH) for start in starts)
-        return ValueRecords(name, data.column_names, ([c.to_pylist() for c in part.columns] for part in slices))
+        return ValueRecords(name, data.column_names, ([arrow_values(c, name) for c in part.columns] for part in slices))
     return None
 
 

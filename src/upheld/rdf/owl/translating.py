@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 
+from upheld.arguments import checked
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
 from upheld.language.printer import to_text
@@ -68,6 +69,7 @@ class Translation:
     strengthened: tuple[str, ...]
 
 
+@checked()
 def translate(*paths: str | Path, bound: str = "lower", base: str | None = None) -> Translation:
     """Return the rules that an ontology stands for, and what of it they leave out or make stronger.
 

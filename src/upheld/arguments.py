@@ -1,0 +1,135 @@
+"""Arguments of public functions, checked by their names before any work: a wrong one is an error of ours.
+
+Annotations tell editors and type checkers what a parameter takes. Who uses neither gets the same by a message.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from upheld.errors import Problem, UsageError, quote
+from upheld.language.ast import Program
+from upheld.limits import Limits
+
+A = ParamSpec("A")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an argument may be: a test, and what messages say of it."""
+
+    accepts: Callable[[object], bool]
+    meaning: str
+
+
+def _is(*types: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, types)
+
+
+def _is_path(value: object) -> bool:
+    """Whether this is a path of text, which no file system lets have a NUL in it."""
+    return isinstance(value, str | os.PathLike) and isinstance(path := os.fspath(value), str) and "\0" not in path
+
+
+def _is_paths(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(_is_path, value))
+
+
+def _or_none(accepts: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: value is None or accepts(value)
+
+
+_TEXT = _is(str)
+_TRUTH = Kind(_is(bool), "True or False")
+_FACTS = 'a dictionary of facts by relation, such as `{"edge": [(1, 2)]}`, or paths of RDF files'
+
+PATH = Kind(_is_path, "a path")
+PATH_OR_NONE = Kind(_or_none(_is_path), "a path, or None")
+ALGORITHM_OR_NONE = Kind(_or_none(_TEXT), "the name of an algorithm, or None")
+UPDATES = Kind(_is(Iterable, AsyncIterable), "updates one after the other, such as a list of them")
+
+#: The kinds of parameters, by the names that they have in every public function.
+KINDS = {
+    "program": Kind(lambda p: isinstance(p, str | Program) or _is_path(p), "a text, a path, or an `upheld.Program`"),
+    "facts": Kind(_or_none(lambda f: isinstance(f, Mapping) or _is_path(f) or _is_paths(f)), _FACTS),
+    "output": PATH,
+    "engine": Kind(lambda e: isinstance(e, str) or hasattr(e, "open"), "the name of an engine, or a `SparkEngine`"),
+    "algorithm": Kind(_TEXT, "the name of an algorithm"),
+    "decompose": Kind(_TEXT, "`auto`, `never` or `always`"),
+    "equality": Kind(_TEXT, "`off`, `axioms` or `rewrite`"),
+    "dialect": Kind(_TEXT, "`dl` or `dlog`"),
+    "limits": Kind(_or_none(_is(Limits)), "an `upheld.Limits`, or None"),
+    "granular": _TRUTH,
+    "verify": _TRUTH,
+    "look_ahead": _TRUTH,
+    "merge_waiting": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool), "a whole number from 1 on"),
+    "progress": Kind(_or_none(callable), "a function, or None"),
+    "committed": Kind(_or_none(callable), "a function, or None"),
+    "changes": Kind(_or_none(lambda c: _is_path(c) or hasattr(c, "write")), "a path, an open text file, or None"),
+    "text": Kind(_TEXT, "a text"),
+    "fact": Kind(_TEXT, "a text, or the name of a relation"),
+    "name": Kind(_TEXT, "the name of a relation"),
+    "relation": Kind(_or_none(_TEXT), "the name of a relation, or None"),
+    "version": Kind(_or_none(lambda n: isinstance(n, int) and not isinstance(n, bool)), "a whole number, or None"),
+    "most": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool) and n > 0, "a whole number from 1 on"),
+    "m": Kind(lambda m: hasattr(m, "relations"), "an `upheld.Materialisation`"),
+    "path": PATH,
+    "paths": PATH,
+    "base": Kind(_or_none(_TEXT), "an IRI, or None"),
+    "blank_nodes": Kind(_TEXT, "`file` or `shared`"),
+    "bound": Kind(_TEXT, "`lower` or `upper`"),
+    "triples": Kind(_is(Iterable), "rows"),
+    "quads": Kind(_is(Iterable), "rows"),
+    "prefixes": Kind(_or_none(_is(Mapping)), "a dictionary of IRIs by prefix, or None"),
+    "without": Kind(lambda n: isinstance(n, Collection) and not isinstance(n, str), "a list of names of rules"),
+}
+KINDS["insert"] = KINDS["delete"] = KINDS["facts"]
+KINDS["parts"] = KINDS["program"]
+
+
+def checked(**kinds: Kind) -> Callable[[Callable[A, R]], Callable[A, R]]:
+    """Check the arguments of each call by `KINDS`, and by other kinds where a function has its own."""
+
+    def check(function: Callable[A, R]) -> Callable[A, R]:
+        parameters = inspect.signature(function).parameters
+        known = {name: kinds.get(name) or KINDS.get(name) for name in parameters}
+        rest = next((name for name, p in parameters.items() if p.kind is p.VAR_POSITIONAL), None)
+        names = [name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        title = function.__qualname__.removesuffix(".__init__")
+
+        @functools.wraps(function)
+        def call(*args: A.args, **kwargs: A.kwargs) -> R:
+            for i, value in enumerate(args):
+                name = names[i] if i < len(names) else rest
+                if name is not None:
+                    _check(title, name, value, known[name])
+            for name, value in kwargs.items():
+                _check(title, name, value, known.get(name))
+            return function(*args, **kwargs)
+
+        return call
+
+    return check
+
+
+def _check(function: str, name: str, value: object, kind: Kind | None) -> None:
+    if kind is not None and not kind.accepts(value):
+        message = f"`{name}` of `{function}` is {described(value)}"
+        raise UsageError(Problem("bad-argument", message, note=f"`{name}` is {kind.meaning}"))
+
+
+def described(value: object) -> str:
+    """Return how messages call a value of some type."""
+    if value is None or isinstance(value, bool):
+        return quote(value)
+    try:
+        shown = repr(value)
+    except Exception:  # of a class that is none of ours
+        shown = "..."
+    return f"the `{type(value).__name__}` {quote(shown)}"

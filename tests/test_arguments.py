@@ -1,0 +1,165 @@
+"""Every public function refuses arguments of wrong types with an error of ours, for each of its parameters."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pandas
+import pyarrow
+import pytest
+
+import upheld
+from upheld import UpheldError
+from upheld.errors import FactsError, UsageError
+
+PROGRAM = "path(x, y) :- edge(x, y)."
+WRONG = [None, 5, 2.5, True, b"x", [1], ("a",), {"a": 1}, object(), "\0", lambda: 1]
+
+#: A call of each function that is right, by its parameters.
+HOW = {"engine": "reference", "decompose": "auto", "equality": "off", "limits": None, "progress": None}
+FROM_FOLDER = {"program": PROGRAM, "facts": None, "output": ".", **HOW}
+FACTS = {"edge": [("a", "b")]}
+CALLS: dict[str, dict[str, object]] = {
+    "materialise": {"program": PROGRAM, "facts": FACTS, "algorithm": "adaptive", "granular": True, **HOW},
+    "run": FROM_FOLDER,
+    "load": {**{k: v for k, v in FROM_FOLDER.items() if k != "output"}, "algorithm": "adaptive"},
+    "apply": {
+        **FROM_FOLDER,
+        "updates": {},
+        "changes": None,
+        "verify": False,
+        "algorithm": "adaptive",
+        "look_ahead": False,
+        "merge_waiting": 1,
+        "committed": None,
+    },
+    "restore": {
+        "program": PROGRAM,
+        "folder": "state",
+        "version": None,
+        "algorithm": "adaptive",
+        "granular": True,
+        **HOW,
+    },
+    "check": {"program": PROGRAM, "granular": True},
+    "parse": {"program": PROGRAM, "dialect": "dl"},
+    "read_updates": {"updates": {}, "m": ...},
+    "Limits": {"facts": None, "rounds": None, "seconds": None, "memory": None},
+    "Arrivals": {"updates": [], "most": 3},
+    "m.query": {"text": "path(x, y)"},
+    "m.explain": {"fact": "path", "row": ("a", "b")},
+    "m.__getitem__": {"name": "path"},
+    "m.explicit": {"name": "edge"},
+    "m.unexpanded": {"name": "path"},
+    "m.representative": {"constant": "a"},
+    "m.equals": {"constant": "a", "relation": None},
+    "m.save": {"folder": "state"},
+    "m.update": {"insert": {}, "delete": {}, "algorithm": None},
+    "m.stream": {"updates": [], "algorithm": None, "look_ahead": True, "merge_waiting": 1},
+    "rdf.read": {"paths": "a.nt", "base": None, "blank_nodes": "file"},
+    "rdf.write": {"path": "b.nt", "triples": [], "quads": [], "prefixes": None},
+    "rdf.rules": {"parts": "rdfs", "without": []},
+    "rdf.translate": {"paths": "a.nt", "bound": "lower", "base": None},
+}
+
+#: Functions of the public surface whose arguments other tests have.
+ELSEWHERE = {"rdf.iri", "rdf.literal", "rdf.blank"}
+
+
+@pytest.fixture
+def m(tmp_path, monkeypatch) -> upheld.Materialisation:
+    monkeypatch.chdir(tmp_path)
+    Path("a.nt").write_text("<http://e/a> <http://e/b> <http://e/c> .\n")
+    m = upheld.materialise(PROGRAM, FACTS, engine="reference")
+    m.save("state")
+    return m
+
+
+def called(name: str, m: upheld.Materialisation, arguments: dict[str, object]) -> object:
+    """Call a function and go through what it returns, if that is done step by step."""
+    owner = {"m": m, "rdf": upheld.rdf}.get(name.partition(".")[0], upheld)
+    function = getattr(owner, name.rpartition(".")[2])
+    first = [
+        arguments.pop(p.name) for p in inspect.signature(function).parameters.values() if p.kind is p.VAR_POSITIONAL
+    ]
+    given = {key: m if value is ... else value for key, value in arguments.items()}
+    result = function(*first, **given)
+    return list(result) if name in ("read_updates", "m.stream") else result
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_types(name, m):
+    """Whatever is passed, what escapes is an error of ours, and the right call works after it."""
+    for parameter in CALLS[name]:
+        for wrong in WRONG:
+            if callable(wrong) and parameter in ("progress", "committed"):
+                continue  # a function of the user's
+            try:
+                called(name, m, {**CALLS[name], parameter: wrong})
+            except UpheldError:
+                continue
+    called(name, m, dict(CALLS[name]))
+
+
+def test_the_table_has_the_whole_surface(m):
+    """A new function or parameter joins the table."""
+    functions = {n: getattr(upheld, n) for n in upheld.__all__ if inspect.isfunction(getattr(upheld, n))}
+    functions |= {n: getattr(upheld, n) for n in ("Limits", "Arrivals")}
+    functions |= {f"rdf.{n}": f for n in upheld.rdf.__all__ if inspect.isfunction(f := getattr(upheld.rdf, n))}
+    methods = {n: f for n, f in inspect.getmembers(m, inspect.ismethod) if not n.startswith("_")}
+    functions |= {f"m.{n}": f for n, f in methods.items()} | {"m.__getitem__": m.__getitem__}
+    found = {name: set(inspect.signature(f).parameters) for name, f in functions.items() if name not in ELSEWHERE}
+    found = {name: parameters for name, parameters in found.items() if parameters}
+    assert found == {name: set(arguments) for name, arguments in CALLS.items()}
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda m: upheld.materialise(None), "`program` of `materialise` is `None`"),
+        (lambda m: upheld.materialise(b"p(1)."), "is the `bytes` `b'p(1).'`"),
+        (lambda m: upheld.materialise(PROGRAM, limits={"facts": 3}), "`limits` is an `upheld.Limits`, or None"),
+        (lambda m: upheld.materialise(PROGRAM, engine=None), "the name of an engine"),
+        (lambda m: upheld.materialise(PROGRAM, progress=5), "`progress` is a function, or None"),
+        (lambda m: m.update([("Al", "Gus")]), "`insert` is a dictionary of facts by relation"),
+        (lambda m: m.query(5), "`text` of `Materialisation.query` is the `int` `5`"),
+        (lambda m: m.update(algorithm=5), "the name of an algorithm, or None"),
+        (lambda m: m.stream([], merge_waiting="a"), "a whole number from 1 on"),
+    ],
+)
+def test_messages(m, call, said):
+    """The message names the parameter, what it was given and what it takes."""
+    with pytest.raises(UsageError) as caught:
+        call(m)
+    assert caught.value.slugs == ("bad-argument",)
+    assert said in str(caught.value)
+
+
+def test_rows_that_are_dictionaries(m):
+    """Their values have no order: they are refused, for relations of one column as well."""
+    for program in (PROGRAM, ".decl edge(x:symbol)"):
+        with pytest.raises(FactsError, match="row 2 of `edge` is a `dict`"):
+            upheld.materialise(program, {"edge": [("a",), {"x": "b"}]}, engine="reference")
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_two_columns_of_one_name(declared, m):
+    frame = pandas.DataFrame([(1, 2)], columns=["x", "x"])
+    table = pyarrow.table([[1], [2]], names=["x", "x"])
+    for data in (frame, table):
+        with pytest.raises(FactsError) as caught:
+            upheld.materialise(".decl e(x:number, y:number)" if declared else "q(x, y) :- e(x, y).", {"e": data})
+        assert caught.value.slugs == ("duplicate-column",)
+
+
+def test_arrow_texts_that_are_not_utf8(m):
+    """Arrow does not look at the bytes of its texts; we do."""
+    texts = pyarrow.array([b"a", b"\xff\xfe"]).view(pyarrow.string())
+    with pytest.raises(FactsError) as caught:
+        upheld.materialise("q(x) :- e(x).", {"e": pyarrow.table({"x": texts})})
+    assert caught.value.slugs == ("not-utf8",)
+    updates = pyarrow.table({"operation": ["+", "+"], "x": texts, "y": ["a", "b"]})
+    with pytest.raises(FactsError) as caught:
+        list(upheld.read_updates({"edge": updates}, m))
+    assert caught.value.slugs == ("not-utf8",)
