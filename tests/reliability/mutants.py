@@ -1,9 +1,9 @@
 """R20: bugs planted in the code, each of which named tests must catch.
 
-A bug is a patch in mutants/, whose first lines say what it breaks and which tests must fail. Each is applied to a copy of
-the code, and the tests run there in a process of their own. A bug counts as caught if a test fails in its own body;
-one that only keeps the code from being imported proves nothing. A patch that does not apply any more is a failure: it is
-to be brought up to date with the code.
+A bug is a patch in mutants/, whose first lines say what it breaks and which tests must fail. Each is applied to a copy
+of the code, and the tests run there in a process of their own. A bug counts as caught if a test fails in its own body;
+one that only keeps the code from being imported proves nothing. A patch that no longer applies is a failure: it is to
+be brought up to date with the code.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Workshop:
         git = ["git", "apply", "--unidiff-zero", "-p1", str(mutant.patch)]
         outside = {**os.environ, "GIT_CEILING_DIRECTORIES": str(self.source.parents[1])}
         done = subprocess.run(git, cwd=self.source.parent, env=outside, capture_output=True, text=True)
-        assert done.returncode == 0, f"{mutant.patch.name} does not apply any more: {done.stderr}"
+        assert done.returncode == 0, f"{mutant.patch.name} no longer applies: {done.stderr}"
         changed = re.findall(r"^\+\+\+ b/(\S+)", mutant.patch.read_text(), re.MULTILINE)
         return [self.source.parent / name for name in changed]
 
@@ -84,7 +84,13 @@ class Workshop:
         command += [f"--timeout={ONE_TEST}", f"--junitxml={report}", *tests]
         environment = {**os.environ, "PYTHONPATH": str(self.source), "CI": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         ran = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=ALL_TESTS, start_new_session=True
+            command,
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=ALL_TESTS,
+            start_new_session=True,
         )
         assert ran.returncode in (0, 1), f"the tests did not run: {ran.stdout[-2000:]}{ran.stderr[-2000:]}"
         failure = ElementTree.parse(report).find(".//failure")

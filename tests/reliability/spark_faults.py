@@ -1,0 +1,233 @@
+"""R13: what fails on Spark is tried again, or leaves the old version; never anything between.
+
+Failing tasks: while an update runs, Python workers of Spark are killed, and their tasks are tried again. Lost blocks:
+all cached blocks are dropped between updates. Killed drivers: a process that updates and saves is killed at a random
+time. Each attack works on a Spark session of its own, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from tests.reliability.programme import Run, goal
+
+ROOT = Path(__file__).parents[2]
+#: Task failures, losses of all blocks, and kills of the driver in a full run.
+FULL = {"failing tasks": 100, "lost blocks": 12, "killed drivers": 8}
+
+RULES = ".decl edge(x:number, y:number)\n.decl path(x:number, y:number)\n" + (
+    "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
+)
+
+Edges = set[tuple[int, int]]
+
+
+def spark_engine() -> Any:
+    """Return an engine on a local session in which a task is tried four times."""
+    import upheld
+    from upheld.engines.spark import session
+
+    settings = session._settings
+    with patch.object(session, "_settings", lambda *given: {**settings(*given), "spark.master": "local[2,4]"}):
+        return upheld.SparkEngine(session.open_session(memory="1g", cores=2), small=0)
+
+
+def random_edges(r: Random, count: int) -> Edges:
+    return {(r.randrange(6), r.randrange(6)) for _ in range(count)}
+
+
+def random_change(r: Random, edges: Edges) -> tuple[Edges, Edges]:
+    """Return edges to delete and to insert."""
+    gone = set(r.sample(sorted(edges), 2))
+    return gone, random_edges(r, 3) - gone
+
+
+def update(m: Any, gone: Edges, new: Edges) -> None:
+    m.update(delete={"edge": sorted(gone)}, insert={"edge": sorted(new)})
+
+
+def closure(edges: Edges) -> set[tuple[object, ...]]:
+    import upheld
+
+    return upheld.materialise(RULES, {"edge": sorted(edges)}, engine="reference")["path"].to_set()
+
+
+# -- attacks, each in a process of its own ----------------------------------------------------------------------------
+
+
+def failing_tasks(seed: int, count: int, folder: str) -> dict[str, int]:
+    """Kill workers while updates run: they are made, or refused and leave the facts as they were."""
+    import upheld
+
+    r = Random(seed)
+    edges = random_edges(r, 9)
+    m = upheld.materialise(RULES, {"edge": sorted(edges)}, engine=spark_engine(), algorithm="dred")
+    told = {"workers killed": 0, "updates beside": 0, "updates refused": 0}
+    while told["workers killed"] < count:
+        gone, new = random_change(r, edges)
+        with Killer(Random(r.random())) as killer:
+            try:
+                update(m, gone, new)
+                edges = (edges - gone) | new
+            except upheld.UpheldError:
+                told["updates refused"] += 1
+        told["workers killed"] += killer.killed
+        told["updates beside"] += 1
+        assert m["path"].to_set() == closure(edges)
+    return told
+
+
+class Killer:
+    """Kills up to two workers of this driver during a block."""
+
+    def __init__(self, r: Random):
+        self.r, self.killed, self.done = r, 0, threading.Event()
+        self.thread = threading.Thread(target=self._kill)
+
+    def __enter__(self) -> Killer:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.thread.join()
+
+    def _kill(self) -> None:
+        while self.killed < 2 and not self.done.wait(self.r.uniform(0.02, 0.25)):
+            for pid in workers_of(os.getpid())[:1]:
+                with suppress(ProcessLookupError):  # it has ended meanwhile
+                    os.kill(pid, signal.SIGKILL)
+                    self.killed += 1
+
+
+def lost_blocks(seed: int, count: int, folder: str) -> dict[str, int]:
+    """Drop all cached blocks before an update: it is made, or refused, and what was saved can be restored."""
+    import upheld
+    from tests.engines.spark.test_faults import drop_blocks
+
+    r, engine, refused = Random(seed), spark_engine(), 0
+    for turn in range(count):
+        edges = random_edges(r, 9)
+        m = upheld.materialise(RULES, {"edge": sorted(edges)}, engine=engine, algorithm=r.choice(("ranked", "dred")))
+        state = f"{folder}/{turn}"
+        if r.random() < 0.5:
+            gone, new = random_change(r, edges)
+            update(m, gone, new)
+            edges = (edges - gone) | new
+        m.save(state)
+        drop_blocks(engine.spark)
+        gone, new = random_change(r, edges)
+        try:
+            update(m, gone, new)
+        except upheld.FactsError as error:
+            if error.slugs != ("lost-facts",):
+                raise
+            refused += 1
+            m = upheld.restore(RULES, state, engine=engine)
+            assert m["path"].to_set() == closure(edges)
+            update(m, gone, new)
+        assert m["path"].to_set() == closure((edges - gone) | new)
+    return {"updates that missed blocks": refused}
+
+
+def updating(seed: int, count: int, folder: str) -> None:
+    """Update and save for ever, and write the explicit facts of each version before it is saved."""
+    import upheld
+
+    r = Random(seed)
+    edges = random_edges(r, 9)
+    m = upheld.materialise(RULES, {"edge": sorted(edges)}, engine=spark_engine(), algorithm="dred")
+    while True:
+        print(json.dumps(sorted(edges)), flush=True)
+        m.save(folder)
+        gone, new = random_change(r, edges)
+        update(m, gone, new)
+        edges = (edges - gone) | new
+
+
+def workers_of(driver: int) -> list[int]:
+    """Return the Python workers that run tasks for a driver: children of the daemon that its Java has started."""
+    parents: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                parents[int(entry)] = int(Path("/proc", entry, "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except OSError:
+                continue  # it has ended meanwhile
+
+    def generation(pid: int) -> int:
+        steps = 0
+        while pid in parents and pid != driver:
+            pid, steps = parents[pid], steps + 1
+        return steps if pid == driver else 0
+
+    return [pid for pid in parents if generation(pid) == 3]
+
+
+def command(attack: Callable[[int, int, str], object], seed: int, count: int, folder: str) -> list[str]:
+    """Return the command that makes an attack in a process of its own and prints what it returns."""
+    made = f"spark_faults.{attack.__name__}({seed}, {count}, {folder!r})"
+    return [sys.executable, "-c", f"import json; from tests.reliability import spark_faults; print(json.dumps({made}))"]
+
+
+def apart(attack: Callable[[int, int, str], object], seed: int, count: int) -> dict[str, int]:
+    """Make an attack in a process of its own, and return its figures."""
+    with tempfile.TemporaryDirectory(prefix="upheld-spark-") as folder:
+        given = command(attack, seed, count, folder)
+        ran = subprocess.run(given, cwd=ROOT, capture_output=True, text=True, timeout=600 + 60 * count)
+        assert ran.returncode == 0, ran.stderr[-3000:]
+        figures: dict[str, int] = json.loads(ran.stdout.splitlines()[-1])
+        return figures
+
+
+def killed_driver(seed: int) -> None:
+    """Kill a process that updates and saves on Spark; assert that what is saved is one of its last versions."""
+    import upheld
+
+    with tempfile.TemporaryDirectory(prefix="upheld-spark-") as folder:
+        process = subprocess.Popen(
+            command(updating, seed, 0, folder), cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        try:
+            assert process.stdout is not None
+            told = process.stdout.readline() + process.stdout.readline()
+            time.sleep(Random(seed).uniform(0, 8))
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        told += process.stdout.read()
+        versions = [set(map(tuple, json.loads(line))) for line in told.splitlines() if line.endswith("]")]
+        m = upheld.restore(RULES, folder)
+        edges = m.explicit("edge").to_set()
+        assert edges in versions[-2:], f"neither of the last two of {len(versions)} versions"
+        assert m["path"].to_set() == closure(edges)
+
+
+@goal("R13", "faults of Spark", sample=0, full=sum(FULL.values()))
+def spark_faults(run: Run) -> None:
+    share = run.size / sum(FULL.values())
+    sizes = {name: max(1, round(count * share)) for name, count in FULL.items()}
+
+    def tell(attack: Callable[[int, int, str], object], count: int) -> None:
+        run.figures.update(apart(attack, run.seed, count))
+
+    run.case("failing tasks", partial(tell, failing_tasks, sizes["failing tasks"]), sizes["failing tasks"])
+    run.case("lost blocks", partial(tell, lost_blocks, sizes["lost blocks"]), sizes["lost blocks"])
+    for number in range(sizes["killed drivers"]):
+        if not run.over:
+            run.case(f"killed driver {number}", partial(killed_driver, run.seed * 1000 + number))
+    run.figures["drivers killed"] = sizes["killed drivers"]
