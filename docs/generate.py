@@ -1,4 +1,4 @@
-"""Write the pages of docs/reference that can be read off the code: `make docs`.
+"""Write the pages of docs/reference that can be read off the code, and the figures on reliability: `make docs`.
 
 A test fails when a page is not what this writes, when a functor has no meaning below, and when a public name has no
 docstring. Results of examples are computed, never typed.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from upheld.cli import parser
 from upheld.language.functors import CONSTRAINTS, SIGNATURES, Signature
 from upheld.language.rdfox import FUNCTIONS, TESTS
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).parent
 WIDTH = 120
 
 GENERATED = "<!-- Written by docs/generate.py: change the code it reads, then `make docs`. -->"
@@ -375,16 +376,51 @@ def wrapped(block: str) -> str:
     return "\n".join([*lines, line])
 
 
-PAGES: dict[str, Callable[[], str]] = {"api.md": api, "cli.md": command_line, "functors.md": functors}
+# -- reliability -------------------------------------------------------------------------------------------------------
+
+RESULTS = Path(__file__).parents[1] / "tests" / "reliability" / "results.jsonl"
+#: What stands before and after the figures on the page on reliability.
+FIGURES = "<!-- figures: written by docs/generate.py from tests/reliability/results.jsonl -->"
+END_OF_FIGURES = "<!-- end of figures -->"
+
+
+def reliability() -> str:
+    """Return the page on reliability with the figures of the last run of each goal."""
+    page = (DOCS / "explanation" / "reliability.md").read_text(encoding="utf-8")
+    before, rest = page.split(FIGURES)
+    _, after = rest.split(END_OF_FIGURES)
+    last = {}
+    for line in RESULTS.read_text(encoding="utf-8").splitlines():
+        result = json.loads(line)
+        last[result["id"]] = result
+    rows = [("goal", "attack", "cases", "failures", "seed", "seconds", "further figures")]
+    for result in sorted(last.values(), key=lambda result: int(result["id"].removeprefix("R"))):
+        known = ("id", "title", "cases", "failures", "seed", "seconds", "failed")
+        more = ", ".join(f"{name} {figure(value)}" for name, value in result.items() if name not in known)
+        numbers = (f"{result['cases']:,}", f"{result['failures']:,}", str(result["seed"]), f"{result['seconds']:,.0f}")
+        rows.append((result["id"], result["title"], *numbers, more))
+    return f"{before}{FIGURES}\n\n{as_table(rows)}\n\n{END_OF_FIGURES}{after}"
+
+
+def figure(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/api.md": api,
+    "reference/cli.md": command_line,
+    "reference/functors.md": functors,
+    "explanation/reliability.md": reliability,
+}
 
 
 def main() -> int:
     for name, page in PAGES.items():
         text = page()
-        path = REFERENCE / name
+        path = DOCS / name
         old = path.read_text(encoding="utf-8") if path.exists() else None
         path.write_text(text, encoding="utf-8")
-        print(f"docs/reference/{name}: {'as it was' if text == old else 'written'}")
+        print(f"docs/{name}: {'as it was' if text == old else 'written'}")
     return 0
 
 

@@ -32,6 +32,8 @@ def main() -> int:
                 file.write(result.line() + "\n")
         for failure in result.failures:
             print(f"{goal.id} {failure['case']}: {failure['traceback']}", file=sys.stderr)
+        if "interrupted" in result.figures:
+            return 130
     return int(failed)
 
 

@@ -370,7 +370,7 @@ def metamorphic(run: Run) -> None:
     cases = _cases(run, used)
     for _ in run.cases():
         next(cases)()
-    run.figures |= used
+    run.figures |= {name.replace("_", " "): count for name, count in used.items()}
 
 
 def _cases(run: Run, used: dict[str, int]) -> Iterator[Callable[[], None]]:

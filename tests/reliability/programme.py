@@ -144,6 +144,10 @@ def run(
     result = Run(goal, size, seed, only, ends=None if seconds is None else began + seconds, tell=tell)
     try:
         goal.attack(result)
+    except KeyboardInterrupt:
+        if not result.made:
+            raise
+        result.figures["interrupted"] = True
     finally:
         result.seconds = time.perf_counter() - began
     if only is None and result.made == 0:
