@@ -388,19 +388,22 @@ def test_failing_while_a_failure_is_undone(algorithm, monkeypatch):
 
 
 class LineFuse:
-    """Raises at the n-th line of the package that is reached, as Ctrl-C may."""
+    """Raises at the n-th line of the package, or of some of its files, that is reached, as Ctrl-C may."""
 
-    def __init__(self, lines: int):
-        self.left, self.where = lines, ""
+    def __init__(self, lines: int, files: tuple[str, ...] = (), error: type[BaseException] = KeyboardInterrupt):
+        self.left, self.where, self.files, self.error = lines, "", files, error
 
     def __call__(self, frame, event, argument):
-        if "/upheld/" not in frame.f_code.co_filename or "interruptions" in frame.f_code.co_filename:
+        name = frame.f_code.co_filename
+        if "/upheld/" not in name or "interruptions" in name:
             return None
+        if self.files and not name.endswith(self.files):
+            return self
         if event == "line" and not self._deferred():
             self.left -= 1
             if self.left <= 0 and not self.where:
                 self.where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-                raise KeyboardInterrupt
+                raise self.error
         return self
 
     def _deferred(self) -> bool:
@@ -446,6 +449,28 @@ def test_interrupted_at_any_line(engine, algorithm):
             before = books(m)
         assert_as_before(m, before, fuse.where)
     assert outcomes.count(True) <= 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_failing_at_every_line_that_keeps_texts(error):
+    """Texts and rows are entered whole or not at all: texts of several lines stay so, and later ones come back right."""
+    program, text = CHAIN.replace("number", "symbol"), "one line\nand another"
+    files = ("/texts.py", "/codes.py", "/table.py")
+    reached: set[str] = set()
+    for k in range(1, 400):
+        m = materialise(program, {"edge": [("a", "b")], "start": ["a"]})
+        fuse = LineFuse(k, files, error)
+        try:
+            with fuse.armed():
+                m.update(insert={"edge": [("b", text)]})
+        except error:
+            reached.add(fuse.where)
+            assert m["reach"].to_set() == {("a",), ("b",)}, fuse.where
+        else:
+            break
+        m.update(insert={"edge": [("b", text), ("b", "c")]})
+        assert m["reach"].to_set() == {("a",), ("b",), ("c",), (text,)}, fuse.where
+    assert len(reached) > 40
 
 
 # -- real signals -----------------------------------------------------------------------------------------------------

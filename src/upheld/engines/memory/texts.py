@@ -79,10 +79,9 @@ class TextPool:
 
     def intern_utf8(self, data: Bytes, offsets: Places) -> Codes:
         """Return the codes of texts that lie one after the other in some bytes."""
-        known = self.bytes
-        codes = self.intern(data, offsets[:-1] - 1, offsets[1:])
-        self._has_newlines |= bool((self._data[known : self.bytes] == NEWLINE).any())
-        return codes
+        # Before they are interned: an interruption in between would leave a line break that nobody knows of.
+        self._has_newlines |= bool((data == NEWLINE).any())
+        return self.intern(data, offsets[:-1] - 1, offsets[1:])
 
     def _make_room(self, texts: int, length: int) -> None:
         """Make room for so many more texts, and so many bytes of them."""
