@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import upheld
+from tests.engines.memory.test_tables import assert_whole
 from tests.maintain.streams import Stream, random_stream
 from upheld.engines.memory import roundkernels, smallrounds
-from upheld.errors import EvaluationError, LimitReached
+from upheld.errors import EvaluationError, LimitReached, UpheldError
 from upheld.materialisation import Materialisation
 
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
@@ -109,3 +110,25 @@ def test_a_limit_undoes_them():
         with pytest.raises(LimitReached):
             m.update(**{way: {"edge": edges}})
         assert (m.facts(), dict(m._state.ranks.items())) == before
+
+
+@pytest.mark.parametrize("algorithm", ["adaptive", "ranked", "dred-c", "bf-c"])
+@pytest.mark.parametrize("small", [True, False])
+def test_bookkeeping_that_does_not_fit(algorithm, small, monkeypatch):
+    """A derivation that was never counted ends the update with an error; nothing is written where no row is."""
+    if not small:
+        monkeypatch.setattr(smallrounds, "MOST_FACTS", 0)
+    m = upheld.materialise(CLOSURE, {"edge": [(i, i + 1) for i in range(6)]}, algorithm=algorithm)
+    state, engine = m._state, m._engine
+    for facts in (state.E, state.I):  # as if the files of a state had been exchanged
+        facts |= engine.load("edge", [(4, 1029)])
+    before = m.facts()
+    try:
+        m.update(delete={"edge": [(2, 3)]})
+    except UpheldError as error:
+        assert error.problems[0].slug == "bookkeeping-mismatch"
+        assert m.facts() == before
+    else:
+        assert algorithm == "bf-c", "it counts derivations by rules of strata below alone"
+    for table in engine.tables.values():
+        assert_whole(table)

@@ -17,7 +17,7 @@ from upheld.engines.memory.journal import Used
 from upheld.engines.memory.plans import AtomStep, Places, Plan
 from upheld.engines.memory.sets import Named, Spelling, Truth
 from upheld.engines.memory.table import FLAGS, Rows, Table, key_view
-from upheld.errors import EvaluationError, Problem, quote
+from upheld.errors import EvaluationError, FactsError, Problem, quote
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine
@@ -71,7 +71,7 @@ class Collected:
         self, table: Table, made: MadeRows, reject: Truth, numbers: str, amount: int, log: Rows, logged: Used
     ) -> None:
         """As `enter`; besides add an amount to the number of each row, and write the rows into the log."""
-        width, wanted, bit = len(made), key_view(made), self.bit
+        width, wanted, bit, known = len(made), key_view(made), self.bit, table.n
         table.column(numbers)
 
         def step(i: int, out: Rows, found: int) -> tuple[int, int, int]:
@@ -81,6 +81,8 @@ class Collected:
             )  # fmt: skip
 
         self._all(table, width, step)
+        if amount < 0 and table.n > known:
+            raise never_counted(table.name)
 
     def known_pairs(self, table: Table) -> DenseBits:
         """Return the pairs of a table that have been found, or need not be, as far as they are held as bits."""
@@ -201,6 +203,17 @@ def too_many_derivations(predicate: str) -> EvaluationError:
             f"a fact of {quote(predicate)} has more than {kernels.LARGEST} derivations",
             note="the algorithm counts the derivations of each fact, in 32 bits",
             hint="use an algorithm that does not count, such as `bf`, or `dred`",
+        )
+    )
+
+
+def never_counted(predicate: str) -> FactsError:
+    return FactsError(
+        Problem(
+            "bookkeeping-mismatch",
+            f"a fact of {quote(predicate)} loses a derivation that was never counted",
+            note="the bookkeeping of this state does not fit its facts: the state was damaged or changed by hand",
+            hint="restore the state with `algorithm=dred`, which uses no bookkeeping, and save it again",
         )
     )
 

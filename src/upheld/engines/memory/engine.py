@@ -17,7 +17,7 @@ from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.bits import BITS, Bits
 from upheld.engines.memory.classes import MemoryClasses
 from upheld.engines.memory.codes import Codec, Codes
-from upheld.engines.memory.collecting import Collected, made_rows, selected
+from upheld.engines.memory.collecting import Collected, made_rows, never_counted, selected
 from upheld.engines.memory.columnnames import ColumnNames
 from upheld.engines.memory.copying import backward_copies
 from upheld.engines.memory.firstmatch import find_derivable
@@ -432,7 +432,8 @@ class MemoryEngine:
     def find(self, atom: Atom, variables: tuple[str, ...], B: Codes) -> Rows:
         """Return the rows that an atom is under each of a batch of bindings; they must be there."""
         rows = self.find_all(atom, variables, B)
-        assert (rows >= 0).all(), "an instance of a fact that is in no table"
+        if (rows < 0).any():
+            raise never_counted(atom.predicate)
         return rows
 
     def find_all(self, atom: Atom, variables: tuple[str, ...], B: Codes) -> Rows:

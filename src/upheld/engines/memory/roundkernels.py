@@ -46,8 +46,8 @@ OF_TABLE, BLOCKS, INDEX_SLOTS, INDEX_SIZE, INDEX_SHIFT, NEXT, POOL = range(7)
 #: which table or how much room.
 BEGIN, END, ROUNDS, LOGGED, PLACED, INSTANCES, TOP, OUTCOME, WANTED = range(9)
 #: Why a call stops: nothing is left or it need not go on, it wants more room, the round is too large, rows were entered
-#: that indexes do not know yet, or a number would not fit.
-DONE, WANTS_ROOM, TOO_LARGE, GREW, TOO_MANY = range(5)
+#: that indexes do not know yet, a number would not fit, or a derivation is lost that was never counted.
+DONE, WANTS_ROOM, TOO_LARGE, GREW, TOO_MANY, UNCOUNTED = range(6)
 
 #: Rows that a round may look at in vain before it is left to be done otherwise.
 IN_VAIN = 1 << 16
@@ -484,13 +484,13 @@ def lose_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
     bits   of the facts of the current round, and of those that are done: they have gone
     log    for each derivation that was taken away the table and the row of its head, and whether it supported it
     met    the derivations of each rule
-    It stops after a round by which more than `enough` derivations were lost.
+    It stops after a round by which more than `enough` derivations were lost, and at a head that is in no table.
     """
     made, T = bench[4], tables.ctypes.data
     current, gone = bits[0], bits[1]
     begin, end, logged = state[BEGIN], state[END], state[LOGGED]
     state[OUTCOME] = DONE
-    while begin < end and state[INSTANCES] <= enough:
+    while begin < end and state[INSTANCES] <= enough and state[OUTCOME] == DONE:
         change_flags(T, queue, begin, end, ~np.int64(0), current)
         count = find_all_instances(tables, indexes, code, begins, truths, bench, queue, begin, end)
         change_flags(T, queue, begin, end, ~current, np.int64(0))
@@ -505,6 +505,9 @@ def lose_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
             t, height = made[i, HEAD], made[i, HEIGHT]
             met[made[i, RULE]] += 1
             row = read_int32(tables[t, SLOTS], made[i, AT])
+            if row < 0:
+                state[OUTCOME], state[WANTED] = UNCOUNTED, t
+                break
             write_int32(tables[t, TOTAL], row, read_int32(tables[t, TOTAL], row) - 1)
             supported = height < read_int32(tables[t, RANK], row)
             log[logged, 0], log[logged, 1], log[logged, 2] = t, row, supported

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from upheld.algebra.interruptions import uninterrupted
 from upheld.engines.memory import kernels, roundkernels
 from upheld.engines.memory.addresses import address_of
-from upheld.engines.memory.collecting import too_many_derivations
+from upheld.engines.memory.collecting import never_counted, too_many_derivations
 from upheld.engines.memory.matching import Where
 from upheld.engines.memory.plans import IN_P, IN_P_NOT_X
 from upheld.engines.memory.roundcode import Numbers, RoundCode
@@ -31,6 +31,7 @@ from upheld.engines.memory.roundkernels import (
     ROUNDS,
     TOO_MANY,
     TOP,
+    UNCOUNTED,
     VALUES,
     WANTED,
     WANTS_ROOM,
@@ -167,6 +168,8 @@ class Call:
                     code.table_lines, code.index_lines, code.code, code.begins, truths, self.bench.arrays,
                     self.queue, self.log, self.met, state, bits, enough,
                 )  # fmt: skip
+                if state[OUTCOME] == UNCOUNTED:
+                    raise never_counted(code.tables[int(state[WANTED])].name)
                 self._put_into(into)
             except BaseException:
                 self._take_out(into)
