@@ -408,8 +408,8 @@ class Materialisation:
         """
         chosen = self._algorithm_named(algorithm) if algorithm else None
         minus, plus = self._fitted(delete), self._fitted(insert)
-        with interrupted_once(), self._turns.work():
-            return self._update_or_abandon(lambda: [self._load(minus, plus)], chosen)
+        with interrupted_once() as interruptions, self._turns.work():
+            return self._update_or_abandon(lambda: [self._load(minus, plus)], chosen, interruptions=interruptions)
 
     @overload
     def stream(
@@ -458,8 +458,9 @@ class Materialisation:
         chosen = self._algorithm_named(algorithm) if algorithm else None  # what is unknown is refused at once
 
         def make(given: list[Given], numbers: tuple[int, ...], ahead: Sequence[Given]) -> Change:
-            with interrupted_once(), self._turns.work():
-                return self._update_or_abandon(lambda: given, chosen, merged(ahead) if ahead else None, numbers)
+            with interrupted_once() as interruptions, self._turns.work():
+                seen = merged(ahead) if ahead else None
+                return self._update_or_abandon(lambda: given, chosen, seen, numbers, interruptions)
 
         def load(delete: FactsGiven, insert: FactsGiven) -> Given:
             minus, plus = self._fitted(delete), self._fitted(insert)
@@ -477,6 +478,7 @@ class Materialisation:
         algorithm: Algorithm | None,
         ahead: Given | None = None,
         numbers: tuple[int, ...] = (),
+        interruptions: interrupted_once | None = None,
     ) -> Change:
         """Make the updates that are given as one, or leave everything as it was."""
         engine, before = self._engine, self._algorithm
@@ -484,7 +486,7 @@ class Materialisation:
             with engine.meter.run() as statistics:
                 self._convert(algorithm or before)
                 E_minus, E_plus, ignored = self._net_effect(load())
-                return self._make(E_minus, E_plus, ignored, statistics, ahead, numbers)
+                return self._make(E_minus, E_plus, ignored, statistics, ahead, numbers, interruptions)
         except BaseException:
             self._algorithm = before
             engine.abandon(keep=self._state.sets())
@@ -509,6 +511,7 @@ class Materialisation:
         statistics: Statistics,
         ahead: Given | None,
         updates: tuple[int, ...],
+        interruptions: interrupted_once | None,
     ) -> Change:
         """Bring the state up to date, looking ahead to the next update if there is one, and return what changed."""
         state, marks, ranks = self._state, self._state.marks, self._state.ranks
@@ -524,6 +527,8 @@ class Materialisation:
                     if outcome.marks is not marks or state.ranks is not ranks:
                         at_the_end.enter_context(uninterrupted())
                         state.marks = outcome.marks
+                    if interruptions is not None:
+                        interruptions.too_late()
             except BaseException:
                 state.marks, state.ranks = marks, ranks
                 raise

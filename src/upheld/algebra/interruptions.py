@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
+from typing import Self
 
 #: What a signal calls, if it is a function of Python.
 Handler = Callable[[int, FrameType | None], object]
@@ -35,7 +36,7 @@ class uninterrupted:
     _deaf = True
     _over = False
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self._handlers: dict[int, Handler] = {}
         self._came: list[tuple[int, FrameType | None]] = []
         if threading.current_thread() is threading.main_thread():
@@ -48,6 +49,7 @@ class uninterrupted:
             except BaseException:
                 self._restore()
                 raise
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -78,7 +80,7 @@ class uninterrupted:
             self._deaf = before  # it raised nothing
 
 
-#: Seconds after which a signal whose exception was lost is sent again.
+#: Seconds after which a signal is sent again whose exception was lost, or which came too late.
 _AGAIN = 0.02
 
 
@@ -87,24 +89,44 @@ class interrupted_once(uninterrupted):
 
     What a handler raises within a callback of the garbage collector, or of a weak reference, is dropped by Python. Such
     a signal is sent again, until what it raises is heard.
+
+    Once what the block does can no longer be undone, it says so by `too_late`. Signals that come after that are sent
+    again a moment later, when the block has ended and its caller has what it returns: an exception from the block means
+    that nothing was done.
     """
 
     _deaf = False
+    _late = False
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self._raised: tuple[int, BaseException] | None = None
         super().__enter__()
         if self._handlers:
             self._report = sys.unraisablehook
             sys.unraisablehook = self._dropped
+        return self
+
+    def too_late(self) -> None:
+        """Let no handler raise anything in the rest of the block."""
+        self._late = True
 
     def _restore(self) -> None:
-        super()._restore()
         self._raised = None
         if sys.unraisablehook == self._dropped:
             sys.unraisablehook = self._report
+        super()._restore()
+
+    def _call(self) -> None:
+        if not self._late:
+            super()._call()
+            return
+        for number, _ in self._came:
+            _send_soon(_send, number)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self._late:
+            self._came.append((number, frame))
+            return
         try:
             super()._hear(number, frame)
         except BaseException as error:
@@ -118,10 +140,22 @@ class interrupted_once(uninterrupted):
         number, _ = self._raised
         self._raised = None
         # Not at once: what is raised in here would be dropped as well.
-        threading.Timer(_AGAIN, self._send_again, (number,)).start()
+        _send_soon(self._send_again, number)
 
     def _send_again(self, number: int) -> None:
-        main = threading.main_thread().ident
-        if main is not None and not self._over:
+        if not self._over:
             self._deaf = False
-            signal.pthread_kill(main, number)
+            _send(number)
+
+
+def _send_soon(send: Callable[[int], None], number: int) -> None:
+    """Send a signal after a moment, from another thread."""
+    timer = threading.Timer(_AGAIN, send, (number,))
+    timer.daemon = True
+    timer.start()
+
+
+def _send(number: int) -> None:
+    main = threading.main_thread().ident
+    if main is not None:
+        signal.pthread_kill(main, number)

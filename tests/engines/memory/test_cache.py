@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import upheld
+from upheld.engines.memory import jit
 
 #: Uses two kernels, one of which calls others, and says how many were read from the cache and how many compiled.
 PROGRAM = """
@@ -103,3 +106,27 @@ def on_terminal(environment: dict[str, str]) -> bytes:
     os.close(theirs)
     assert ran.returncode == 0, written
     return written
+
+
+def test_interrupted_while_a_kernel_is_compiled(monkeypatch):
+    """A signal waits until the machine code is there: the kernel, and every other, works afterwards."""
+    made = jit.kernel(_twice)
+    compile = made.compile
+
+    def interrupted(signature):
+        signal.raise_signal(signal.SIGINT)
+        return compile(signature)
+
+    monkeypatch.setattr(made, "compile", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            made(np.arange(3))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(made.signatures) == 1, "it was compiled all the same"
+    assert made(np.arange(3)).tolist() == [0, 2, 4]
+
+
+def _twice(numbers):
+    return numbers + numbers

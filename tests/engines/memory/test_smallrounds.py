@@ -11,7 +11,7 @@ import upheld
 from tests.engines.memory.test_tables import assert_whole
 from tests.maintain.streams import Stream, random_stream
 from upheld.engines.memory import roundkernels, smallrounds
-from upheld.errors import EvaluationError, LimitReached, UpheldError
+from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.materialisation import Materialisation
 
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
@@ -123,12 +123,11 @@ def test_bookkeeping_that_does_not_fit(algorithm, small, monkeypatch):
     for facts in (state.E, state.I):  # as if the files of a state had been exchanged
         facts |= engine.load("edge", [(4, 1029)])
     before = m.facts()
-    try:
+    if algorithm == "bf-c":  # which counts derivations from strata below alone
         m.update(delete={"edge": [(2, 3)]})
-    except UpheldError as error:
-        assert error.problems[0].slug == "bookkeeping-mismatch"
-        assert m.facts() == before
     else:
-        assert algorithm == "bf-c", "it counts derivations by rules of strata below alone"
+        with pytest.raises(FactsError, match="bookkeeping-mismatch"):
+            m.update(delete={"edge": [(2, 3)]})
+        assert m.facts() == before
     for table in engine.tables.values():
         assert_whole(table)

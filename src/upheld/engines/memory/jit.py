@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import numba
@@ -15,6 +16,8 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import event, types
 from numba.extending import intrinsic
+
+from upheld.algebra.interruptions import uninterrupted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,10 +29,28 @@ def kernel(function: F) -> F:
     """
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return np.errstate(over="ignore")(function)  # hashes are meant to overflow
+    made: Any
     try:
-        return numba.njit(nogil=True, error_model="numpy", cache=True)(function)  # type: ignore[return-value]
+        made = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
     except RuntimeError:
-        return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[return-value]
+        made = numba.njit(nogil=True, error_model="numpy")(function)
+    # What the dispatcher calls for arguments of types that it has no machine code for yet; other calls cost no more.
+    made._compile_for_args = _without_interruption(made._compile_for_args)
+    return made  # type: ignore[no-any-return]
+
+
+def _without_interruption(compile: Callable[..., Any]) -> Callable[..., Any]:
+    """Let signals wait until machine code is made or loaded.
+
+    An exception in the middle of it leaves Numba and LLVM half changed, and no kernel can be compiled afterwards.
+    """
+
+    @wraps(compile)
+    def whole(*args: Any) -> Any:
+        with uninterrupted():
+            return compile(*args)
+
+    return whole
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]
