@@ -290,6 +290,10 @@ class AnyFiles:
         if self._is_local(folder):
             self._local.sync(folder)
 
+    def anchor(self, folder: str) -> None:
+        if self._is_local(folder):
+            self._local.anchor(folder)
+
     def names(self, folder: str) -> list[str]:
         if self._is_local(folder):
             return self._local.names(folder)

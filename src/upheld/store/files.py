@@ -97,6 +97,10 @@ class Files(Protocol):
         """Have the names in a folder outlive a loss of power."""
         ...
 
+    def anchor(self, folder: str) -> None:
+        """Have a folder and all above it outlive a loss of power, whoever has made them."""
+        ...
+
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder; none if there is no such folder."""
         ...
@@ -177,6 +181,12 @@ class LocalFiles:
     def sync(self, folder: str) -> None:
         _sync(folder)
 
+    def anchor(self, folder: str) -> None:
+        place = os.path.abspath(folder)
+        while not os.path.ismount(place):
+            place = os.path.dirname(place)
+            _sync_if_readable(place)
+
     def names(self, folder: str) -> list[str]:
         try:
             return os.listdir(folder)
@@ -209,8 +219,12 @@ def _make_folder(path: str) -> None:
     _make_folder(above)
     with suppress(FileExistsError):  # another process was quicker
         os.mkdir(path)
-    with suppress(PermissionError):  # a folder that may be written to and not read cannot be synced
-        _sync(above)
+    _sync_if_readable(above)
+
+
+def _sync_if_readable(folder: str) -> None:
+    with suppress(PermissionError):  # a folder that may be entered and not read cannot be synced
+        _sync(folder)
 
 
 def _sync(folder: str) -> None:

@@ -519,8 +519,7 @@ class Draft:
             if self.written:
                 files.sync(f"{folder}/relations")
             if self.store.manifest is None and files.exists(folder):
-                with suppress(PermissionError):  # a folder that may be written to and not read cannot be synced
-                    files.sync(os.path.dirname(folder))
+                files.anchor(folder)
 
     def _write_whole(self, predicate: Predicate, kind: str, facts: Relation) -> str:
         frame = facts.held_frame()

@@ -1,0 +1,149 @@
+"""R5: a crash or a loss of power at every call of the file system, while states are saved, swept and saved again.
+
+`LocalFiles` runs on a simulated disk. Before, after and in the middle of each call the disk is copied, as a kill leaves
+it and as a loss of power may: without what was not synced, with all of it, or with any part of it. Each copy must open
+with the last version that a caller was told of, or with one that was being made then, wholly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from hashlib import sha256
+from random import Random
+
+import upheld
+from tests.reliability.disk import Disk, kept_by
+from tests.reliability.programme import Run, goal
+from upheld.language.core import Fact
+from upheld.materialisation import draft_of
+from upheld.store import Store
+
+PROGRAM = """
+.decl edge(x:number, y:number)
+.decl path(x:number, y:number)
+.decl late(x:number)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+late(x) :- edge(x, x).
+"""
+
+STATE = "/data/of/state"
+
+#: All facts of a version; None if there is no version.
+Facts = frozenset[Fact] | None
+
+_LOSSES = ("nothing", "names", "data", "all", "some", "some")
+
+#: A run of fewer cases than this looks at one call of ten, so that it makes several saves.
+_THOROUGH = 20_000
+
+
+@goal("R5", "crashes and power losses at every call", sample=1_500, full=100_000)
+def crashes(run: Run) -> None:
+    random, opened = run.random, _Opened()
+    disk, possible = Disk(), frozenset[Facts]([None])
+    number = 0
+    while run.made < run.size:
+        number += 1
+        story = _Story(disk, possible, random, share=1.0 if run.size >= _THOROUGH else 0.1)
+        images = [(disk, possible)]
+        for image, allowed, name in story.images():
+            failed = run.failed
+            run.case(f"save {number}, {name}", partial(opened.check, image, allowed))
+            if run.failed == failed:
+                images.append((image, allowed))
+            if run.made >= run.size:
+                break
+        # The next one goes on from what a crash has left, or now and then from nothing.
+        disk, allowed = (Disk(), frozenset[Facts]([None])) if number % 12 == 0 else random.choice(images)
+        possible = allowed if disk.files() else frozenset([None])
+    run.figures |= {"saves": number, "different images": opened.count}
+
+
+class _Story:
+    """One process that restores what it finds, changes it and saves it, and the images that it leaves on its way."""
+
+    def __init__(self, disk: Disk, possible: frozenset[Facts], random: Random, share: float) -> None:
+        self._disk, self._random, self._share = disk.copy(), random, share
+        #: What may be found now: what a caller was told last, and all that was being made since.
+        self._possible = possible
+
+    def images(self) -> Iterator[tuple[Disk, frozenset[Facts], str]]:
+        taken: list[tuple[Disk, frozenset[Facts], str]] = []
+        calls = 0
+
+        def take(moment: str, kind: str, path: str) -> None:
+            nonlocal calls
+            calls += moment == "before"
+            if kind in ("listdir", "read", "open rb", "open folder", "close") or (moment == "before" and calls > 1):
+                return  # the disk is as it was after the call before
+            if self._random.random() > self._share:
+                return
+            name = f"{moment} call {calls}, {kind} {path.removeprefix(STATE)}"
+            taken.append((self._disk.copy(), self._possible, f"{name}, killed"))
+            for i, how in enumerate(_LOSSES):
+                image = self._disk.after_power_loss(*kept_by(self._random, how))
+                taken.append((image, self._possible, f"{name}, power lost with {how} kept {i}"))
+
+        with self._disk.mounted():
+            store = Store.open(STATE)
+            m = upheld.restore(PROGRAM, store, engine="reference") if store.manifest else _new()
+            self._disk.hook = take
+            for _ in range(self._random.randint(1, 3)):
+                self._save(m)
+            self._disk.hook = lambda moment, kind, path: None
+        return iter(taken)
+
+    def _save(self, m: upheld.Materialisation) -> None:
+        """Make a version in one of the ways there are, and note that its caller is told so."""
+        store, change = Store.open(STATE), m.update(**_update(self._random))
+        version, before = frozenset(m.facts()), self._possible
+        self._possible = before | {version}
+        if store.manifest is not None and self._random.random() < 0.5 and m._base == store.base:
+            draft_of(m, store, change).commit()
+        else:
+            m.save(STATE)
+        self._possible = frozenset([version])
+
+
+class _Opened:
+    """What images hold; one that was seen before is not opened again."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Facts] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self._known)
+
+    def check(self, image: Disk, allowed: frozenset[Facts]) -> None:
+        key = sha256(repr(sorted(image.files().items())).encode()).digest()
+        if key not in self._known:
+            self._known[key] = _opened(image)
+        found = self._known[key]
+        assert found in allowed, f"opened with {_shown(found)}, where {', '.join(map(_shown, allowed))} may be"
+
+
+def _opened(image: Disk) -> Facts:
+    with image.mounted():
+        try:
+            return frozenset(upheld.restore(PROGRAM, STATE, engine="reference").facts())
+        except upheld.UpheldError as error:
+            if error.slugs != ("missing-state",):
+                raise
+            return None
+
+
+def _shown(facts: Facts) -> str:
+    return "no version" if facts is None else f"{len(facts)} facts"
+
+
+def _new() -> upheld.Materialisation:
+    return upheld.materialise(PROGRAM, {"edge": [(0, 1)]}, engine="reference")
+
+
+def _update(random: Random) -> dict[str, dict[str, list[tuple[int, ...]]]]:
+    """Return an update of few facts. Now and then `late` gets its first, so that its folder is made."""
+    one, two, three = ((random.randint(0, 3), random.randint(0, 3)) for _ in range(3))
+    return {"insert": {"edge": [one]}, "delete": {"edge": [two, three]}}
