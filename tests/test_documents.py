@@ -24,6 +24,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ import pytest
 
 import upheld
 from tests.cases import ROOT
+from upheld.language.lints import lint
 from upheld.language.reading import read_text
 
 PACKAGE = ROOT / "src" / "upheld"
@@ -306,10 +308,11 @@ def same(place: str, shown: str, printed: str) -> None:
 
 
 def refusal(place: str, block: Block) -> tuple[str, ...]:
-    """Return the slugs with which a block that is a program is refused; none if it is accepted."""
+    """Return the slugs with which a block that is a program is refused or linted; none if it is accepted."""
     try:
-        upheld.check(read_text(block.text, block.language, place))
-        return ()
+        program = read_text(block.text, block.language, place)
+        upheld.check(program)
+        return tuple(warning.slug for warning in lint(program))
     except upheld.UpheldError as error:
         return error.slugs
 
@@ -331,7 +334,8 @@ def run_page(page: str, text: str) -> int:
             out = io.StringIO()
             # Blank lines before it, so that a traceback names the line of the page.
             code = compile("\n" * (block.line - 1) + block.text, page, "exec")
-            with contextlib.redirect_stdout(out):
+            with contextlib.redirect_stdout(out), warnings.catch_warnings():
+                warnings.simplefilter("error", upheld.UpheldWarning)
                 exec(code, namespace)
             printed += out.getvalue()
             checked += 1

@@ -17,6 +17,7 @@ from upheld.columns import Row
 from upheld.errors import FactsError, Problem, UpheldError, UsageError, VerificationFailed, quote
 from upheld.language.ast import Program
 from upheld.language.core import Predicate
+from upheld.language.lints import some
 from upheld.language.values import sorted_rows
 from upheld.limits import Limits, within
 from upheld.maintain.algorithms import ALGORITHMS, MARKING, algorithm_named
@@ -122,7 +123,8 @@ def apply(
             if committed is not None:
                 for update in made:
                     committed(update, change)
-    return job.write(m, output, facts, changes=feed is not None)
+    done = job.write(m, output, facts, changes=feed is not None)
+    return replace(done, warnings=(*some(job.lints), *done.warnings))
 
 
 def _looks_nowhere(algorithm: str) -> Problem:

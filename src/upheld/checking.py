@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,24 @@ from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Rule
 from upheld.language.growth import growing_rules
+from upheld.language.lints import lint, without_facts
 from upheld.language.stratification import Stratification, Stratum, stratify
 from upheld.opening import parse
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
-    """The result of `check`, as text or as plain data."""
+    """The result of `check`, as text or as plain data. `str` gives the text and the warnings."""
 
     core: Core
     strata: Stratification
     warnings: tuple[Problem, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([self.to_text(), *map(str, self.warnings)])
+
+    def __repr__(self) -> str:
+        return f"<Report: {self.to_text().partition(chr(10))[0]}, {_count(len(self.warnings), 'warning')}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as data that JSON can hold."""
@@ -66,17 +74,22 @@ class Report:
 
 
 @checked()
-def check(program: str | Path | Program, *, granular: bool = True) -> Report:
+def check(program: str | Path | Program, *, granular: bool = True, facts: Collection[str] | None = None) -> Report:
     """Check a program and return what Upheld makes of it; raise `ProgramError` if it is not valid.
+
+    `facts` names the relations whose facts will be given beside those that the program reads. If it is given, the
+    report warns of relations that have neither facts nor rules.
 
     >>> print(check("n(0). n(y) :- n(x), x < 3, y = x + 1.").warnings[0].slug)
     arithmetic-recursion
     """
-    compiled = compile_program(parse(program))
+    parsed = parse(program)
+    compiled = compile_program(parsed)
     finest = stratify(compiled.core)  # in coarser strata, rules count as recursive that are not
     arithmetic = tuple(map(_arithmetic_recursion, growing_rules(finest)))
     strata = finest if granular else stratify(compiled.core, granular=False)
-    return Report(compiled.core, strata, (*compiled.warnings, *arithmetic))
+    empty = without_facts(parsed, facts) if facts is not None else ()
+    return Report(compiled.core, strata, (*compiled.warnings, *lint(parsed), *empty, *arithmetic))
 
 
 def _arithmetic_recursion(rule: Rule) -> Problem:

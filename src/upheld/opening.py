@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
+from upheld.changes import unknown_relation
 from upheld.columns import Row
 from upheld.engines import EngineChoice, chosen_engine, facts_reader
-from upheld.errors import FactsError, Problem, UsageError, quote
+from upheld.errors import FactsError, Problem, UsageError, quote, warn
 from upheld.ingest import facts_of
 from upheld.keeping import Reopened, serves, width_of
 from upheld.language.ast import Program
@@ -18,6 +19,7 @@ from upheld.language.compiling import compile_program
 from upheld.language.core import Core
 from upheld.language.equality import with_equality
 from upheld.language.hypertrees.deciding import check_mode
+from upheld.language.lints import lint, some, unused_facts, without_facts
 from upheld.language.rdfox import COLUMNS
 from upheld.language.reading import read_file, read_text
 from upheld.language.stratification import stratify
@@ -93,6 +95,10 @@ def materialise(
     inferred = {name: facts_of(name, data, read=read) for name, data in given.items() if name not in known}
     types |= {name: types for name, (_, types) in inferred.items() if types}
     core = compile_program(parsed, types).core
+    if unused := unused_facts(parsed, given):
+        relations = [p.name for p in core.predicates.values() if not p.hidden and p.name not in unused]
+        raise FactsError([unknown_relation(name, relations) for name in unused])
+    warn(some([*lint(parsed), *without_facts(parsed, given)]))
     ready: dict[str, object] = {name: inferred[name][0] if name in inferred else data for name, data in given.items()}
     fitted = fitted_facts(core, ready, read).items()
     return materialise_core(

@@ -11,11 +11,12 @@ from pathlib import Path
 from upheld.arguments import PATH_OR_NONE, checked
 from upheld.columns import Row
 from upheld.engines import facts_reader, facts_writer
-from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote
+from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote, warn
 from upheld.factfiles import Format, Output, Reader, Writer, facts_text, read_bytes, stdout_text, write_all
 from upheld.language.ast import Directive, Program
 from upheld.language.compiling import Compiled, compile_program
 from upheld.language.core import Core
+from upheld.language.lints import lint, some, without_facts
 from upheld.language.rdfox import QUAD, TRIPLE
 from upheld.limits import Limits, limited
 from upheld.materialisation import Materialisation, ProgressWatcher
@@ -59,7 +60,8 @@ def run(
     job = Job.of(program, engine, decompose, equality)
     job.check_output(output)
     m = job.materialise(facts, algorithm="rematerialise", limits=limits, progress=progress)  # nothing will be updated
-    return job.write(m, output, facts)
+    done = job.write(m, output, facts)
+    return replace(done, warnings=(*some([*job.lints, *without_facts(job.program, ())]), *done.warnings))
 
 
 @checked(facts=PATH_OR_NONE)
@@ -80,6 +82,7 @@ def load(
     For a `.dlog` program `facts` is an RDF file or a folder of them.
     """
     job = Job.of(program, engine, decompose, equality)
+    warn(some([*job.lints, *without_facts(job.program, ())]))
     return job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
 
 
@@ -87,6 +90,7 @@ def load(
 class Job:
     """A valid program whose directives have valid options, and how it is to be run."""
 
+    program: Program
     compiled: Compiled
     formats: Mapping[Directive, Format]
     engine: str
@@ -99,7 +103,12 @@ class Job:
         # RDF files may hold triples and quads that no rule speaks of.
         known = {TRIPLE: ("term",) * 3, QUAD: ("term",) * 4} if parsed.dialect == "dlog" else None
         compiled = compile_program(parsed, known)
-        return cls(compiled, _formats(compiled.core), engine, decompose, equality)
+        return cls(parsed, compiled, _formats(compiled.core), engine, decompose, equality)
+
+    @property
+    def lints(self) -> list[Problem]:
+        """Warnings of what the program says, whatever the facts are."""
+        return list(lint(self.program))
 
     @property
     def outputs(self) -> tuple[str, ...]:

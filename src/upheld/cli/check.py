@@ -20,13 +20,17 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--plans", action="store_true", help="show the join plans of each rule: from all facts, and from new ones"
     )
     command.add_argument(
-        "-F", "--facts", metavar="DIR", help="with --plans: materialise these facts files first, to know sizes"
+        "-F",
+        "--facts",
+        metavar="DIR",
+        help="facts files: warn of relations without facts and rules; with --plans, materialise them to know sizes",
     )
     add_decompose(command)
 
 
 def execute(options: argparse.Namespace) -> int:
-    report = upheld.check(options.program, granular=not options.coarsest)
+    facts = () if options.facts is not None else None  # those that the program reads, and no others
+    report = upheld.check(options.program, granular=not options.coarsest, facts=facts)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report.to_text())
     for warning in () if options.json else report.warnings:  # the JSON has them
         show(warning)

@@ -167,7 +167,7 @@ class Hint:
     span: Span | None = _span()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Program:
     """A program as written: `dialect` is `dl` or `dlog`."""
 
@@ -179,6 +179,15 @@ class Program:
     hints: tuple[Hint, ...] = ()
     #: The prefixes of a `.dlog` program with their IRIs: resolved in its clauses, and kept for queries.
     prefixes: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    def __repr__(self) -> str:
+        facts = sum(clause.body is None for clause in self.clauses)
+        return f"<Program of .{self.dialect}: rules: {len(self.clauses) - facts}, facts: {facts}>"
+
+    def __str__(self) -> str:
+        from upheld.language.printer import to_text  # which is about these classes
+
+        return to_text(self)
 
 
 # -- walking ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,180 @@
+"""Valid programs that are probably not what was meant: misspelt names, and comparisons that never hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+
+from upheld.errors import Problem, nearest, quote
+from upheld.language.ast import (
+    Atom,
+    Call,
+    Clause,
+    Conjunction,
+    Constant,
+    Disjunction,
+    Formula,
+    Negation,
+    Program,
+    Term,
+    Test,
+    Truth,
+    variables,
+)
+from upheld.language.rdfox import COLUMNS
+from upheld.language.terms import number_of, string_of
+
+#: Warnings of one kind that are shown where nobody has asked for all of them.
+WARNINGS_SHOWN = 5
+
+_ORDERINGS = frozenset(("<", "<=", ">", ">="))
+_ON_NUMBERS = frozenset("+-*/")
+_ON_STRINGS = frozenset(("match", "!match", "contains", "!contains", "cat", "strlen"))
+
+
+def lint(program: Program) -> Iterator[Problem]:
+    """Yield a warning for each variable that occurs once in its rule, and each operation on terms without a value.
+
+    In rules over triples, a variable that occurs once is reported only if another one has nearly its name.
+    """
+    for clause in program.clauses:
+        if clause.body is not None:
+            yield from _used_once(program, clause)
+            if program.dialect == "dlog":
+                yield from _never(clause.body)
+
+
+def without_facts(program: Program, given: Collection[str]) -> Iterator[Problem]:
+    """Yield a warning for each undeclared relation in a body that has no rules, no facts and is not among `given`.
+
+    `given` are the relations whose facts are passed, which may be none.
+    """
+    filled = {head.predicate for clause in program.clauses for head in clause.heads} | set(given)
+    filled |= {declaration.name for declaration in program.declarations}
+    filled |= {directive.relation for directive in program.directives if directive.kind == "input"}
+    if program.dialect == "dlog":
+        filled |= COLUMNS.keys()
+    empty: dict[str, Atom] = {}
+    for clause in program.clauses:
+        for part in _parts(clause.body) if clause.body is not None else ():
+            if isinstance(part, Atom) and part.predicate not in filled:
+                empty.setdefault(part.predicate, part)
+    for number, (name, atom) in enumerate(empty.items()):
+        # A search for the nearest of many names takes long: programs with more misspelt names than this have none.
+        meant = nearest(name, filled) if number < WARNINGS_SHOWN else None
+        yield Problem(
+            "no-facts",
+            f"relation {quote(name)} has no facts and no rules",
+            atom.span,
+            note="a relation that updates are to fill is declared, or passed with an empty list of facts",
+            hint=meant or f'pass `{{"{name[:60]}": []}}` with the facts',
+            severity="warning",
+        )
+
+
+def unused_facts(program: Program, given: Collection[str]) -> list[str]:
+    """Return the relations among `given` that the program neither declares nor uses.
+
+    A program without clauses uses every relation, and one over triples uses triples and quads.
+    """
+    if not program.clauses and not program.declarations:
+        return []
+    used = {declaration.name for declaration in program.declarations}
+    used |= {directive.relation for directive in program.directives}
+    used |= {head.predicate for clause in program.clauses for head in clause.heads}
+    if program.dialect == "dlog":
+        used |= COLUMNS.keys()
+    for clause in program.clauses:
+        if used.issuperset(given):
+            return []
+        if clause.body is not None:
+            used |= {part.predicate for part in _parts(clause.body) if isinstance(part, Atom)}
+    return [name for name in given if name not in used]
+
+
+def some(warnings: Sequence[Problem]) -> list[Problem]:
+    """Return the first warnings of each kind, and say how many there are besides."""
+    counts: Counter[str] = Counter()
+    shown = []
+    for warning in warnings:
+        counts[warning.slug] += 1
+        if counts[warning.slug] <= WARNINGS_SHOWN:
+            shown.append(warning)
+    if len(shown) < len(warnings):
+        message = f"{len(warnings) - len(shown)} more warnings are not shown"
+        hint = "`upheld check`, or `upheld.check`, has all of them"
+        shown.append(Problem("more-warnings", message, hint=hint, severity="warning"))
+    return shown
+
+
+def _used_once(program: Program, clause: Clause) -> Iterator[Problem]:
+    assert clause.body is not None, "a fact has no variables"
+    found = [v for part in (*clause.heads, clause.body) for v in variables(part)]
+    counts = Counter(v.name for v in found)
+    for variable in found:
+        name = variable.name
+        if counts[name] == 1 and name[0] != "_":
+            hint = nearest(name, [other for other in counts if other != name]) if len(name) > 2 else None
+            if program.dialect == "dlog" and hint is None:
+                continue  # in a triple of which two terms matter, the third is a variable by custom
+            yield Problem(
+                "variable-once",
+                f"variable {quote(name)} occurs only once in its rule",
+                variable.span,
+                note="a variable joins the places where it occurs; one that occurs once stands for any value",
+                hint=hint or "write `_` for a value that does not matter",
+                severity="warning",
+            )
+
+
+def _never(body: Formula) -> Iterator[Problem]:
+    """Yield a warning for each operation with a constant for which it never has a value."""
+    for part in _parts(body):
+        if not isinstance(part, Test):
+            continue
+        pending: list[Test | Term] = [part]
+        while pending:
+            match pending.pop():
+                case Test(operator=operator, terms=terms) | Call(functor=operator, arguments=terms):
+                    pending += terms
+                    for term in terms:
+                        if isinstance(term, Constant) and (wanted := _unfit(operator, str(term.value))):
+                            yield _never_holds(operator, term, wanted)
+                case _:
+                    continue
+
+
+def _unfit(operator: str, term: str) -> str | None:
+    """Return what an operator works on, if a term is nothing of the sort."""
+    is_number, is_string = number_of(term) is not None, string_of(term) is not None
+    if operator in _ORDERINGS:
+        return None if is_number or is_string else "numbers and strings are ordered, and no other terms"
+    if operator in _ON_NUMBERS:
+        return None if is_number else "arithmetic works on numbers"
+    return "this works on strings" if operator in _ON_STRINGS and not is_string else None
+
+
+def _never_holds(operator: str, constant: Constant, wanted: str) -> Problem:
+    is_literal = str(constant.value).startswith('"')
+    return Problem(
+        "never-holds",
+        f"{quote(operator)} has no value for {quote(constant.value)}, so this condition never holds",
+        constant.span,
+        note=wanted,
+        hint='compare the texts, as in `STR(?d) < "1980-01-01"`' if is_literal and operator in _ORDERINGS else None,
+        severity="warning",
+    )
+
+
+def _parts(formula: Formula) -> Iterator[Atom | Test]:
+    pending = [formula]
+    while pending:
+        match pending.pop():
+            case (Atom() | Test()) as part:
+                yield part
+            case Negation(formula=inner):
+                pending.append(inner)
+            case Conjunction(formulas=inner_parts) | Disjunction(formulas=inner_parts):
+                pending.extend(reversed(inner_parts))
+            case Truth():
+                continue
