@@ -71,4 +71,6 @@ def __getattr__(name: str) -> object:
         from upheld.engines.spark.sparkengine import SparkEngine
 
         return SparkEngine
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    meant = {"materialize": "materialise", "Materialization": "Materialisation"}.get(name)
+    hint = f"; it is spelt {meant!r}" if meant else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
 
 from upheld.arguments import UPDATES, checked
-from upheld.errors import Problem, UpheldError, UsageError, quote
+from upheld.errors import Problem, UpheldError, UsageError, described_type, quote
 
 #: An update as a stream brings it, as it waits to be made, and what comes of it.
 U = TypeVar("U")
@@ -261,6 +261,6 @@ def facts_of_update(update: object) -> tuple[Mapping[str, object], Mapping[str, 
     try:
         return update.delete or {}, update.insert or {}  # type: ignore[attr-defined]
     except AttributeError:
-        message = f"an update of the stream is a {quote(type(update).__name__)}"
+        message = f"an update of the stream is {described_type(update)}"
         note = "an update is an `upheld.Update`, or a dictionary with the facts to `insert` and to `delete`"
         raise UsageError(Problem("unsupported-update", message, note=note)) from None

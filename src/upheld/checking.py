@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ class Report:
 
 
 @checked()
-def check(program: str | Path | Program, *, granular: bool = True, facts: Collection[str] | None = None) -> Report:
+def check(program: str | Path | Program, *, granular: bool = True, facts: Sequence[str] | None = None) -> Report:
     """Check a program and return what Upheld makes of it; raise `ProgramError` if it is not valid.
 
     `facts` names the relations whose facts will be given beside those that the program reads. If it is given, the

@@ -25,6 +25,12 @@ def quote(text: object) -> str:
     return f"`{shown}`"
 
 
+def described_type(value: object) -> str:
+    """Return the type of a value for a message: an `int`, a `list`."""
+    name = type(value).__name__
+    return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {quote(name)}"
+
+
 def nearest(name: object, known: Iterable[str]) -> str | None:
     """Return a hint that suggests the known name most like `name`, if one is like it; it may not be text at all."""
     name = str(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from upheld.arguments import checked
 from upheld.changes import unknown_relation
 from upheld.columns import Row
 from upheld.engines import EngineChoice, chosen_engine, facts_reader
-from upheld.errors import FactsError, Problem, UsageError, quote, warn
+from upheld.errors import FactsError, Problem, UsageError, nearest, quote, warn
 from upheld.ingest import facts_of
 from upheld.keeping import Reopened, serves, width_of
 from upheld.language.ast import Program
@@ -29,6 +30,9 @@ from upheld.maintain.algorithms import Algorithm, algorithm_named
 from upheld.materialisation import Materialisation, ProgressWatcher
 from upheld.rdf.rulesets import RULESETS, rules
 from upheld.store import Manifest, SavedBooks, Store, check_program, digest
+
+#: A text that can be the name of something, and not a program: not a directive, and not a comment.
+_WORD = re.compile(r"(?!\.[a-z]+$|//|/\*|#|%)[^\s()\[\]<>\"]+")
 
 
 @checked()
@@ -48,6 +52,12 @@ def parse(program: str | Path | Program, *, dialect: str = "dl") -> Program:
         return rules(str(program))
     if isinstance(program, Path) or (program.endswith((".dl", ".dlog")) and "\n" not in program):
         return read_file(Path(program))
+    if _WORD.fullmatch(program):  # no program is a single word
+        if "." in program or "/" in program:
+            return read_file(Path(program))
+        note = f"the rule sets are {', '.join(map(quote, RULESETS))}; a file ends in `.dl` or `.dlog`"
+        message = f"{quote(program)} is not a rule set, a file or the text of a program"
+        raise UsageError(Problem("unknown-program", message, note=note, hint=nearest(program, RULESETS)))
     return read_text(program, dialect)
 
 

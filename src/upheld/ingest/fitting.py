@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from upheld.errors import FactsError, Problem, quote
+from upheld.errors import FactsError, Problem, described_type, quote
 from upheld.factfiles.badrows import EXPECTED, BadRows, column_name, count
 from upheld.ingest.tables import Table, type_of_integers, wrong_arity
 from upheld.language.ast import Value
@@ -207,4 +207,4 @@ def _described(value: object) -> str:
         case str():
             return f"the text {quote(value)}"
         case _:
-            return f"a {quote(type(value).__name__)}"
+            return described_type(value)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from upheld.errors import FactsError, Problem, quote
+from upheld.errors import FactsError, Problem, described_type, quote
 from upheld.factfiles.badrows import count
 from upheld.language.values import INT64_MAX
 from upheld.relation import Relation
@@ -53,10 +53,18 @@ def table_of(relation: str, data: object, name: str, types: tuple[str, ...] | No
     if numpy and isinstance(data, numpy.ndarray):
         data = data.tolist()
     if isinstance(data, bytes | Mapping) or not isinstance(data, Iterable):
-        message = f"the facts of {quote(relation)} are a {quote(type(data).__name__)}"
+        message = f"the facts of {quote(relation)} are {described_type(data)}"
         accepted = "rows, a pandas DataFrame, an Arrow table, a Relation, or the path of a file ending in "
         note = f"facts are {accepted}{', '.join(map(quote, FILES))}"
-        raise FactsError(Problem("unsupported-facts", message, place=name, note=note, hint="pass a list of tuples"))
+        hint = "pass a list of tuples"
+        if type(data).__module__.startswith("pyspark."):
+            hint = "pass `frame.toArrow()`, or make the frame a source of an `upheld.Pipeline`"
+        raise FactsError(Problem("unsupported-facts", message, place=name, note=note, hint=hint))
+    data = list(data)
+    if any(isinstance(row, Mapping) for row in data):
+        message = f"some rows of {quote(relation)} are dictionaries"
+        hint = "pass tuples, or a table with named columns, such as `pandas.DataFrame(rows)`"
+        raise FactsError(Problem("unsupported-facts", message, place=name, hint=hint))
     rows = [tuple(row) if isinstance(row, tuple | list) else _single(row) for row in data]
     for i, row in enumerate(rows):
         if len(row) == 1 and isinstance(row[0], Mapping):

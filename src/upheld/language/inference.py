@@ -148,7 +148,9 @@ class Inference:
                 "unknown-functor",
                 f"unknown functor {quote(call.functor)}",
                 call.span,
-                hint=nearest(call.functor, known) or "the reference lists every functor",
+                # Short names are all alike: `log` is no slip of `lor`.
+                hint=(nearest(call.functor, known) if len(call.functor) > 3 else None)
+                or "the reference lists every functor",
             )
             return Slot()
         fitting = [s for s in signatures if len(s.arguments) == len(call.arguments)]
@@ -167,20 +169,21 @@ class Inference:
             )
             return Slot()
         signature = next((s for s in fitting if ("term" in s.arguments) == is_term), fitting[0])
-        first = self._apply(number, signature, call.arguments)
+        hint = "`cat` joins texts, as in `cat(x, y)`" if call.functor == "+" and not is_term else None
+        first = self._apply(number, signature, call.arguments, hint)
         self._uses[number, id(call)] = first
         if signature.result == "T":
             return first
         return Slot(frozenset({signature.result}), f"a result of {call.functor} here", call.span)
 
-    def _apply(self, number: int, signature: Signature, terms: Sequence[Term]) -> Slot:
+    def _apply(self, number: int, signature: Signature, terms: Sequence[Term], hint: str | None = None) -> Slot:
         """Fit terms to the arguments of a signature; return the slot of `T`, or of the first argument."""
         shared = Slot(signature.ranges_over)
         slots = []
         for argument, term in zip(signature.arguments, terms, strict=True):
             slot = self._slot(number, term)
             if argument == "T":
-                self._join(slot, shared, term.span)
+                self._join(slot, shared, term.span, hint)
             else:
                 self._narrow(slot, frozenset({argument}), f"must be {argument} here", term.span)
             slots.append(slot)
@@ -190,17 +193,17 @@ class Inference:
         root = slot.root()
         both = root.allowed & allowed
         if not both:
-            self._clash(root, allowed, reason, span)
+            self._clash(_own(slot, allowed), allowed, reason, span)
         elif both != root.allowed:
             root.allowed, root.reason, root.span = both, reason, span
 
-    def _join(self, one: Slot, other: Slot, span: Span | None) -> None:
+    def _join(self, one: Slot, other: Slot, span: Span | None, hint: str | None = None) -> None:
         a, b = one.root(), other.root()
         if a is b:
             return
         both = a.allowed & b.allowed
         if not both:
-            self._clash(b, a.allowed, a.reason, a.span or span, at=span)
+            self._clash(_own(other, a.allowed), a.allowed, a.reason, a.span or span, span, hint)
             return
         keep, drop = (a, b) if len(a.allowed) <= len(b.allowed) and a.span else (b, a)
         if keep.allowed != both:
@@ -209,9 +212,16 @@ class Inference:
         drop.parent = keep
 
     def _clash(
-        self, slot: Slot, allowed: frozenset[str], reason: str, span: Span | None, at: Span | None = None
+        self,
+        slot: Slot,
+        allowed: frozenset[str],
+        reason: str,
+        span: Span | None,
+        at: Span | None = None,
+        hint: str | None = None,
     ) -> None:
-        one, other = _spell(allowed), _spell(slot.allowed)
+        here = ALL if self.draft.program.dialect == "dlog" else ALL - {"term"}
+        one, other = _spell(allowed & here or allowed), _spell(slot.allowed & here or slot.allowed)
         related = []
         if at is not None and span is not None and span is not at:
             related.append((f"{one}: {reason}", span))
@@ -225,7 +235,16 @@ class Inference:
             at or span,
             related=tuple(related),
             note="a variable or column has one type everywhere",
+            hint=hint if allowed == {"symbol"} else None,
         )
+
+
+def _own(slot: Slot, allowed: frozenset[str]) -> Slot:
+    """Return the slot itself if what it was declared as rules out these types, or else the one it has become part of.
+
+    Columns of several relations that share a variable are one slot; the declaration that matters is the column's own.
+    """
+    return slot if slot.span is not None and not slot.allowed & allowed else slot.root()
 
 
 def _kind(term: Constant) -> str:

@@ -180,8 +180,14 @@ def _above(core: Core, rules: Sequence[Rule], needed: Mapping[int, Reason], i: i
         related=tuple(related),
         note="what a rule negates, compares or computes with may be any of several equal constants, so all equalities "
         "must be known before it is applied",
-        hint="break the cycle; where nothing is negated, `equality=axioms` keeps each constant and its facts",
+        hint=_way_out(rule),
     )
+
+
+def _way_out(rule: Rule) -> str:
+    if rule.span and rule.span.source.name.startswith("owl2rl/"):
+        return "use the rule set `owl2rl-rewrite`, which is `owl2rl` without these rules"
+    return "break the cycle; where nothing is negated, `equality=axioms` keeps each constant and its facts"
 
 
 # -- the upper layer ---------------------------------------------------------------------------------------------------

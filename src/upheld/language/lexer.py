@@ -90,7 +90,7 @@ def _problem(kind: str, text: str, span: Span) -> Problem:
         case "preprocessor":
             message = f"the preprocessor line {quote(text)} is not supported"
             note = "programs are read as they are, without a C preprocessor"
-            hint = "run the preprocessor first, or use `.include`"
+            hint = "run the preprocessor first, or use `.include`; a comment starts with `//`"
             return Problem("unsupported-preprocessor", message, span, note=note, hint=hint)
         case "stray":
             return unfit(text, span)

@@ -46,6 +46,17 @@ LOOK_EVERY = 64
 OR, AND, LITERAL, COMPARISON, TERM = range(5)
 PREFIX, POWER, TIGHTEST = 18, 19, 20
 
+#: Signs and words of other languages, with what to write here.
+_ELSEWHERE = {
+    "==": "equality is written `=`",
+    "<>": "inequality is written `!=`",
+    "'": 'strings stand in double quotes, as in `"a"`',
+    "<-": "a rule is written with `:-`",
+    ":=": "a rule is written with `:-`",
+    "--": "a comment starts with `//`",
+}
+_WORDS = {"and": "write `,` for and", "or": "write `;` for or"}
+
 COMPARISONS = dict.fromkeys(("=", "!=", "<", "<=", ">", ">="), COMPARISON)
 
 
@@ -95,6 +106,8 @@ class Parser:
     `token` is the next one, all before `seen` has been read, and the statement being read begins at `start`.
     """
 
+    #: What negates an atom.
+    negation_sign: ClassVar[str]
     #: The level of each infix operator.
     operators: ClassVar[dict[str, int]]
     #: Groups `stop`, `statement`, `clause` and `open_string` tell where statements seem to end; the rest is skipped.
@@ -150,7 +163,17 @@ class Parser:
         """Refuse the next token, where something else was expected."""
         if self.token.problem:
             raise ProgramError(self.token.problem)
-        self.refuse("syntax", f"found {self.described()}, expected {expected}", self.here(), hint=hint)
+        message = f"found {self.described()}, expected {expected}"
+        self.refuse("syntax", message, self.here(), hint=hint or self.meant())
+
+    def meant(self) -> str | None:
+        """Return how the dialects write what the next token means in other languages."""
+        text, start, end = self.source.text, self.token.start, self.token.end
+        around = text[max(start - 1, 0) : end + 1]
+        for sign, hint in _ELSEWHERE.items():
+            if sign in around and self.token.text[:1] in sign:
+                return hint
+        return _WORDS.get(self.token.text.lower()) if self.token.kind == "name" else None
 
     def described(self) -> str:
         """Return words for the next token."""
@@ -379,6 +402,8 @@ class Parser:
                 assert node.span, "a parsed node has a span"
                 shown = self.source.text[node.span.start : node.span.end]
                 hint = f"an atom without terms is written `{shown}()`" if shown.isidentifier() else None
+                if shown.lower() == "not":
+                    hint = f"negation is written `{self.negation_sign}`"
                 message = f"found the term {quote(shown)}, expected an atom or a comparison"
                 self.refuse("syntax", message, node.span, hint=hint)
 

@@ -9,6 +9,7 @@ from upheld.language.ast import Atom, Clause, Formula, Program, Wildcard, variab
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact, Predicate
 from upheld.language.reading import read_query
+from upheld.source import Source, Span
 
 #: No dialect lets a user write such a name.
 ANSWER = "$answer"
@@ -24,6 +25,7 @@ class Query:
 
 def compile_query(text: str, asked: Core) -> Query:
     """Return the query that a rule body stands for; raise `ProgramError` if it is not one over these relations."""
+    _refuse_name(text, asked)
     body = read_query(text, asked.dialect, prefixes=dict(asked.prefixes))
     found = {v.name: v for v in variables(body)}
     head = Atom(ANSWER, tuple(found.values()))
@@ -47,6 +49,16 @@ def compile_fact(text: str, asked: Core) -> Fact:
         raise ProgramError(_not_a_fact(body))
     (fact,) = core.facts
     return fact
+
+
+def _refuse_name(text: str, asked: Core) -> None:
+    """Refuse a query that is the name of a relation: an atom has a term for each column."""
+    predicate = asked.predicates.get(text.strip(" \t\r\n."))
+    if predicate is not None and predicate.arity and not predicate.hidden:
+        terms = ", ".join(f"?{c}" if asked.dialect == "dlog" else c for c in predicate.columns)
+        message = f"found the name of the relation {quote(predicate.name)}, expected an atom or a comparison"
+        span = Span(Source("<query>", text), 0, len(text))
+        raise ProgramError(Problem("syntax", message, span, hint=f"write `{predicate.name}({terms})`"))
 
 
 def _not_a_fact(found: Formula) -> Problem:

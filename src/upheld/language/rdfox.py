@@ -108,6 +108,7 @@ def _not_exists(span: Span) -> Problem:
 class RDFoxParser(Parser):
     """Reads a `.dlog` text into a draft."""
 
+    negation_sign = "NOT"
     operators = OPERATORS
     landmarks = _LANDMARKS
 
@@ -277,6 +278,8 @@ class RDFoxParser(Parser):
         if name[0] == "_" or name[0].isupper():
             return Variable(name, span)
         hint = f'write `?{name}` for a variable, `"{name}"` for a string, `:{name}` for an IRI'
+        if name == "not":
+            hint = "negation is written `NOT`"
         self.refuse(
             "bare-name", f"the bare name {quote(name)} is not a term", span, hint=hint if len(name) < 40 else None
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,7 +26,25 @@ def read_text(text: str, dialect: str = "dl", name: str = "<program>", base: Pat
     >>> read_text("edge(1, 2).").clauses[0].heads[0].predicate
     'edge'
     """
-    return _Library(dialect, base or Path()).program(Source(name, text), None)
+    try:
+        return _Library(dialect, base or Path()).program(Source(name, text), None)
+    except ProgramError:
+        if dialect == "dl" and _is_rdfox(text):
+            message = "this program is in the `.dlog` dialect, and is read as one of the `.dl` dialect"
+            hint = 'read it with `upheld.parse(text, dialect="dlog")`, or from a file that ends in `.dlog`'
+            raise ProgramError(Problem("wrong-dialect", message, place=name, hint=hint)) from None
+        raise
+
+
+def _is_rdfox(text: str) -> bool:
+    """Return whether a text with triples or prefixes is a program of the `.dlog` dialect."""
+    if not re.search(r"\[|^\s*@?prefix\b", text, re.IGNORECASE | re.MULTILINE):
+        return False
+    try:
+        _Library("dlog", Path()).program(Source("", text), None)
+    except ProgramError:
+        return False
+    return True
 
 
 def read_file(path: str | Path) -> Program:

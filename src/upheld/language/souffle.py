@@ -110,6 +110,7 @@ _VALUES = re.compile(_PLAIN)
 class SouffleParser(Parser):
     """Reads a `.dl` text into a draft. `include` reads another file there, named by a string at a place."""
 
+    negation_sign = "!"
     operators = OPERATORS
     landmarks = _LANDMARKS
 
@@ -141,6 +142,8 @@ class SouffleParser(Parser):
             self.advance()
             hint = nearest(f".{name.text}", DIRECTIVES)
             self.refuse("unknown-directive", f"there is no directive {quote('.' + name.text)}", span, hint=hint)
+        elif kind == "%":
+            self.fail("a fact, a rule or a directive", hint="a comment starts with `//`")
         elif self.token.problem and text.startswith("#"):
             self.draft.problems.append(self.token.problem)
             self.advance()

@@ -447,7 +447,7 @@ def _refuse_negation_in_cycle(core: Core, components: list[list[int]], depends: 
             for target, (negated, rule, atom) in sorted(depends.get(head, {}).items()):
                 if negated and target in members:
                     cycle = [(True, rule, atom), *_path(target, head, members, depends)]
-                    problems.append(_cycle_problem(_without_hidden(core, cycle)))
+                    problems.append(_cycle_problem(core, _without_hidden(core, cycle)))
                     break
             else:
                 continue
@@ -491,7 +491,7 @@ def _without_hidden(core: Core, cycle: list[Dependency]) -> list[Dependency]:
     return told
 
 
-def _cycle_problem(cycle: list[Dependency]) -> Problem:
+def _cycle_problem(core: Core, cycle: list[Dependency]) -> Problem:
     _, rule, _ = cycle[0]
     texts = [("!" if negated else "") + atom_text(atom) for negated, _, atom in cycle]
     related: list[tuple[str, Span]] = []
@@ -504,5 +504,16 @@ def _cycle_problem(cycle: list[Dependency]) -> Problem:
         rule.span,
         related=tuple(related),
         note="what is negated must be complete before the rule is applied, so it may not depend on its head",
-        hint="break the cycle, or negate a relation of a lower stratum",
+        hint=_way_out(core, rule),
     )
+
+
+def _way_out(core: Core, rule: Rule) -> str:
+    """Return how to break a cycle through a rule; rules for all properties, as in rule sets, need another way."""
+    for_all = any(r.head.predicate == "triple" and isinstance(r.head.terms[1], Variable) for r in core.rules)
+    if core.dialect == "dlog" and rule.head.predicate == "triple" and for_all:
+        return (
+            "rules with a variable as property read and derive every triple; derive a relation of your own instead, "
+            "such as `lazy(?x)`, or have `upheld owl` translate the ontology to rules that name their properties"
+        )
+    return "break the cycle, or negate a relation of a lower stratum"

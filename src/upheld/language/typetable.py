@@ -11,6 +11,18 @@ from upheld.language.passes.draft import Draft
 from upheld.language.values import PRIMITIVE_TYPES
 from upheld.source import Span
 
+#: What other languages call the types.
+_ELSEWHERE = {
+    elsewhere: f"write `{type}`"
+    for type, names in {
+        "number": "int integer long int32 int64 i32 i64 bigint",
+        "unsigned": "uint uint32 uint64 u32 u64",
+        "float": "double real decimal f64 float64",
+        "symbol": "string str text varchar char",
+    }.items()
+    for elsewhere in names.split()
+}
+
 
 class TypeTable:
     """Declared types. Each stands on one primitive type; `below` are the types whose values all belong to it."""
@@ -49,7 +61,8 @@ class TypeTable:
                 f"unknown type {quote(name)}",
                 span,
                 note="the types are `number`, `unsigned`, `float`, `symbol`, and those that the program declares",
-                hint=nearest(name, [*PRIMITIVE_TYPES[:-1], *self._declared])
+                hint=_ELSEWHERE.get(name.lower())
+                or nearest(name, [*PRIMITIVE_TYPES[:-1], *self._declared])
                 or "use one of these, or declare it with `.type`",
             )
         return self._primitive.get(name)

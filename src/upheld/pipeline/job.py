@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.errors import Problem, UsageError, described_type, nearest, quote
 from upheld.factfiles.reading import unreadable
 from upheld.language.ast import Program
 from upheld.opening import parse
@@ -160,7 +160,7 @@ def job_of(
     by_relation: object = sources
     if not isinstance(by_relation, Mapping):
         message, note = (
-            f"the sources are a {quote(type(sources).__name__)}",
+            f"the sources are {described_type(sources)}",
             "they are a dictionary: a source by relation",
         )
         raise UsageError(Problem("bad-job", message, place="sources", note=note, hint='write `{"edge": "edges.csv"}`'))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from upheld.errors import FactsError, Problem, UsageError, quote
+from upheld.errors import FactsError, Problem, UsageError, described_type, quote
 from upheld.factfiles.reading import unreadable
 from upheld.language.core import Predicate
 from upheld.updatefiles.records import FILES, Records, kind_of, records_in, records_of
@@ -97,6 +97,6 @@ def _in_folder(folder: Path) -> dict[str, Records]:
 
 
 def _unsupported(data: object, place: str) -> UsageError:
-    message = f"the updates are a {quote(type(data).__name__)}"
+    message = f"the updates are {described_type(data)}"
     accepted = "the path of an update file, a pandas DataFrame, an Arrow table, or a dictionary of tables by relation"
     return UsageError(Problem("unsupported-updates", message, place=place, note=f"updates are {accepted}"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from upheld.engines.spark.java import find_java
-from upheld.errors import MissingDependency, Problem, UsageError, quote
+from upheld.errors import MissingDependency, Problem, UsageError, described_type, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +55,7 @@ def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores
             )
         )
     if not isinstance(given, SparkSession):
-        message = f"a {quote(type(given).__name__)} where a Spark session is expected"
+        message = f"{described_type(given)} where a Spark session is expected"
         raise UsageError(Problem("unsupported-session", message, hint="pass a `pyspark.sql.SparkSession`"))
     if _is_stopped(given):
         message = "this Spark session has been stopped"
