@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
-from upheld.changes import unknown_relation
 from upheld.columns import Row
 from upheld.engines import EngineChoice, chosen_engine, facts_reader
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote, warn
@@ -105,10 +104,10 @@ def materialise(
     inferred = {name: facts_of(name, data, read=read) for name, data in given.items() if name not in known}
     types |= {name: types for name, (_, types) in inferred.items() if types}
     core = compile_program(parsed, types).core
-    if unused := unused_facts(parsed, given):
-        relations = [p.name for p in core.predicates.values() if not p.hidden and p.name not in unused]
-        raise FactsError([unknown_relation(name, relations) for name in unused])
-    warn(some([*lint(parsed), *without_facts(parsed, given)]))
+    unused = list(unused_facts(parsed, given))
+    if unknown := [problem for problem in unused if problem.severity == "error"]:
+        raise FactsError(unknown)
+    warn(some([*lint(parsed), *without_facts(parsed, given), *unused]))
     ready: dict[str, object] = {name: inferred[name][0] if name in inferred else data for name, data in given.items()}
     fitted = fitted_facts(core, ready, read).items()
     return materialise_core(

@@ -46,7 +46,9 @@ def test_facts_for_an_unknown_relation():
     with pytest.raises(upheld.UpheldError, match="unknown relation `Edge`") as refused:
         upheld.materialise("path(x, y) :- edge(x, y).", {"Edge": [(1, 2)]}, engine="reference")
     assert refused.value.slugs == ("unknown-relation",) and "did you mean `edge`?" in str(refused.value)
-    assert len(upheld.materialise("", {"edge": [(1, 2)]}, engine="reference")["edge"]) == 1
+    assert materialised("", {"edge": [(1, 2)]}) == []
+    (warning,) = materialised("p(x) :- edge(x, _).", {"edge": [(1, 2)], "edges": [(1, 2)]})
+    assert warning.problem.slug == "unused-facts" and "did you mean `edge`?" in str(warning)
 
 
 def test_variables_that_occur_once():

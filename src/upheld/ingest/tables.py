@@ -60,15 +60,10 @@ def table_of(relation: str, data: object, name: str, types: tuple[str, ...] | No
         if type(data).__module__.startswith("pyspark."):
             hint = "pass `frame.toArrow()`, or make the frame a source of an `upheld.Pipeline`"
         raise FactsError(Problem("unsupported-facts", message, place=name, note=note, hint=hint))
-    data = list(data)
-    if any(isinstance(row, Mapping) for row in data):
-        message = f"some rows of {quote(relation)} are dictionaries"
-        hint = "pass tuples, or a table with named columns, such as `pandas.DataFrame(rows)`"
-        raise FactsError(Problem("unsupported-facts", message, place=name, hint=hint))
     rows = [tuple(row) if isinstance(row, tuple | list) else _single(row) for row in data]
     for i, row in enumerate(rows):
         if len(row) == 1 and isinstance(row[0], Mapping):
-            message = f"row {i + 1} of {quote(relation)} is a {quote(type(row[0]).__name__)}"
+            message = f"row {i + 1} of {quote(relation)} is {described_type(row[0])}"
             note, hint = "a row has its values in the order of the columns", "pass tuples, or `pandas.DataFrame(rows)`"
             raise FactsError(Problem("unsupported-facts", message, place=name, note=note, hint=hint))
     return Table(relation, columns, (None,) * len(rows[0]) if rows else (), rows, name)

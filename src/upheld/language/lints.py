@@ -49,17 +49,8 @@ def without_facts(program: Program, given: Collection[str]) -> Iterator[Problem]
 
     `given` are the relations whose facts are passed, which may be none.
     """
-    filled = {head.predicate for clause in program.clauses for head in clause.heads} | set(given)
-    filled |= {declaration.name for declaration in program.declarations}
-    filled |= {directive.relation for directive in program.directives if directive.kind == "input"}
-    if program.dialect == "dlog":
-        filled |= COLUMNS.keys()
-    empty: dict[str, Atom] = {}
-    for clause in program.clauses:
-        for part in _parts(clause.body) if clause.body is not None else ():
-            if isinstance(part, Atom) and part.predicate not in filled:
-                empty.setdefault(part.predicate, part)
-    for number, (name, atom) in enumerate(empty.items()):
+    filled = _filled(program, given)
+    for number, (name, atom) in enumerate(_empty(program, filled).items()):
         # A search for the nearest of many names takes long: programs with more misspelt names than this have none.
         meant = nearest(name, filled) if number < WARNINGS_SHOWN else None
         yield Problem(
@@ -72,24 +63,44 @@ def without_facts(program: Program, given: Collection[str]) -> Iterator[Problem]
         )
 
 
-def unused_facts(program: Program, given: Collection[str]) -> list[str]:
-    """Return the relations among `given` that the program neither declares nor uses.
+def _filled(program: Program, given: Collection[str]) -> set[str]:
+    """Return the relations that are declared, or have rules or facts."""
+    filled = {head.predicate for clause in program.clauses for head in clause.heads} | set(given)
+    filled |= {declaration.name for declaration in program.declarations}
+    filled |= {directive.relation for directive in program.directives if directive.kind == "input"}
+    return filled | COLUMNS.keys() if program.dialect == "dlog" else filled
 
-    A program without clauses uses every relation, and one over triples uses triples and quads.
-    """
-    if not program.clauses and not program.declarations:
-        return []
-    used = {declaration.name for declaration in program.declarations}
-    used |= {directive.relation for directive in program.directives}
-    used |= {head.predicate for clause in program.clauses for head in clause.heads}
-    if program.dialect == "dlog":
-        used |= COLUMNS.keys()
+
+def _empty(program: Program, filled: Collection[str]) -> dict[str, Atom]:
+    """Return the other relations in bodies, each with the first atom of it."""
+    empty: dict[str, Atom] = {}
     for clause in program.clauses:
-        if used.issuperset(given):
-            return []
-        if clause.body is not None:
-            used |= {part.predicate for part in _parts(clause.body) if isinstance(part, Atom)}
-    return [name for name in given if name not in used]
+        for part in _parts(clause.body) if clause.body is not None else ():
+            if isinstance(part, Atom) and part.predicate not in filled:
+                empty.setdefault(part.predicate, part)
+    return empty
+
+
+def unused_facts(program: Program, given: Collection[str]) -> Iterator[Problem]:
+    """Yield a problem for each relation among `given` that a program without declarations does not use.
+
+    It is an error if its name is nearly that of a relation without facts and rules, and else a warning: given facts
+    make a relation, which queries may ask for. A program without clauses has no names to go by.
+    """
+    if program.declarations or not program.clauses:
+        return
+    filled = _filled(program, ())
+    used = filled | _empty(program, filled).keys()
+    for name in given:
+        if name in used:
+            continue
+        missing = nearest(name, list(_empty(program, _filled(program, given))))
+        note = f"the relations of the program are {', '.join(map(quote, list(used)[:20]))}"
+        if missing:
+            yield Problem("unknown-relation", f"unknown relation {quote(name)}", note=note, hint=missing)
+        else:
+            message = f"the program does not use the facts of {quote(name)}"
+            yield Problem("unused-facts", message, note=note, hint=nearest(name, used), severity="warning")
 
 
 def some(warnings: Sequence[Problem]) -> list[Problem]:
