@@ -163,7 +163,10 @@ def functors() -> str:
         meaning, example = CONSTRAINT_MEANINGS[name]
         table.append((f"`{name}`", types(signature)[0], meaning, f"`{example}`", holds(example)))
     lines.append(as_table(table))
-    lines.append("Regular expressions have the syntax of Python's `re`. In a string a backslash is written twice.")
+    lines.append(
+        "Regular expressions are those of [RE2](https://github.com/google/re2/wiki/Syntax), matched in linear time. In "
+        "a string a backslash is written twice."
+    )
     lines.append("## The `.dlog` dialect")
     lines.append(
         "Arguments and results are RDF terms. As in SPARQL, an expression over terms for which it means nothing has no "

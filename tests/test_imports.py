@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "errors":          ({"source"},                          set()),
     "limits":          ({"errors"},                          set()),
     "arguments":       (LANGUAGE,                            set()),
-    "language":        (BASIS,                               set()),
+    "language":        (BASIS,                               {"re2"}),  # for the regular expressions of rules
     "algebra":         (LANGUAGE,                            set()),
     "maintain":        (ALGEBRA,                             set()),
     "columns":         (LANGUAGE,                            {"numpy"}),
@@ -70,6 +70,7 @@ OPTIONAL_PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "pyspark", "py4j", "
 # What `import upheld` has no need of. Each of these takes longer to load than Upheld itself.
 NOT_LOADED = (
     *OPTIONAL_PACKAGES,
+    "re2",
     *("upheld.cli", "upheld.engines.memory", "upheld.engines.spark", "upheld.pipeline", "upheld.experiments"),
     *("argparse", "asyncio", "email", "http", "multiprocessing", "sqlite3", "unittest", "urllib.request", "xml"),
 )

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
+from upheld.language import terms
 from upheld.language.functors import CONSTRAINTS, NEGATED, SIGNATURES, Undefined, constraint, functor
 from upheld.language.terms import XSD, NoValue, number_of, string_of
 from upheld.language.values import INT64_MAX, INT64_MIN, NAN, UINT64_MAX
@@ -93,6 +94,7 @@ def is_undefined(name: str, type: str, *arguments) -> bool:
         ("to_number(\"-17\")", -17),
         ("to_number(\"0x1F\")", 31),
         ("to_number(\"0b101\")", 5),
+        ("to_number(\"0000000000000000000000000000017\")", 17),
         ("to_number(2.9)", 2),
         ("to_number(-2.9)", -2),
         ("to_number(5u)", 5),
@@ -131,8 +133,13 @@ def test_whole_numbers(expression, expected):
         ("to_number(\" 12\")", "' 12' is not a number"),
         ("to_number(\"1_000\")", "is not a number"),
         ("to_number(\"٣\")", "is not a number"),
-        ("to_number(\"99999999999999999999999999\")", "is not a number"),
+        ("to_number(\"99999999999999999999999999\")", "does not fit a 64-bit number"),
         ("to_float(\"abc\")", "'abc' is not a float"),
+        ("to_float(\"1_000\")", "'1_000' is not a float"),
+        ("to_float(\"١٢\")", "is not a float"),
+        ("to_float(\" 1\")", "is not a float"),
+        ("to_float(\"1e400\")", "'1e400' does not fit a 64-bit float"),
+        ("to_unsigned(\"1_000\")", "is not a unsigned"),
     ],
 )  # fmt: skip
 def test_no_result(expression, reason):
@@ -260,6 +267,7 @@ def test_range_over_bound_variables():
         ("to_float(3)", 3.0),
         ("to_float(\"1e3\")", 1000.0),
         ("to_float(\"nan\")", math.nan),
+        ("to_float(\"-Infinity\")", -math.inf),
         ("min(1.5, -2.0)", -2.0),
     ],
 )  # fmt: skip
@@ -367,6 +375,9 @@ def test_comparisons(type, data):
         ('match("", "")', True),
         ('match(".", "é")', True),
         ('!match("a.c", "abc")', False),
+        ('match("[[:digit:]]+", "2532")', True),
+        ('match("[[:digit:]]+", "d:2")', False),
+        ('match("[[:alpha:]_][[:alnum:]_]*", "_x1")', True),
         ('contains("b", "abc")', True),
         ('contains("", "abc")', True),
         ('contains("abcd", "abc")', False),
@@ -382,6 +393,24 @@ def test_comparisons(type, data):
 def test_constraints(test, holds):
     """On constants, and on the same values out of facts."""
     assert bool(upheld.materialise(f"p() :- {test}.")["p"]) is holds
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+", "(a|a)*", "(.*)(.*)(.*)(.*)(.*)x"])
+@pytest.mark.parametrize("type", ["symbol", "term"])
+def test_patterns_take_linear_time(pattern, type):
+    """Backtracking would take longer than the universe has been there."""
+    text = "a" * 100_000 + "b"
+    quoted = [terms.literal(t) if type == "term" else t for t in (f"^{pattern}$", text)]
+    assert not constraint("match", type)(*quoted)
+
+
+@pytest.mark.parametrize("pattern", ["(a)\\1", "(?=a)a", "(?<!b)a", "a++", "(", "[z-a]", "\ud800"])
+def test_what_is_not_a_pattern(pattern):
+    """A pattern that is computed ends the run, and over terms does not match."""
+    with pytest.raises(Undefined, match="is not a regular expression: "):
+        constraint("match", "symbol")(pattern, "aa")
+    with pytest.raises(NoValue):
+        constraint("match", "term")(terms.literal(pattern), '"aa"')
 
 
 def test_every_functor_and_constraint_is_tested():

@@ -20,7 +20,7 @@ from upheld.factfiles.badrows import EXPECTED, BadRows, column_name, count
 from upheld.factfiles.formats import Format
 from upheld.language.ast import Value
 from upheld.language.ntriples import NotATerm, are_canonical, term
-from upheld.language.values import INTEGER_RANGES, normalise_float
+from upheld.language.values import FLOAT, INTEGER, INTEGER_RANGES, normalise_float
 from upheld.limits import allow, look
 
 #: What makes rows of the bytes of a facts file, as `rows_in` does.
@@ -312,11 +312,6 @@ def _column(fields: tuple[str, ...], type: str) -> Sequence[Value] | None:
 
 # -- records to rows, carefully ---------------------------------------------------------------------------------------
 
-_INTEGER = re.compile(r"[ \t]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|([0-9]+))")
-_DECIMAL = re.compile(
-    r"[ \t]*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE
-)
-
 
 class _Unfit(Exception):
     """A text that is not a value of the type; `slug` says why, and of a text that is not a term `reason`."""
@@ -344,14 +339,15 @@ def _value(text: str, type: str) -> Value:
             return term(text)
         except NotATerm as wrong:
             raise _Unfit("bad-term", wrong) from None
+    text = text.lstrip(" \t")
     if type == "float":
-        if not _DECIMAL.fullmatch(text):
+        if not FLOAT.fullmatch(text):
             raise _Unfit("ill-typed-value")
         x = normalise_float(float(text))
         if math.isinf(x) and "n" not in text.lower():
             raise _Unfit("number-out-of-range")
         return x
-    found = _INTEGER.fullmatch(text)
+    found = INTEGER.fullmatch(text)
     if not found:
         raise _Unfit("ill-typed-value")
     sign, hexadecimal, binary, decimal = found.groups()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -10,12 +9,13 @@ from upheld.errors import Problem, ProgramError, quote
 from upheld.language import ast
 from upheld.language.ast import Call, Clause, Constant, Negation, Program, Term, Test, Value, Variable, Wildcard
 from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Predicate, Rule
-from upheld.language.functors import SIGNATURES, Undefined, constraint, functor, regular_expression
+from upheld.language.functors import SIGNATURES, Undefined, constraint, functor
 from upheld.language.inference import FACTS, Inference
 from upheld.language.parser import LOOK_EVERY
 from upheld.language.passes import PASSES, Draft
 from upheld.language.passes.disjunction import literals
 from upheld.language.rdfox import COLUMNS
+from upheld.language.regex import NotARegex, regular_expression
 from upheld.language.subtypes import check_subtypes
 from upheld.language.terms import NoValue, string_of
 from upheld.language.values import INTEGER_RANGES, normalise_float
@@ -156,12 +156,13 @@ class _Builder:
             return
         try:
             regular_expression(pattern)
-        except (re.error, RecursionError, OverflowError) as e:
+        except NotARegex as e:
             self.draft.problem(
                 "invalid-regex",
                 f"{quote(pattern)} is not a regular expression: {e}",
                 test.terms[0].span,
-                note="patterns are those of Python's `re`; `match` compares the whole string, `REGEX` searches it",
+                note="patterns are those of RE2, without backreferences and lookaround; `match` compares the whole "
+                "string, `REGEX` searches it",
                 hint="write `\\\\` before a character that is meant as itself",
             )
 

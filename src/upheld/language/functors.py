@@ -13,14 +13,23 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 
 from upheld.language import datatypes, terms
 from upheld.language.ast import Value
-from upheld.language.values import INT64_MAX, INTEGER_RANGES, NAN, UINT64_MAX, float_text, normalise_float
+from upheld.language.regex import NotARegex, matches
+from upheld.language.values import (
+    FLOAT,
+    INT64_MAX,
+    INTEGER,
+    INTEGER_RANGES,
+    NAN,
+    UINT64_MAX,
+    float_text,
+    normalise_float,
+)
 
 NUMERIC = frozenset({"number", "unsigned", "float"})
 INTEGRAL = frozenset({"number", "unsigned"})
@@ -229,19 +238,28 @@ def _to_integer(type: str) -> Callable[[Value], Value]:
             return _fits(int(value), type)
         if isinstance(value, int):
             return _fits(value, type)
-        if not re.fullmatch(r"[+-]?(0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|[0-9]{1,20})", value):
+        found = INTEGER.fullmatch(value)
+        if not found:
             raise Undefined(f"{value[:40]!r} is not a {type}")
-        prefix = value.lstrip("+-")[:2].lower()
-        return _fits(int(value, {"0x": 16, "0b": 2}.get(prefix, 10)), type)
+        sign, hexadecimal, binary, decimal = found.groups()
+        digits, base = (hexadecimal, 16) if hexadecimal else (binary, 2) if binary else (decimal, 10)
+        digits = digits.lstrip("0") or "0"
+        if len(digits) > 64:  # the digits of 2**64 in base two
+            raise Undefined(f"the number that begins with {value[:20]!r} does not fit a 64-bit {type}")
+        return _fits(int(sign + digits, base), type)
 
     return convert
 
 
 def _to_float(value: Value) -> Value:
-    try:
+    if not isinstance(value, str):
         return normalise_float(float(value))
-    except (ValueError, OverflowError):
-        raise Undefined(f"{str(value)[:40]!r} is not a float") from None
+    if not FLOAT.fullmatch(value):
+        raise Undefined(f"{value[:40]!r} is not a float")
+    result = normalise_float(float(value))
+    if math.isinf(result) and "n" not in value.lower():
+        raise Undefined(f"{value[:40]!r} does not fit a 64-bit float")
+    return result
 
 
 def _to_string(value: Value) -> Value:
@@ -264,16 +282,10 @@ def _range(start: Value, stop: Value, step: Value | None = None) -> Iterator[Val
         value = start + k * step
 
 
-@lru_cache(maxsize=256)
-def regular_expression(pattern: str) -> re.Pattern[str]:
-    """Return the compiled pattern; raise `re.error` if it is not a regular expression."""
-    return re.compile(pattern)
-
-
 def _match(pattern: str, text: str) -> bool:
     try:
-        return regular_expression(pattern).fullmatch(text) is not None
-    except (re.error, RecursionError, OverflowError) as e:
+        return matches(pattern, text)
+    except NotARegex as e:
         raise Undefined(f"{pattern[:40]!r} is not a regular expression: {e}") from None
 
 

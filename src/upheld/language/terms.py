@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from upheld.language.ast import Value
+from upheld.language.regex import NotARegex, found_in
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -185,8 +186,8 @@ def _ordered(f: Callable[[int], bool]) -> Callable[[Value, Value], bool]:
 
 def _search(pattern: Value, text: Value) -> bool:
     try:
-        return re.search(_text(str(pattern)), _text(str(text))) is not None
-    except (re.error, RecursionError, OverflowError):
+        return found_in(_text(str(pattern)), _text(str(text)))
+    except NotARegex:
         raise NoValue from None
 
 

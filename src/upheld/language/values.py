@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from upheld.language.ast import Value
@@ -12,6 +13,10 @@ UINT64_MAX = 2**64 - 1
 
 #: The integers that a type holds, as its least and greatest.
 INTEGER_RANGES = {"number": (INT64_MIN, INT64_MAX), "unsigned": (0, UINT64_MAX)}
+
+#: How integers and floats are written in texts, by whoever reads them: in facts files, and for conversions.
+INTEGER = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|([0-9]+))")
+FLOAT = re.compile(r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE)
 
 #: `number` is int64, `unsigned` uint64, `float` float64, `symbol` any text, `term` the N-Triples text of an RDF term.
 PRIMITIVE_TYPES = ("number", "unsigned", "float", "symbol", "term")
