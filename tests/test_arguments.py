@@ -17,7 +17,14 @@ PROGRAM = "path(x, y) :- edge(x, y)."
 WRONG = [None, 5, 2.5, True, b"x", [1], ("a",), {"a": 1}, object(), "\0", lambda: 1]
 
 #: A call of each function that is right, by its parameters.
-HOW = {"engine": "reference", "decompose": "auto", "equality": "off", "limits": None, "progress": None}
+HOW = {
+    "engine": "reference",
+    "decompose": "auto",
+    "equality": "off",
+    "limits": None,
+    "progress": None,
+    "confined": False,
+}
 FROM_FOLDER = {"program": PROGRAM, "facts": None, "output": ".", **HOW}
 FACTS = {"edge": [("a", "b")]}
 CALLS: dict[str, dict[str, object]] = {
@@ -42,8 +49,8 @@ CALLS: dict[str, dict[str, object]] = {
         "granular": True,
         **HOW,
     },
-    "check": {"program": PROGRAM, "granular": True},
-    "parse": {"program": PROGRAM, "dialect": "dl"},
+    "check": {"program": PROGRAM, "granular": True, "facts": None, "confined": False},
+    "parse": {"program": PROGRAM, "dialect": "dl", "confined": False},
     "read_updates": {"updates": {}, "m": ...},
     "Limits": {"facts": None, "rounds": None, "seconds": None, "memory": None},
     "Arrivals": {"updates": [], "most": 3},

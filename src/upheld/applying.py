@@ -70,6 +70,7 @@ def apply(
     merge_waiting: int = 1,
     progress: ProgressWatcher | None = None,
     committed: Callable[[Update, Change], None] | None = None,
+    confined: bool = False,
 ) -> Run:
     """Do what `run` does, with updates between reading the inputs and writing the outputs.
 
@@ -79,14 +80,14 @@ def apply(
     nothing after each transaction, and a difference is an error. With `look_ahead`, a transaction is made with a look
     at the next one, if it has arrived: `Materialisation.stream` tells what for. `merge_waiting` is how many
     transactions that have arrived may be made as one, with one change; those of a file have all arrived. `committed` is
-    told of each transaction with its change.
+    told of each transaction with its change. `confined` is that of `run`.
 
     If a transaction fails, nothing of it is applied, no outputs are written, and `changes` has those before it.
     """
     if look_ahead and algorithm_named(algorithm).marking is None:
         raise UsageError(_looks_nowhere(algorithm))
     with within(limits):
-        job = Job.of(program, engine, decompose, equality)
+        job = Job.of(program, engine, decompose, equality, confined)
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)
     job.check_output(output)

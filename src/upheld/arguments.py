@@ -41,6 +41,10 @@ def _is_paths(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(_is_path, value))
 
 
+def _is_names(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(name, str) for name in value)
+
+
 def _or_none(accepts: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: value is None or accepts(value)
 
@@ -51,6 +55,7 @@ _FACTS = 'a dictionary of facts by relation, such as `{"edge": [(1, 2)]}`, or pa
 
 PATH = Kind(_is_path, "a path")
 PATH_OR_NONE = Kind(_or_none(_is_path), "a path, or None")
+NAMES_OR_NONE = Kind(_or_none(_is_names), "a list of names of relations, or None")
 ALGORITHM_OR_NONE = Kind(_or_none(_TEXT), "the name of an algorithm, or None")
 UPDATES = Kind(_is(Iterable, AsyncIterable), "updates one after the other, such as a list of them")
 
@@ -67,6 +72,7 @@ KINDS = {
     "limits": Kind(_or_none(_is(Limits)), "an `upheld.Limits`, or None"),
     "granular": _TRUTH,
     "verify": _TRUTH,
+    "confined": _TRUTH,
     "look_ahead": _TRUTH,
     "merge_waiting": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool), "a whole number from 1 on"),
     "progress": Kind(_or_none(callable), "a function, or None"),

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
-from upheld.errors import Problem, quote
+from upheld.errors import Problem, ProgramError, quote
 from upheld.language.ast import Program
 from upheld.language.compiling import compile_program
+from upheld.language.confinement import outside
 from upheld.language.core import Core, Rule
 from upheld.language.growth import growing_rules
 from upheld.language.lints import lint, without_facts
@@ -74,22 +75,36 @@ class Report:
 
 
 @checked()
-def check(program: str | Path | Program, *, granular: bool = True, facts: Sequence[str] | None = None) -> Report:
+def check(
+    program: str | Path | Program, *, granular: bool = True, facts: Sequence[str] | None = None, confined: bool = False
+) -> Report:
     """Check a program and return what Upheld makes of it; raise `ProgramError` if it is not valid.
 
     `facts` names the relations whose facts will be given beside those that the program reads. If it is given, the
     report warns of relations that have neither facts nor rules.
+    With `confined`, a program is not valid either if it includes, reads or writes files of other folders.
 
     >>> print(check("n(0). n(y) :- n(x), x < 3, y = x + 1.").warnings[0].slug)
     arithmetic-recursion
     """
-    parsed = parse(program)
+    parsed = parse(program, confined=confined)
     compiled = compile_program(parsed)
+    if confined:
+        _check_paths(compiled.core)
     finest = stratify(compiled.core)  # in coarser strata, rules count as recursive that are not
     arithmetic = tuple(map(_arithmetic_recursion, growing_rules(finest)))
     strata = finest if granular else stratify(compiled.core, granular=False)
     empty = without_facts(parsed, facts) if facts is not None else ()
     return Report(compiled.core, strata, (*compiled.warnings, *lint(parsed), *empty, *arithmetic))
+
+
+def _check_paths(core: Core) -> None:
+    """Refuse directives whose files a confined run would refuse, where its folders are the current one."""
+    named = [(d, name) for d in core.directives for option, name in d.options if option == "filename"]
+    found = [outside(Path(name), Path(), d.span) for d, name in named]
+    problems = [problem for problem in found if problem is not None]
+    if problems:
+        raise ProgramError(problems)
 
 
 def _arithmetic_recursion(rule: Rule) -> Problem:

@@ -35,10 +35,11 @@ _WORD = re.compile(r"(?!\.[a-z]+$|//|/\*|#|%)[^\s()\[\]<>\"]+")
 
 
 @checked()
-def parse(program: str | Path | Program, *, dialect: str = "dl") -> Program:
+def parse(program: str | Path | Program, *, dialect: str = "dl", confined: bool = False) -> Program:
     """Return the program in a file (a path that ends in `.dl` or `.dlog`), or in a text of a dialect.
 
-    `rdfs` and `owl2rl` are the rule sets of these names.
+    `rdfs` and `owl2rl` are the rule sets of these names. With `confined`, the files that a program includes must be in
+    its own folder, or for a text in the current one.
 
     >>> rules = parse("PREFIX : <http://e/> [?y, :q, ?x] :- [?x, :p, ?y].", dialect="dlog")
     >>> m = materialise(rules, {"triple": [("<http://e/a>", "<http://e/p>", "<http://e/b>")]})
@@ -50,14 +51,14 @@ def parse(program: str | Path | Program, *, dialect: str = "dl") -> Program:
     if str(program) in RULESETS:
         return rules(str(program))
     if isinstance(program, Path) or (program.endswith((".dl", ".dlog")) and "\n" not in program):
-        return read_file(Path(program))
+        return read_file(Path(program), confined=confined)
     if _WORD.fullmatch(program):  # no program is a single word
         if "." in program or "/" in program:
-            return read_file(Path(program))
+            return read_file(Path(program), confined=confined)
         note = f"the rule sets are {', '.join(map(quote, RULESETS))}; a file ends in `.dl` or `.dlog`"
         message = f"{quote(program)} is not a rule set, a file or the text of a program"
         raise UsageError(Problem("unknown-program", message, note=note, hint=nearest(program, RULESETS)))
-    return read_text(program, dialect)
+    return read_text(program, dialect, confined=confined)
 
 
 @checked()
@@ -73,6 +74,7 @@ def materialise(
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,
+    confined: bool = False,
 ) -> Materialisation:
     """Derive all that follows from the rules of a program and facts.
 
@@ -87,13 +89,14 @@ def materialise(
     rules that make it a congruence (`axioms`), or by keeping one representative of each class of equal constants
     (`rewrite`), which comes to the same facts in less time and memory. With `rewrite`, relations that a `.dl` program
     declares as `eqrel` are held by classes. `engine` is `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on
-    your own session. `progress` is a function that is told now and then how far the work has come.
+    your own session. `progress` is a function that is told now and then how far the work has come. With
+    `confined`, files that the program includes must be in its folder.
 
     >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
     >>> m["path"].to_set()
     {('a', 'b')}
     """
-    parsed = parse(program)
+    parsed = parse(program, confined=confined)
     given = by_name(facts)
     known = {d.name for d in parsed.declarations}
     types: dict[str, tuple[str, ...]] = {}
@@ -172,6 +175,7 @@ def restore(
     limits: Limits | None = None,
     granular: bool = True,
     progress: ProgressWatcher | None = None,
+    confined: bool = False,
     version: int | None = None,
 ) -> Materialisation:
     """Return the materialisation that was saved last in a folder, by this program, on whichever engine.
@@ -198,6 +202,7 @@ def restore(
             store.look(version)
     else:
         store = Store.open(folder, version=version)
+    parsed = parse(program, confined=confined)
     options: dict[str, Any] = {
         "engine": chosen_engine(engine),
         "algorithm": algorithm,
@@ -210,7 +215,7 @@ def restore(
     while True:
         saved = store.last()
         try:
-            return _restored(program, store, saved, **options)
+            return _restored(parsed, store, saved, **options)
         except FactsError:
             # A writer may have made two versions meanwhile, and removed the files of this one.
             if version is None:

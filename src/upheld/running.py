@@ -15,6 +15,7 @@ from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote,
 from upheld.factfiles import Format, Output, Reader, Writer, facts_text, read_bytes, stdout_text, write_all
 from upheld.language.ast import Directive, Program
 from upheld.language.compiling import Compiled, compile_program
+from upheld.language.confinement import outside
 from upheld.language.core import Core
 from upheld.language.lints import lint, some, without_facts
 from upheld.language.rdfox import QUAD, TRIPLE
@@ -50,14 +51,16 @@ def run(
     equality: str = "off",
     limits: Limits | None = None,
     progress: ProgressWatcher | None = None,
+    confined: bool = False,
 ) -> Run:
     """Do what `souffle -F facts -D output program` does. With an output of `-`, relations are printed.
 
     Folders are the current one unless they are named. For a `.dlog` program `facts` is an RDF file or a folder of them,
     and `output` an RDF file for all triples. Outputs are written only when all has been derived: an error leaves what
-    was there as it was.
+    was there as it was. With `confined`, for programs from others, `.include` stays within the folder of the program,
+    `.input` within that of the facts, and `.output` within that of the outputs.
     """
-    job = Job.of(program, engine, decompose, equality)
+    job = Job.of(program, engine, decompose, equality, confined)
     job.check_output(output)
     m = job.materialise(facts, algorithm="rematerialise", limits=limits, progress=progress)  # nothing will be updated
     done = job.write(m, output, facts)
@@ -76,12 +79,13 @@ def load(
     equality: str = "off",
     limits: Limits | None = None,
     progress: ProgressWatcher | None = None,
+    confined: bool = False,
 ) -> Materialisation:
     """Return the materialisation of a program with the facts files of its `.input` directives; write nothing.
 
-    For a `.dlog` program `facts` is an RDF file or a folder of them.
+    For a `.dlog` program `facts` is an RDF file or a folder of them. `confined` is that of `run`.
     """
-    job = Job.of(program, engine, decompose, equality)
+    job = Job.of(program, engine, decompose, equality, confined)
     warn(some([*job.lints, *without_facts(job.program, ())]))
     return job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
 
@@ -96,14 +100,18 @@ class Job:
     engine: str
     decompose: str
     equality: str
+    #: Whether the paths that the program names must stay within their folders.
+    confined: bool = False
 
     @classmethod
-    def of(cls, program: str | Path | Program, engine: str, decompose: str, equality: str) -> Job:
-        parsed = parse(program)
+    def of(
+        cls, program: str | Path | Program, engine: str, decompose: str, equality: str, confined: bool = False
+    ) -> Job:
+        parsed = parse(program, confined=confined)
         # RDF files may hold triples and quads that no rule speaks of.
         known = {TRIPLE: ("term",) * 3, QUAD: ("term",) * 4} if parsed.dialect == "dlog" else None
         compiled = compile_program(parsed, known)
-        return cls(parsed, compiled, _formats(compiled.core), engine, decompose, equality)
+        return cls(parsed, compiled, _formats(compiled.core), engine, decompose, equality, confined)
 
     @property
     def lints(self) -> list[Problem]:
@@ -125,6 +133,7 @@ class Job:
     ) -> Materialisation:
         """Return what follows from the program and the facts files that it reads from a folder, or RDF files."""
         core = self.compiled.core
+        self._check_confined("input", Path(facts or "."))
         given: Iterable[tuple[str, Iterable[Row]]]
         if self.is_rdf:
             given = read_rdf(facts).items() if facts is not None else ()
@@ -146,8 +155,19 @@ class Job:
         """Whether the program is one over triples, which come from RDF files and go to them."""
         return self.compiled.core.dialect == "dlog"
 
+    def _check_confined(self, kind: str, folder: Path) -> None:
+        """Refuse directives whose files are not in a folder, if the job is confined."""
+        if self.confined:
+            named = [d for d in self.compiled.core.directives if d.kind == kind and self.formats[d].io == "file"]
+            found = [outside(folder / self.formats[d].filename, folder, d.span) for d in named]
+            problems = [problem for problem in found if problem is not None]
+            if problems:
+                raise ProgramError(problems)
+
     def check_output(self, output: str | Path) -> None:
         """Refuse an output that cannot be written, before the work rather than after it."""
+        if str(output) != "-":
+            self._check_confined("output", Path(output))
         if self.is_rdf and is_rdf(Path(output)):
             format_of(Path(output), to_write=True)
             check_folder(Path(output).parent)

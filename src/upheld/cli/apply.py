@@ -7,7 +7,7 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_decompose, add_engine, add_equality, add_facts, add_output, add_program
+from upheld.cli.options import add_confined, add_decompose, add_engine, add_equality, add_facts, add_output, add_program
 from upheld.cli.outcome import add_fail_on_violation, check_violations, finish
 from upheld.cli.progress import commits_line
 
@@ -55,6 +55,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="make up to N commits that have arrived as one, with one change; those of a file have all arrived",
     )
+    add_confined(command)
     add_limits(command)
 
 
@@ -74,6 +75,7 @@ def execute(options: argparse.Namespace) -> int:
             decompose=options.decompose,
             equality=options.equality,
             limits=limits_of(options),
+            confined=options.confined,
             look_ahead=options.look_ahead,
             merge_waiting=options.merge_waiting,
             progress=progress,

@@ -7,7 +7,7 @@ import json
 
 import upheld
 from upheld.cli.messages import show
-from upheld.cli.options import add_decompose, add_program
+from upheld.cli.options import add_confined, add_decompose, add_program
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -25,17 +25,18 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="facts files: warn of relations without facts and rules; with --plans, materialise them to know sizes",
     )
+    add_confined(command)
     add_decompose(command)
 
 
 def execute(options: argparse.Namespace) -> int:
     facts = () if options.facts is not None else None  # those that the program reads, and no others
-    report = upheld.check(options.program, granular=not options.coarsest, facts=facts)
+    report = upheld.check(options.program, granular=not options.coarsest, facts=facts, confined=options.confined)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report.to_text())
     for warning in () if options.json else report.warnings:  # the JSON has them
         show(warning)
     if options.plans:
-        how = {"decompose": options.decompose}
+        how = {"decompose": options.decompose, "confined": options.confined}
         given = options.facts is not None
         m = upheld.load(options.program, options.facts, **how) if given else upheld.materialise(options.program, **how)
         print(m.plans())

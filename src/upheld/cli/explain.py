@@ -6,7 +6,7 @@ import argparse
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_engine, add_equality, add_facts, add_program
+from upheld.cli.options import add_confined, add_engine, add_equality, add_facts, add_program
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
 from upheld.cli.progress import progress_line
 
@@ -21,6 +21,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     add_engine(command)
     add_equality(command)
+    add_confined(command)
     add_limits(command)
 
 
@@ -32,6 +33,7 @@ def execute(options: argparse.Namespace) -> int:
             engine=options.engine,
             equality=options.equality,
             limits=limits_of(options),
+            confined=options.confined,
             progress=progress,
         )
         explanation = m.explain(options.fact)

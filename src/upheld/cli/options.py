@@ -19,6 +19,15 @@ def add_facts(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_confined(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--confined",
+        action="store_true",
+        help="for programs from others: refuse files outside of the folders of the program (.include), of -F (.input) "
+        "and of -D (.output)",
+    )
+
+
 def add_output(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-D",

@@ -7,7 +7,7 @@ import json
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_engine, add_equality, add_facts, add_program
+from upheld.cli.options import add_confined, add_engine, add_equality, add_facts, add_program
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
 from upheld.cli.progress import progress_line
 
@@ -21,6 +21,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     how.add_argument("--json", action="store_true", help="print each answer as a JSON object on a line")
     add_engine(command)
     add_equality(command)
+    add_confined(command)
     add_limits(command)
 
 
@@ -33,6 +34,7 @@ def execute(options: argparse.Namespace) -> int:
             equality=options.equality,
             algorithm="rematerialise",  # nothing will be updated
             limits=limits_of(options),
+            confined=options.confined,
             progress=progress,
         )
         answers = m.query(options.query)

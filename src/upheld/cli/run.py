@@ -7,7 +7,7 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_decompose, add_engine, add_equality, add_facts, add_output, add_program
+from upheld.cli.options import add_confined, add_decompose, add_engine, add_equality, add_facts, add_output, add_program
 from upheld.cli.outcome import add_fail_on_violation, check_violations, finish
 from upheld.cli.progress import progress_line
 
@@ -20,6 +20,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add_engine(command)
     add_decompose(command)
     add_equality(command)
+    add_confined(command)
     add_limits(command)
 
 
@@ -35,6 +36,7 @@ def execute(options: argparse.Namespace) -> int:
             decompose=options.decompose,
             equality=options.equality,
             limits=limits_of(options),
+            confined=options.confined,
             progress=progress,
         )
     return finish(options, options.done, sys.stdout)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.language.ast import Formula, Program
+from upheld.language.confinement import outside
 from upheld.language.parser import Draft, Parser
 from upheld.language.rdfox import RDFoxParser
 from upheld.language.souffle import SouffleParser
@@ -20,14 +21,18 @@ INCLUDE_DEPTH = 30
 INCLUDE_COUNT = 1_000
 
 
-def read_text(text: str, dialect: str = "dl", name: str = "<program>", base: Path | None = None) -> Program:
+def read_text(
+    text: str, dialect: str = "dl", name: str = "<program>", base: Path | None = None, *, confined: bool = False
+) -> Program:
     """Return the program a text is. Files that it includes are looked for in `base`, or in the current directory.
+
+    With `confined`, files that it includes must be in there.
 
     >>> read_text("edge(1, 2).").clauses[0].heads[0].predicate
     'edge'
     """
     try:
-        return _Library(dialect, base or Path()).program(Source(name, text), None)
+        return _Library(dialect, base or Path(), confined).program(Source(name, text), None)
     except ProgramError:
         if dialect == "dl" and _is_rdfox(text):
             message = "this program is in the `.dlog` dialect, and is read as one of the `.dl` dialect"
@@ -47,8 +52,8 @@ def _is_rdfox(text: str) -> bool:
     return True
 
 
-def read_file(path: str | Path) -> Program:
-    """Return the program of a file, whose extension tells the dialect."""
+def read_file(path: str | Path, *, confined: bool = False) -> Program:
+    """Return the program of a file, whose extension tells the dialect. With `confined`, it includes files beside it."""
     path = Path(path)
     if path.suffix not in (f".{dialect}" for dialect in DIALECTS):
         message = f"cannot tell the language of {quote(path)}"
@@ -56,7 +61,7 @@ def read_file(path: str | Path) -> Program:
         note = "programs are files named `*.dl` (Soufflé) or `*.dlog` (RDFox)"
         raise ProgramError(Problem("unknown-extension", message, place=str(path), note=note, hint=hint))
     source = Source(str(path), _load(path, None))
-    return _Library(path.suffix[1:], path.parent).program(source, path)
+    return _Library(path.suffix[1:], path.parent, confined).program(source, path)
 
 
 def read_query(
@@ -77,12 +82,13 @@ def read_query(
 class _Library:
     """The files of one program, read into one draft."""
 
-    def __init__(self, dialect: str, base: Path):
+    def __init__(self, dialect: str, base: Path, confined: bool = False):
         if dialect not in DIALECTS:
             message = f"there is no dialect {quote(dialect)}"
             raise UsageError(Problem("unknown-dialect", message, note="the dialects are `dl` and `dlog`"))
         self.dialect = dialect
         self.base = base
+        self.confined = confined
         self.draft = Draft()
         self.included = 0
 
@@ -98,6 +104,8 @@ class _Library:
 
     def include(self, name: str, span: Span, trail: tuple[Path, ...]) -> None:
         path = self.find(name, trail)
+        if self.confined and (problem := outside(path, self.base, span)) is not None:
+            raise ProgramError(problem)
         if any(_same(path, other) for other in trail):
             raise ProgramError(Problem("include-cycle", f"{quote(name)} includes itself", span))
         self.included += 1
@@ -106,12 +114,24 @@ class _Library:
             raise ProgramError(
                 Problem("too-many-includes", f"too many files to include {quote(name)}", span, note=note)
             )
+        before = len(self.draft.problems)
         self.parser(Source(str(path), _load(path, span)), (*trail, path)).read()
+        found = self.draft.problems[before:]
+        if found and path.suffix not in (f".{dialect}" for dialect in DIALECTS):
+            # Whatever this file is, a program that names it has no right to have its lines shown.
+            self.draft.problems[before:] = [_not_a_program(name, found[0], span)]
 
     def find(self, name: str, trail: tuple[Path, ...]) -> Path:
         """Return the file of that name beside the one that includes it, or else in the base."""
         beside = trail[-1].parent / name if trail else self.base / name
         return self.base / name if not _exists(beside) and _exists(self.base / name) else beside
+
+
+def _not_a_program(name: str, first: Problem, span: Span) -> Problem:
+    where = f" from line {first.span.line} on" if first.span else ""
+    note = "lines of an included file are shown only if its name ends in `.dl` or `.dlog`"
+    hint = "include a program; if this is one, rename it to see its errors"
+    return Problem("not-a-program", f"{quote(name)} is not a program{where}", span, note=note, hint=hint)
 
 
 def _exists(path: Path) -> bool:
