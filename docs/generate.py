@@ -261,7 +261,7 @@ def spelled(action: argparse.Action) -> str:
 
 # -- the Python names -------------------------------------------------------------------------------------------------
 
-FUNCTIONS_FIRST = ("materialise", "restore", "run", "apply", "load", "read_updates", "check", "parse")
+FUNCTIONS_FIRST = ("materialise", "restore", "run", "apply", "load", "read_updates", "check", "parse", "spark_session")
 
 
 def api() -> str:

@@ -445,3 +445,11 @@ def test_an_output_in_the_place_of_an_input(capsys):
 def test_this_is_the_tree_under_test():
     """The installed command runs the code beside these tests."""
     assert Path(upheld.__file__).resolve().is_relative_to(ROOT)
+
+
+def test_a_missing_folder_is_reported_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = ".decl a(x:number) .decl b(x:number) .input a .input b .output a a(x) :- b(x)."
+    Path("p.dl").write_text(text)
+    assert main(["run", "p.dl", "-F", "nowhere"]) == 2
+    assert capsys.readouterr().err.count("[missing-file]") == 1

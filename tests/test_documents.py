@@ -365,6 +365,18 @@ def with_group(page: Path) -> object:
     return pytest.param(page, marks=marks, id=name(page))
 
 
+def test_examples_use_public_names() -> None:
+    """Guides and tutorials import `upheld` and `upheld.rdf` only: other modules may change at any time."""
+    private = re.compile(r"^\s*(?:from upheld\.(?!rdf\b)[\w.]+ import|import upheld\.(?!rdf\b))", re.MULTILINE)
+    pages = [
+        page
+        for page in pages_with_examples()
+        if page.parent.name in ("how-to", "tutorials", "docs") or page.parent == ROOT
+    ]
+    blocks = [(page, block) for page in pages for block in read_markdown(page.read_text(encoding="utf-8"))[1]]
+    assert [f"{name(page)}:{block.line}" for page, block in blocks if private.search(block.text)] == []
+
+
 @pytest.mark.parametrize("file", [with_group(page) for page in pages_with_examples()])
 def test_examples_run(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each marked example of a page prints what the page says it prints."""

@@ -22,6 +22,7 @@ from upheld.updatefiles import Update
 
 if TYPE_CHECKING:
     from upheld import rdf
+    from upheld.engines.spark.session import open_session as spark_session
     from upheld.engines.spark.sparkengine import SparkEngine
     from upheld.pipeline import Pipeline
 
@@ -56,6 +57,7 @@ __all__ = [
     "read_updates",
     "restore",
     "run",
+    "spark_session",
 ]
 
 
@@ -67,6 +69,10 @@ def __getattr__(name: str) -> object:
         return Pipeline
     if name == "rdf":
         return import_module("upheld.rdf")
+    if name == "spark_session":
+        from upheld.engines.spark.session import open_session
+
+        return open_session
     if name == "SparkEngine":
         from upheld.engines.spark.sparkengine import SparkEngine
 

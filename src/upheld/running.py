@@ -329,5 +329,5 @@ def _read_inputs(
             failed = type(e)
             problems.extend(e.problems)
     if problems:
-        raise failed(problems)
+        raise failed(list(dict.fromkeys(problems)))  # a folder that is missing is one problem for all its files
     return given

@@ -196,7 +196,8 @@ def unreadable(path: Path, error: Exception) -> Problem:
             return Problem("unreadable-file", message, place=place, hint="make or fetch the file again")
         case FileNotFoundError() | NotADirectoryError() if not path.parent.is_dir():
             message = f"there is no folder {quote(path.parent)}"
-            return Problem("missing-file", message, place=place, hint="make the folder, or name another one")
+            hint = "make the folder, or name another one"
+            return Problem("missing-file", message, place=str(path.parent), hint=hint)
         case FileNotFoundError():
             like = nearest(path.name, _names_in(path.parent))
             return Problem(

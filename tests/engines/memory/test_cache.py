@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pty
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -106,6 +108,24 @@ def on_terminal(environment: dict[str, str]) -> bytes:
     os.close(theirs)
     assert ran.returncode == 0, written
     return written
+
+
+@pytest.mark.parametrize("shell", [None, "notebook"])
+def test_compiling_is_said_where_stderr_is_not_a_terminal(monkeypatch, caplog, capsys, shell):
+    """A notebook shows the line once; elsewhere it goes to the log."""
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    compilation = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=jit.kernel)})
+    announcer = jit._Announcer()
+    with caplog.at_level("INFO", "upheld"):
+        announcer.on_start(compilation)
+        announcer.on_start(compilation)
+    shown = capsys.readouterr().err.count(SAID.decode())
+    assert (shown, len(caplog.records)) == ((1, 0) if shell else (0, 1))
+
+
+def test_the_log_of_numba_is_silent():
+    """A program that logs everything does not see each step of each compilation."""
+    assert not logging.getLogger("numba.core.ssa").isEnabledFor(logging.INFO)
 
 
 def test_interrupted_while_a_kernel_is_compiled(monkeypatch):

@@ -6,6 +6,7 @@ by renaming, so that several processes may start at once. `NUMBA_CACHE_DIR` choo
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -54,21 +55,39 @@ def _without_interruption(compile: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]
-    """Says once, on a terminal, that kernels are being compiled. One that is read from the cache is not."""
+    """Says once that kernels are being compiled: to a terminal or a notebook, and to the log elsewhere.
+
+    Kernels that are read from the cache are not announced.
+    """
 
     said = False
 
     def on_start(self, compilation: event.Event) -> None:
         ours = str(compilation.data["dispatcher"].py_func.__module__).startswith("upheld.")
-        if ours and not self.said and sys.stderr is not None and sys.stderr.isatty():
-            self.said = True
-            print("compiling kernels for this machine; later runs find them in the cache ...", file=sys.stderr)
+        if not ours or self.said:
+            return
+        self.said = True
+        message = "compiling kernels for this machine; later runs find them in the cache ..."
+        if sys.stderr is not None and (sys.stderr.isatty() or _in_notebook()):
+            print(message, file=sys.stderr)
+        else:
+            logging.getLogger("upheld").info(message)
 
     def on_end(self, compilation: event.Event) -> None:
         """Nothing to say: the run goes on."""
 
 
+def _in_notebook() -> bool:
+    """Return whether IPython runs this process, in whose notebooks standard error is shown and not a terminal."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and shell.get_ipython() is not None
+
+
 event.register("numba:compile", _Announcer())
+
+# At the level of DEBUG, which `logging.basicConfig` sets for all, Numba logs each step of each compilation.
+if logging.getLogger("numba").level == logging.NOTSET:
+    logging.getLogger("numba").setLevel(logging.WARNING)
 
 
 def prefetch_line(builder: Any, address: Any) -> None:
