@@ -316,6 +316,12 @@ def _break(folder: Path, how: str) -> None:
             rewrite(folder, lambda content: content["relations"]["path"].update(facts="relations/../../x/000001-y"))
         case "a file without a checksum":
             rewrite(folder, lambda content: content["checksums"].popitem())
+        case "an unknown type":
+            rewrite(folder, lambda content: content["relations"]["path"].update(types=["number", "numbre"]))
+        case "no sums":
+            rewrite(folder, lambda content: content["books"]["sums"].clear())
+        case "no books of a relation":
+            rewrite(folder, lambda content: content["books"]["relations"].popitem())
         case "no data":
             data.unlink()
         case "shorter data":
@@ -335,6 +341,9 @@ def _break(folder: Path, how: str) -> None:
         ("other sizes", "bad-state", "`path` has 3 facts where 9 were saved", ""),
         ("a file elsewhere", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
         ("a file without a checksum", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
+        ("an unknown type", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
+        ("no sums", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
+        ("no books of a relation", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
         ("no data", "bad-state", "the file is missing", ".explicit.parquet"),
         ("shorter data", "bad-state", "the file is damaged: it has ", ".explicit.parquet"),
         ("other data", "bad-state", "the file is damaged: its SHA-256 differs", ".explicit.parquet"),

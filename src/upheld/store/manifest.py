@@ -31,6 +31,12 @@ BOOKS_FORMAT = 1
 
 _FIRST_LINE = re.compile(rb'\{"format": (\d+), "sha256": "([0-9a-f]{64})",')
 
+#: The types of columns.
+_TYPES = frozenset(("number", "unsigned", "float", "symbol", "term"))
+
+#: The sums that bookkeeping by ranks needs.
+_RANKS = frozenset(("top", "bottom", "below"))
+
 #: Files of a version: beside each other in the folder of a relation, and nowhere else.
 _FILE = re.compile(r"relations/(?!\.\.?/)[^/\\\0]+/\d{6,}-[^/\\\0]+")
 
@@ -171,6 +177,10 @@ class Manifest:
         summed = sums.keys() | {path.rpartition("/")[0] for path in sums}
         if is_summed and not manifest.files() <= summed:
             raise ValueError("a file without a checksum")
+        if books is not None:
+            for name, relation in manifest.relations.items():
+                if books.relations[name].types != relation.types:
+                    raise ValueError("bookkeeping of a relation of other types")
         return manifest
 
 
@@ -196,8 +206,8 @@ def _sha256(data: bytes) -> str:
 def _relation(given: Mapping[str, Any]) -> SavedRelation:
     explicit, facts, changed = given["sizes"]
     columns, types = (tuple(_typed(text, str) for text in given[key]) for key in ("columns", "types"))
-    if len(columns) != len(types):
-        raise ValueError(columns)
+    if len(columns) != len(types) or not _TYPES.issuperset(types):
+        raise ValueError(types)
     return SavedRelation(
         columns,
         types,
@@ -211,7 +221,7 @@ def _relation(given: Mapping[str, Any]) -> SavedRelation:
 def _books(given: Mapping[str, Any]) -> SavedBooks | None:
     if given["format"] != BOOKS_FORMAT:
         return None
-    return SavedBooks(
+    books = SavedBooks(
         tuple(given["kinds"]),
         str(given["rules"]),
         {name: int(n) for name, n in given["sums"].items()},
@@ -219,3 +229,6 @@ def _books(given: Mapping[str, Any]) -> SavedBooks | None:
         {name: tuple(columns) for name, columns in given["numbers"].items()},
         int(given["changed"]),
     )
+    if ("ranks" in books.kinds and not books.sums.keys() >= _RANKS) or books.numbers.keys() - books.relations.keys():
+        raise ValueError("bookkeeping that lacks something")
+    return books

@@ -56,6 +56,9 @@ _MANIFEST = re.compile(r"(manifest|superseded)-(\d{6,})\.json")
 _LEFT_OVER = re.compile(r"manifest-(\d{6,})\.json\.[0-9a-f]{8}")
 _MADE_FOR = re.compile(r"(\d{6,})-")
 
+#: A file of more bytes is read by several threads; to wake them takes longer than to read the small ones.
+_MANY_BYTES = 1 << 18
+
 #: Damaged files that an error names.
 _MOST_NAMED = 20
 
@@ -274,7 +277,9 @@ class Store:
 
         try:
             with _reading(where):
-                table = parquet.ParquetFile(pyarrow.BufferReader(self.files.read(where))).read()
+                data = self.files.read(where)
+                file = parquet.ParquetFile(pyarrow.BufferReader(data))
+                table = file.read(use_threads=len(data) > _MANY_BYTES)
         except pyarrow.ArrowException as error:
             raise FactsError(unreadable(Path(where), error)) from None
         if table.num_columns != count:
