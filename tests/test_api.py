@@ -75,6 +75,39 @@ def test_facts_from_pandas(engine):
     assert m["q"].to_set() == {(1,), (2,)}
 
 
+def test_names_are_adopted_from_the_first_frame(engine, tmp_path):
+    """A relation that nobody declares has the columns of its first frame, and later frames go by these names."""
+    pandas = pytest.importorskip("pandas")
+    rules = "q(x, y) :- e(x, y)."
+    u = upheld.materialise(rules, {"e": pandas.DataFrame({"src": [1], "dst": [2]})}, engine=engine)
+    assert u["e"].columns == ("src", "dst") and u["q"].columns == ("c0", "c1")
+    change = u.update(insert={"e": pandas.DataFrame({"dst": [20], "note": ["new"], "src": [10]})})
+    assert change.inserted["q"].to_rows() == [(10, 20)]
+    assert change.inserted["e"].columns == ("src", "dst")
+    assert u.update(delete={"e": [{"dst": 2, "src": 1}]}).deleted["q"].to_rows() == [(1, 2)]
+    with pytest.raises(upheld.UpheldError) as caught:
+        u.update(insert={"e": pandas.DataFrame({"source": [1], "dst": [2]})})
+    assert caught.value.slugs == ("missing-column",)
+    assert u["q"].to_rows() == [(10, 20)]
+    u.save(tmp_path)
+    again = upheld.restore(rules, tmp_path, engine=engine)
+    assert again["e"].columns == ("src", "dst")
+    assert again.update(insert={"e": pandas.DataFrame({"dst": [2], "src": [1]})}).inserted["q"].to_rows() == [(1, 2)]
+
+
+def test_frames_for_a_relation_without_names(engine):
+    """Where rows came first there are no names that those of a frame could fit, and they are not left aside."""
+    pandas = pytest.importorskip("pandas")
+    u = upheld.materialise("q(x, y) :- e(x, y).", {"e": [(1, 2)]}, engine=engine)
+    frame = pandas.DataFrame({"src": [10], "dst": [20]})
+    with pytest.raises(upheld.UpheldError) as caught:
+        u.update(insert={"e": frame})
+    assert caught.value.slugs == ("missing-column",)
+    assert "`e` has `c0`, `c1`, and this has `src`, `dst`" in caught.value.problems[0].note
+    assert u.update(insert={"e": frame.itertuples(index=False)}).inserted["q"].to_rows() == [(10, 20)]
+    assert u.update(insert={"e": frame.set_axis([0, 1], axis=1) * 2}).inserted["q"].to_rows() == [(20, 40)]
+
+
 def test_facts_from_a_file(engine, tmp_path):
     (tmp_path / "p.facts").write_text("1\ta\n2\tb\n")
     (tmp_path / "p.csv").write_text("x,y\n1,a\n")

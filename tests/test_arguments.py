@@ -143,8 +143,8 @@ def test_messages(m, call, said):
     assert said in str(caught.value)
 
 
-def test_rows_that_are_dictionaries(m):
-    """Their values have no order: they are refused, for relations of one column as well."""
+def test_dictionaries_among_tuples(m):
+    """Rows go all by name or all by position, for relations of one column as well."""
     for program in (PROGRAM, ".decl edge(x:symbol)"):
         with pytest.raises(FactsError, match="row 2 of `edge` is a `dict`"):
             upheld.materialise(program, {"edge": [("a",), {"x": "b"}]}, engine="reference")
@@ -166,7 +166,7 @@ def test_arrow_texts_that_are_not_utf8(m):
     with pytest.raises(FactsError) as caught:
         upheld.materialise("q(x) :- e(x).", {"e": pyarrow.table({"x": texts})})
     assert caught.value.slugs == ("not-utf8",)
-    updates = pyarrow.table({"operation": ["+", "+"], "x": texts, "y": ["a", "b"]})
+    updates = pyarrow.table({"operation": ["+", "+"], "c0": texts, "c1": ["a", "b"]})
     with pytest.raises(FactsError) as caught:
         list(upheld.read_updates({"edge": updates}, m))
     assert caught.value.slugs == ("not-utf8",)

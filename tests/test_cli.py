@@ -262,6 +262,25 @@ def test_check_as_json(capsys):
     ]
 
 
+@pytest.mark.parametrize("medium", ["sqlite", "stdin", "jsonfile"])
+def test_check_refuses_what_run_refuses(medium, capsys):
+    """Options of directives are checked, together with the rules."""
+    Path("rules.dl").write_text(f".decl p(x:number)\n.input p(IO={medium})\n.output p(headers=maybe)\np(x) :- p(y).\n")
+    messages = []
+    for command in ("check", "run"):
+        assert main([command, "rules.dl"]) == 2
+        messages.append(capsys.readouterr().err)
+    assert messages[0] == messages[1]
+    assert re.findall(r"\[([a-z-]+)\]$", messages[0], re.MULTILINE) == ["unsafe-head", "unsupported-io", "bad-option"]
+
+
+def test_check_shows_twenty_errors(capsys):
+    Path("rules.dl").write_text("".join(f"p{i}(x) :- q(y).\n" for i in range(70)))
+    assert main(["check", "rules.dl"]) == 2
+    message = capsys.readouterr().err
+    assert message.count("[unsafe-head]") == 20 and message.count("[too-many-problems]") == 1
+
+
 def test_check_coarsest(capsys):
     """Fewer strata; what is warned of stays the same."""
     Path("rules.dl").write_text("b(x) :- a(x). c(x) :- b(x). d(x + 1) :- c(x).")

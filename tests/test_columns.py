@@ -58,18 +58,19 @@ series_of_any_kind = st.one_of(
 types_or_none = st.none() | st.lists(st.sampled_from(TYPES), min_size=1, max_size=3)
 
 
-def outcome(data, types, columns=("a", "b")):
+def outcome(data, types):
+    columns = ("a", "b") if types is None else ("a", "b", "c")[: len(types)]
     try:
-        facts, found = facts_of("r", data, types, columns)
+        facts, found, _ = facts_of("r", data, types, columns)
         return [tuple(repr(v) for v in row) for row in facts], found
     except FactsError as error:
         return error.problems
 
 
-def row_by_row(data, types, columns=("a", "b")):
+def row_by_row(data, types):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ingest, "source_of", lambda data: None)
-        return outcome(data, types, columns)
+        patch.setattr(ingest, "source_of", lambda *_: None)
+        return outcome(data, types)
 
 
 @given(st.lists(series_of_any_kind, min_size=1, max_size=3), types_or_none, st.permutations(["a", "b", "c"]))
@@ -123,7 +124,8 @@ arrays_of_any_kind = st.one_of(
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")
 @given(arrays_of_any_kind, types_or_none)
 def test_arrays(array, types):
-    assert outcome(array, types) == row_by_row(array, types)
+    for data in (array, {"b": array, "a": array[::-1] if array.ndim else array}):
+        assert outcome(data, types) == row_by_row(data, types)
 
 
 def test_rows_that_do_not_fit_are_found_among_many():
@@ -131,7 +133,7 @@ def test_rows_that_do_not_fit_are_found_among_many():
     x, y = np.arange(100_000), np.zeros(100_000, np.uint64)
     y[[70_000, 5]] = UINT64_MAX
     frame = pd.DataFrame({"x": x, "y": y})
-    for data in (frame, pa.Table.from_pandas(frame), np.rec.fromarrays([x, y])):
+    for data in (frame, pa.Table.from_pandas(frame), np.rec.fromarrays([x, y], names="x,y"), {"y": y, "x": x}):
         with pytest.raises(FactsError) as caught:
             facts_of("r", data, ["number", "number"], ["x", "y"])
         assert [p.place for p in caught.value.problems] == ['facts["r"] row 6', 'facts["r"] row 70001']

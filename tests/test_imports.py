@@ -22,7 +22,7 @@ LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 DATA = {"columns", "factfiles", "relation", "rdf", "ingest"}
 MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "store", "arrivals", "changes", "loading"}
-MATERIALISATION |= {"arguments", "keeping", "turns", "views", "materialisation", "opening"}
+MATERIALISATION |= {"arguments", "directives", "keeping", "turns", "views", "materialisation", "opening"}
 SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
 
 TABULAR = {"pandas", "pyarrow"}
@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "rdf":             (LANGUAGE | {"arguments", "columns", "relation", "factfiles"}, {"numpy", "pyoxigraph"}),
     "ingest":          (LANGUAGE | DATA,                     {"numpy"} | TABULAR),
     "engines":         (ALGEBRA | DATA - {"ingest"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
+    "directives":      (LANGUAGE | {"factfiles"},            set()),
     "store":           (LANGUAGE | DATA - {"ingest"},        TABULAR),
     "explaining":      (ALGEBRA,                             set()),
     "arrivals":        (LANGUAGE | {"arguments"},            set()),

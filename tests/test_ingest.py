@@ -30,7 +30,7 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 def rows_of(relation_name, data, types=None, columns=None):
     """Return facts as rows, in whatever form they are taken."""
-    facts, found = facts_of(relation_name, data, types, columns)
+    facts, found, _ = facts_of(relation_name, data, types, columns)
     return list(facts), found
 
 
@@ -61,12 +61,19 @@ FORMS = {
     "dictionary keys": lambda _: dict.fromkeys(ROWS).keys(),
     "numpy scalars": lambda _: [(np.int32(1), np.str_("a")), (np.uint8(2), np.str_("b"))],
     "object array": lambda _: np.array(ROWS, dtype=object),
-    "relation": lambda _: Relation("other", ("u", "v"), TYPES, ROWS),
+    "relation": lambda _: Relation("other", ("x", "y"), TYPES, ROWS),
+    "relation, unnamed": lambda _: Relation("other", ("c0", "c1"), TYPES, ROWS),
+    "dictionaries": lambda _: [{"x": 1, "y": "a"}, {"y": "b", "x": 2}],
+    "dictionary of lists": lambda _: {"y": ["a", "b"], "x": (1, 2)},
+    "dictionary of arrays": lambda _: {"y": np.array(["a", "b"]), "x": np.array([1, 2])},
+    "dictionary of series": lambda _: {"y": FRAME["y"], "x": FRAME["x"]},
+    "structured array": lambda _: np.array([("a", 1), ("b", 2)], np.dtype([("y", "U9"), ("x", "i8")])),
     "pandas": lambda _: FRAME,
     "pandas, nullable": lambda _: FRAME.astype({"x": "Int64", "y": "string"}),
     "pandas, categorical": lambda _: FRAME.astype({"y": "category"}),
     "pandas, reordered": lambda _: FRAME[["y", "x"]],
-    "pandas, other names": lambda _: FRAME.rename(columns={"x": "y", "y": 0}),
+    "pandas, more columns": lambda _: FRAME.assign(z=[None, 0.5])[["z", "y", "x"]],
+    "pandas, unnamed": lambda _: FRAME.set_axis([0, 1], axis=1),
     "pandas, other index": lambda _: FRAME.set_index(pd.Index([7, 7])),
     "arrow": lambda _: pa.Table.from_pandas(FRAME),
     "arrow, reordered": lambda _: pa.Table.from_pandas(FRAME[["y", "x"]]),
@@ -74,6 +81,7 @@ FORMS = {
     "parquet": as_file("e.parquet", FRAME.to_parquet),
     "csv": as_file("e.csv", lambda path: FRAME.to_csv(path, index=False)),
     "csv, reordered": as_file("e.csv", lambda path: FRAME[["y", "x"]].to_csv(path, index=False)),
+    "csv, more columns": as_file("e.csv", lambda path: path.write_text("y,note,x\na,7,1\nb,-,2\n")),
     "csv of a spreadsheet": as_file("e.CSV", lambda path: path.write_bytes(b'\xef\xbb\xbfx,y\r\n1,"a"\r\n2,b\r\n')),
     "csv, packed": as_file("e.csv.gz", lambda path: FRAME.to_csv(path, index=False)),
     "tsv": as_file("e.tsv", lambda path: path.write_text("1\ta\n2\tb\n")),
@@ -295,6 +303,13 @@ def test_wrong_arity():
         assert "2 columns where `edge` has 1 column" in problem.message
 
 
+def test_rows_of_the_wrong_length_hide_no_others():
+    """All bad rows are reported together, in their order."""
+    short, ill_typed, long = problems_of([(1, "a"), (1,), (2, 7), (1, "b", 0)], TYPES)
+    assert [p.place for p in (short, ill_typed, long)] == [f'facts["edge"] row {i}' for i in (2, 3, 4)]
+    assert [p.slug for p in (short, ill_typed, long)] == ["wrong-arity", "ill-typed-value", "wrong-arity"]
+
+
 @pytest.mark.parametrize(
     "column, rows", [([1, 2, "a"], (1, 3)), (["a", 0.5], (1, 2)), ([float("nan"), "a", 1], (2, 3))]
 )
@@ -317,7 +332,73 @@ def test_missing_values_of_tables():
     assert problem_of(pd.DataFrame({"x": [True]})).slug == "ill-typed-value"
 
 
-@pytest.mark.parametrize("data", [5, None, b"ab", {"x": [1]}, object()])
+OTHER_NAMES = {
+    "pandas": FRAME.rename(columns={"y": "z"}),
+    "pandas, all others": FRAME.rename(columns={"x": "u", "y": "v"}),
+    "pandas, numbers that are names": FRAME.set_axis([1, 0], axis=1),
+    "pandas, fewer": FRAME[["y"]],
+    "arrow": pa.table({"x": [1], "z": ["a"]}),
+    "relation": Relation("other", ("u", "v"), TYPES, ROWS),
+    "dictionary": {"x": [1], "z": ["a"]},
+    "structured array": np.array([(1, "a")], np.dtype([("u", "i8"), ("v", "U9")])),
+}
+
+
+@pytest.mark.parametrize("form", OTHER_NAMES)
+def test_columns_of_other_names_are_refused(form):
+    """Columns with names never go by position: both lists of names are shown, and the ways out."""
+    problem = problem_of(OTHER_NAMES[form], TYPES, ["x", "y"])
+    assert (problem.slug, problem.place) == ("missing-column", 'facts["edge"]')
+    assert "`edge` has `x`, `y`, and this has " in problem.note
+    assert "rename" in problem.hint and "itertuples(index=False)" in problem.hint
+
+
+def test_the_way_out_of_other_names():
+    """Tuples go by position."""
+    other = FRAME.rename(columns={"x": "u", "y": "v"})
+    for data in (other.itertuples(index=False), other.to_numpy(), Relation("o", ("u", "v"), TYPES, ROWS).to_rows()):
+        assert rows_of("edge", data, TYPES, ["x", "y"])[0] == ROWS
+
+
+def test_other_names_in_files(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("x,z\n1,a\n")
+    problem = problem_of(path, TYPES, ["x", "y"])
+    assert (problem.slug, problem.place) == ("missing-column", f"{path}:1")
+    path = tmp_path / "edges.parquet"
+    FRAME.rename(columns={"y": "z"}).to_parquet(path)
+    problem = problem_of(path, TYPES, ["x", "y"])
+    assert (problem.slug, problem.place) == ("missing-column", str(path))
+
+
+@pytest.mark.parametrize("types", [TYPES, None], ids=["declared", "inferred"])
+def test_a_column_that_is_there_twice(tmp_path, types):
+    frame = pd.concat([FRAME, FRAME[["x"]]], axis=1)
+    path = tmp_path / "edges.csv"
+    path.write_text("x,y,x\n1,a,2\n")
+    for data in (frame, pa.Table.from_arrays([pa.array([1])] * 3, ["x", "y", "x"]), path):
+        problem = problem_of(data, types, ["x", "y"] if types else None)
+        assert problem.slug == "duplicate-column" and "two columns called `x`" in problem.message
+
+
+def test_dictionaries_that_differ():
+    first, second = {"x": 1, "y": "a"}, {"x": 2, "y": "b", "z": 0}
+    assert rows_of("edge", [second, first], TYPES, ["x", "y"])[0] == ROWS[::-1]
+    problem = problem_of([first, second])
+    assert (problem.slug, problem.place) == ("wrong-arity", 'facts["edge"] row 2')
+    lacking, other = problems_of([first, {"x": 2}, ("b", 3)], TYPES, ["x", "y"])
+    assert (lacking.slug, lacking.place) == ("missing-column", 'facts["edge"] row 2')
+    assert (other.slug, other.place) == ("unsupported-facts", 'facts["edge"] row 3')
+    assert problem_of([{"u": 1}], TYPES, ["x", "y"]).slug == "missing-column"
+
+
+def test_dictionaries_of_what_are_no_columns():
+    assert problem_of({"x": [1, 2], "y": ["a"]}).slug == "wrong-arity"
+    for data in ({"x": 1, "y": "a"}, {"x": "ab"}, {}, {"x": [1], "y": b"a"}):
+        assert problem_of(data).slug == "unsupported-facts"
+
+
+@pytest.mark.parametrize("data", [5, None, b"ab", {"x": 1}, object()])
 def test_unsupported_facts(data):
     problem = problem_of(data)
     assert (problem.slug, problem.place) == ("unsupported-facts", 'facts["edge"]')
@@ -361,7 +442,7 @@ def test_missing_headers(tmp_path, text):
     path.write_text(text)
     problem = problem_of(path, TYPES, ["x", "y"])
     assert (problem.slug, problem.place) == ("missing-header", f"{path}:1")
-    assert "`x,y`" in problem.note and "data frame" in problem.hint
+    assert "`x,y`" in problem.note and "add such a line" in problem.hint
 
 
 def test_headers_of_the_wrong_length(tmp_path):

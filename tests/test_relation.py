@@ -15,12 +15,12 @@ from upheld.language.values import INT64_MIN, NAN, PRIMITIVE_TYPES, UINT64_MAX
 from upheld.relation import Relation
 
 TYPES = ("number", "unsigned", "float", "symbol", "term")
-ROWS = [(INT64_MIN, UINT64_MAX, 0.5, "a", "<b>"), (-1, 0, NAN, "", "_:c"), (-1, 0, float("inf"), "z", "d")]
+ROWS = [(INT64_MIN, UINT64_MAX, 0.5, "a", "<a:b>"), (-1, 0, NAN, "", "_:c"), (-1, 0, float("inf"), "z", '"d"')]
 
 
 def rows_of(relation_name, data, types=None, columns=None):
     """Return facts as rows, in whatever form they are taken."""
-    facts, found = facts_of(relation_name, data, types, columns)
+    facts, found, _ = facts_of(relation_name, data, types, columns)
     return list(facts), found
 
 

@@ -442,8 +442,8 @@ def test_tsv():
     assert facts(read(gzip.compress(b"x\ty\top\n1\ta\t+\n2\tb\t-\n"), "edge.tsv.gz")) == EXPECTED[:1]
 
 
-def test_columns_of_other_names_are_taken_by_position():
-    assert facts(read("op,from,to\n+,1,a\n-,2,b\n", "edge.csv")) == EXPECTED[:1]
+def test_columns_go_by_name_and_others_are_left_out():
+    assert facts(read("y,op,note,x\na,+,7,1\nb,-,8,2\n", "edge.csv")) == EXPECTED[:1]
 
 
 def test_column_of_relations():
@@ -567,7 +567,11 @@ def test_many_bad_rows():
         ("edge.csv", "x,y\n1,a\n", "not-an-update-table"),
         ("edge.csv", "", "missing-header"),
         ("other.csv", "op,x\n+,1\n", "not-an-update-table"),
-        ("edge.csv", "op,x\n+,1\n", "wrong-arity"),
+        ("edge.csv", "op,x\n+,1\n", "missing-column"),
+        ("edge.csv", "op,from,to\n+,1,a\n-,2,b\n", "missing-column"),
+        ("edge.csv", "op,x,to\n+,1,a\n-,2,b\n", "missing-column"),
+        ("edge.csv", "op,x,y,x\n+,1,a,2\n", "duplicate-column"),
+        ("edge.csv", "op,op,x,y\n+,+,1,a\n", "duplicate-column"),
         ("edge.csv", 'op,x,y\n+,1,"a"b\n', "bad-quoting"),
         ("edge.csv", 'op,x,y\n+,1,"a\n', "bad-quoting"),
         ("edge.parquet", "not parquet", "unreadable-file"),

@@ -40,7 +40,8 @@ def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
     relation. Files are read as transactions are asked for. An error tells all that is wrong with the rest of a file.
 
     >>> import pandas, upheld
-    >>> m = upheld.materialise("path(x, y) :- edge(x, y).", {"edge": [("a", "b")]})
+    >>> rules = ".decl edge(x:symbol, y:symbol) .decl path(x:symbol, y:symbol) path(x, y) :- edge(x, y)."
+    >>> m = upheld.materialise(rules, {"edge": [("a", "b")]})
     >>> table = pandas.DataFrame({"operation": ["+", "-"], "commit": [1, 2], "x": ["b", "a"], "y": ["c", "b"]})
     >>> for update in upheld.read_updates({"edge": table}, m):
     ...     change = m.update(insert=update.insert, delete=update.delete)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
+from upheld.directives import compile_with_formats
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.ast import Program
-from upheld.language.compiling import compile_program
 from upheld.language.confinement import outside
 from upheld.language.core import Core, Rule
 from upheld.language.growth import growing_rules
@@ -88,7 +88,7 @@ def check(
     arithmetic-recursion
     """
     parsed = parse(program, confined=confined)
-    compiled = compile_program(parsed)
+    compiled, _ = compile_with_formats(parsed)
     if confined:
         _check_paths(compiled.core)
     finest = stratify(compiled.core)  # in coarser strata, rules count as recursive that are not

@@ -36,7 +36,7 @@ def fitted_facts(core: Core, facts: Mapping[str, object], read: Reader) -> dict[
             problems.append(unknown_relation(name, [p.name for p in core.predicates.values() if not p.hidden]))
             continue
         try:
-            fitted[name] = facts_of(name, data, predicate.types, predicate.columns, read)[0]
+            fitted[name] = facts_of(name, data, predicate.types, predicate.columns, read).rows
         except FactsError as e:
             problems.extend(e.problems)
     if problems:

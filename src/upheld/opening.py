@@ -105,13 +105,14 @@ def materialise(
         known |= types.keys()
     read = facts_reader(engine)
     inferred = {name: facts_of(name, data, read=read) for name, data in given.items() if name not in known}
-    types |= {name: types for name, (_, types) in inferred.items() if types}
-    core = compile_program(parsed, types).core
+    types |= {name: found.types for name, found in inferred.items() if found.types}
+    names = {name: found.columns for name, found in inferred.items() if found.columns is not None}
+    core = compile_program(parsed, types).core.with_columns(names)
     unused = list(unused_facts(parsed, given))
     if unknown := [problem for problem in unused if problem.severity == "error"]:
         raise FactsError(unknown)
     warn(some([*lint(parsed), *without_facts(parsed, given), *unused]))
-    ready: dict[str, object] = {name: inferred[name][0] if name in inferred else data for name, data in given.items()}
+    ready: dict[str, object] = {name: inferred[name].rows if name in inferred else data for name, data in given.items()}
     fitted = fitted_facts(core, ready, read).items()
     return materialise_core(
         core,
@@ -312,12 +313,13 @@ class _SavedFacts:
         return [(name, self._rows(name, table.select(list(range(len(types)))), types))]
 
     def _rows(self, name: str, table: Any, types: Sequence[str]) -> Iterable[Row]:
-        return facts_of(name, table, types, (), facts_reader(self._engine))[0] if types else [()] * table.num_rows
+        return facts_of(name, table, types, (), facts_reader(self._engine)).rows if types else [()] * table.num_rows
 
 
 def compile_saved(program: str | Path | Program, saved: Manifest) -> Core:
-    """Return a program in core form; relations that it does not declare have the types that they were saved with."""
+    """Return a program in core form; relations that it does not declare have the types and names of the saved ones."""
     parsed = parse(program)
     declared = {d.name for d in parsed.declarations}
-    types = {name: relation.types for name, relation in saved.relations.items() if name not in declared}
-    return compile_program(parsed, types).core
+    undeclared = {name: relation for name, relation in saved.relations.items() if name not in declared}
+    core = compile_program(parsed, {name: relation.types for name, relation in undeclared.items()}).core
+    return core.with_columns({name: relation.columns for name, relation in undeclared.items()})

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from upheld.arguments import PATH_OR_NONE, checked
 from upheld.columns import Row
+from upheld.directives import compile_with_formats
 from upheld.engines import facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote, warn
 from upheld.factfiles import Format, Output, Reader, Writer, facts_text, read_bytes, stdout_text, write_all
 from upheld.language.ast import Directive, Program
-from upheld.language.compiling import Compiled, compile_program
+from upheld.language.compiling import Compiled
 from upheld.language.confinement import outside
 from upheld.language.core import Core
 from upheld.language.lints import lint, some, without_facts
@@ -110,8 +111,8 @@ class Job:
         parsed = parse(program, confined=confined)
         # RDF files may hold triples and quads that no rule speaks of.
         known = {TRIPLE: ("term",) * 3, QUAD: ("term",) * 4} if parsed.dialect == "dlog" else None
-        compiled = compile_program(parsed, known)
-        return cls(parsed, compiled, _formats(compiled.core), engine, decompose, equality, confined)
+        compiled, formats = compile_with_formats(parsed, known)
+        return cls(parsed, compiled, formats, engine, decompose, equality, confined)
 
     @property
     def lints(self) -> list[Problem]:
@@ -294,22 +295,6 @@ def check_folder(output: str | Path) -> None:
         message = f"there is no folder {quote(output)} to write to"
         hint = "make the folder, or name another one"
         raise FactsError(Problem("missing-file", message, place=str(output), hint=hint))
-
-
-def _formats(core: Core) -> dict[Directive, Format]:
-    problems: list[Problem] = []
-    formats = {}
-    for directive in core.directives:
-        columns = core.predicates[directive.relation].columns
-        try:
-            formats[directive] = Format.from_options(
-                directive.options, directive.kind, directive.relation, columns, directive.span
-            )
-        except UpheldError as e:
-            problems.extend(e.problems)
-    if problems:
-        raise ProgramError(problems)
-    return formats
 
 
 def _read_inputs(

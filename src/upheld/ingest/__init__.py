@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from upheld.columns import Columns, Row
 from upheld.errors import FactsError, Problem, quote
@@ -19,7 +20,17 @@ from upheld.language.rdfox import QUAD
 from upheld.rdf.formats import is_rdf
 from upheld.rdf.reading import read_relation
 
-__all__ = ["facts_of"]
+__all__ = ["Facts", "facts_of"]
+
+
+class Facts(NamedTuple):
+    """Facts of one relation, as rows of plain values or by column."""
+
+    rows: list[Row] | Columns
+    #: The types of the columns; none if there is nothing to tell them from.
+    types: tuple[str, ...]
+    #: The names that the columns had where the facts came from; None if they had none.
+    columns: tuple[str, ...] | None = None
 
 
 def facts_of(
@@ -28,15 +39,17 @@ def facts_of(
     types: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
     read: Reader = rows_in,
-) -> tuple[list[Row] | Columns, tuple[str, ...]]:
-    """Return facts as rows of plain values or by column, and the types of their columns.
+) -> Facts:
+    """Return facts with the types and names of their columns.
 
-    With `types` every value must fit its type; without, types are inferred, and are `()` if there is nothing to infer
-    them from. Tables whose columns have the names of `columns` are matched by name, others by position. The first line
-    of a `.csv` file names the columns. Raises `FactsError` with all bad rows, up to twenty; rows count from one.
+    With `types` every value must fit its type; without, types are inferred. `columns` are the names of the relation's
+    columns: those of tables go by name, and others are left out; what has no names goes by position. The first line of
+    a `.csv` file names the columns. Raises `FactsError` with all bad rows, up to twenty; rows count from one.
 
     >>> facts_of("edge", [(1, "a"), (2, "b")])
-    ([(1, 'a'), (2, 'b')], ('number', 'symbol'))
+    Facts(rows=[(1, 'a'), (2, 'b')], types=('number', 'symbol'), columns=None)
+    >>> facts_of("edge", [{"to": 2, "from": 1}], ("number", "number"), ("from", "to")).rows
+    [(1, 2)]
     """
     declared = None if types is None else tuple(types)
     names = tuple(columns or ())
@@ -44,17 +57,18 @@ def facts_of(
     if isinstance(data, str | os.PathLike):
         path = Path(data)
         if is_rdf(path):
-            return _statements(relation, path, declared)
+            return Facts(*_statements(relation, path, declared))
         if kind_of(relation, path) != ".parquet":
-            return read_text(relation, path, declared, names, read)
+            return Facts(*read_text(relation, path, declared, names, read))
         data, place = read_parquet(path), str(path)
     found = _by_column(relation, data, place, declared, names)
     if found is not None:
-        return found, found.types
+        return found
     table = table_of(relation, data, place, declared, names)
-    same_arity(table, declared)
+    if declared is None:
+        same_arity(table)
     types = inferred(table) if declared is None else declared
-    return fitted(table, types), types
+    return Facts(fitted(table, types), types, table.columns or None)
 
 
 def _statements(
@@ -74,22 +88,20 @@ def _statements(
 
 def _by_column(
     relation: str, data: object, place: str, types: tuple[str, ...] | None, columns: tuple[str, ...]
-) -> Columns | None:
+) -> Facts | None:
     """Return facts by column, if they come so and need no look at each row. Raises as `facts_of` does."""
     source = source_of(data, place)
     if source is None:
         return None
-    order = list(range(len(source.columns)))
-    if source.names is not None:
-        order = order_of(relation, source.names, place, types, columns)
-    source = source[order]
+    names = source.names
+    if names is not None:
+        source = source[order_of(relation, names, len(names), place, types, columns)]
     wanted = types_of(source) if types is None else types
     found = None if wanted is None else fit(source, wanted)
     if not isinstance(found, Unfit):
-        return found
+        return Facts(found, found.types, names) if found is not None else None
     assert wanted is not None, "rows that do not fit no types"
     numbers = found.rows[: BAD_ROWS_SHOWN + 1]  # no others will be told of
     table = table_of(relation, some_rows(data, numbers), place, types, columns)
-    same_arity(replace(table, numbers=numbers.tolist()), wanted)
     fitted(replace(table, numbers=numbers.tolist()), wanted)
     raise AssertionError("rows that do not fit by column fit one by one")

@@ -7,13 +7,19 @@ the rows found wanting here, which they explain, or at the whole table, where on
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from upheld.columns import Column, Columns, Texts
 from upheld.ingest.fitting import is_unicode
-from upheld.ingest.tables import arrow_values, type_of_dtype, type_of_integers
+from upheld.ingest.tables import (
+    arrow_values,
+    names_of_frame,
+    names_of_relation,
+    type_of_dtype,
+    type_of_integers,
+)
 from upheld.language.ntriples import NotATerm, are_canonical, term
 from upheld.language.values import INT64_MAX
 from upheld.relation import Relation
@@ -40,7 +46,7 @@ Given = Column | Gaps | None
 
 @dataclass(frozen=True)
 class Source:
-    """The columns of an array, a data frame or a table. Those of arrays have no names.
+    """The columns of an array, a data frame or a table. Those of plain arrays have no names.
 
     `types` has an entry for each column, None where the values must tell the type.
     """
@@ -63,23 +69,34 @@ def source_of(data: object, place: str) -> Source | None:
     if isinstance(data, Columns):
         return Source(None, data.types, data.columns, data.count)
     if isinstance(data, Relation) and data.by_column is not None:
-        return Source(data.columns, data.types, data.by_column.columns, len(data))
+        return Source(names_of_relation(data), data.types, data.by_column.columns, len(data))
     if pandas and isinstance(data, pandas.DataFrame):
         types = tuple(type_of_dtype(str(dtype)) for dtype in data.dtypes)
         columns = tuple(_from_series(data.iloc[:, i]) for i in range(data.shape[1]))
-        return Source(tuple(map(str, data.columns)), types, columns, len(data))
+        return Source(names_of_frame(data), types, columns, len(data))
     if pyarrow and isinstance(data, pyarrow.Table):
         types = tuple(type_of_dtype(str(field.type)) for field in data.schema)
         return Source(
             tuple(data.column_names), types, tuple(_from_chunks(c, place) for c in data.columns), data.num_rows
         )
     if isinstance(data, numpy.ndarray) and data.ndim in (1, 2) and data.size:
-        if data.dtype.names:
-            parts = [data[name] for name in data.dtype.names]
+        names = data.dtype.names
+        if names:
+            parts = [data[name] for name in names]
         else:
             parts = [data] if data.ndim == 1 else list(data.T)
-        return Source(None, (None,) * len(parts), tuple(map(_from_array, parts)), len(data))
+        return Source(names, (None,) * len(parts), tuple(map(_from_array, parts)), len(data))
+    if isinstance(data, Mapping) and data and all(_is_column(column) for column in data.values()):
+        first, *others = parts = list(data.values())
+        if len(first) and all(len(column) == len(first) for column in others):
+            return Source(tuple(map(str, data)), (None,) * len(parts), tuple(map(_from_array, parts)), len(first))
     return None
+
+
+def _is_column(column: object) -> bool:
+    """Return whether this is an array of one value for each row."""
+    numpy = sys.modules["numpy"]
+    return isinstance(column, numpy.ndarray) and column.ndim == 1 and column.dtype.names is None
 
 
 def some_rows(data: Any, rows: Any) -> Any:
@@ -89,6 +106,8 @@ def some_rows(data: Any, rows: Any) -> Any:
         return Relation(data.name, data.columns, data.types, data.by_column[rows])
     if hasattr(data, "iloc"):
         return data.iloc[rows]
+    if isinstance(data, Mapping):
+        return {name: column[rows] for name, column in data.items()}
     return data.take(rows) if hasattr(data, "schema") else data[rows]
 
 

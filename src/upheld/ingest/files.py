@@ -10,10 +10,10 @@ from typing import Any
 
 from upheld.columns import Columns, Row
 from upheld.errors import FactsError, Problem, quote
-from upheld.factfiles.badrows import BadRows, count
+from upheld.factfiles.badrows import BadRows
 from upheld.factfiles.formats import Format
 from upheld.factfiles.reading import Reader, blocks, check_file, read_bytes, unreadable
-from upheld.ingest.tables import FILES, order_of, type_of_integers, wrong_arity
+from upheld.ingest.tables import FILES, order_of, type_of_integers
 from upheld.limits import allow
 from upheld.relation import missing_package
 
@@ -48,30 +48,34 @@ def read_parquet(path: Path) -> Any:
 
 def read_text(
     relation: str, path: Path, types: tuple[str, ...] | None, columns: tuple[str, ...], read: Reader
-) -> tuple[list[Row] | Columns, tuple[str, ...]]:
-    """Return the facts in a text file, and their types: those of the relation, or else those that the texts tell."""
+) -> tuple[list[Row] | Columns, tuple[str, ...], tuple[str, ...] | None]:
+    """Return the facts in a text file, their types and the names of their columns in the file, if it has any.
+
+    Types are those of the relation, or else those that the texts tell.
+    """
     data = read_bytes(path)
     csv = kind_of(relation, path) == ".csv"
     format = Format(relation, columns, delimiter="," if csv else "\t", rfc4180=csv)
-    order = list(range(len(types or ())))
+    header: tuple[str, ...] | None = None
+    width = len(types or ())
     if csv or types is None:
         bad = BadRows(str(path))
         first = next((records[0] for _, records in blocks(data, path, format, bad) if records), None)
         bad.check()
-        order = list(range(len(first or ())))
+        width = len(first or ())
         if csv:
-            header = _header(path, first, relation, types, columns)
-            format = replace(format, columns=tuple(header), headers=True)
-            order = order_of(relation, tuple(header), f"{path}:1", types, columns)
+            header = _header(path, first, columns)
+            format = replace(format, columns=header, headers=True)
+    order = order_of(relation, header, width, f"{path}:1", types, columns, "correct the first line of the file")
     if types is None:
-        texts = read(data, path, ["symbol"] * len(order), format)
+        texts = read(data, path, ["symbol"] * width, format)
         types = tuple(_type_of_texts(_texts(texts, i)) for i in order)
-    facts = read(data, path, [types[order.index(i)] for i in range(len(types))], format)
-    if order == sorted(order):
-        return facts, types
+    facts = read(data, path, [types[order.index(i)] if i in order else "symbol" for i in range(width)], format)
+    if order == list(range(width)):
+        return facts, types, header
     if isinstance(facts, Columns):
-        return Columns(types, tuple(facts.columns[i] for i in order), facts.count), types
-    return [tuple(row[i] for i in order) for row in facts], types
+        return Columns(types, tuple(facts.columns[i] for i in order), facts.count), types, header
+    return [tuple(row[i] for i in order) for row in facts], types, header
 
 
 def _texts(facts: list[Row] | Columns, index: int) -> list[str]:
@@ -82,20 +86,16 @@ def _texts(facts: list[Row] | Columns, index: int) -> list[str]:
     return list(dict.fromkeys(str(row[index]) for row in facts))
 
 
-def _header(
-    path: Path, first: list[str] | None, relation: str, types: tuple[str, ...] | None, columns: tuple[str, ...]
-) -> list[str]:
-    """Return the column names of a `.csv` file. They are those of the relation, in any order, if these are known."""
+def _header(path: Path, first: list[str] | None, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the column names of a `.csv` file, after refusing a first line that names none of the relation's."""
     header = [name.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}") for name in first or []]  # spreadsheets put one first
-    if first is None or (columns and sorted(header) != sorted(columns)):
+    if first is None or (columns and set(header).isdisjoint(columns)):
         message = "the file is empty" if first is None else f"the first line is {quote(','.join(header))}"
         names = f", here {quote(','.join(columns))}" if columns else ""
         note = f"the first line of a `.csv` file names the columns of the relation{names}"
-        hint = "add such a line, or pass a data frame, which is matched by position if its names are others"
+        hint = "add such a line; tab-separated files (`.tsv`) have none"
         raise FactsError(Problem("missing-header", message, place=f"{path}:1", note=note, hint=hint))
-    if types is not None and len(types) != len(header):
-        raise FactsError(wrong_arity(relation, count(len(header), "column"), len(types), f"{path}:1"))
-    return header
+    return tuple(header)
 
 
 def _type_of_texts(texts: Collection[str]) -> str:

@@ -18,16 +18,21 @@ Row = tuple[Value, ...]
 LONGEST_TERM = 4096
 
 
-def same_arity(table: Table, types: tuple[str, ...] | None) -> None:
-    """Raise the rows that have not as many values as there are types or, if there are none, as the first row has."""
-    arity = len(table.types if types is None else types)
+def same_arity(table: Table) -> None:
+    """Raise the rows that have not as many values as the first one."""
+    arity = len(table.types)
     if set(map(len, table.rows)) <= {arity}:
         return
     bad = BadRows(table.name)
     for i, row in enumerate(table.rows):
         if len(row) != arity:
-            bad.add([wrong_arity(table.relation, count(len(row), "value"), arity, table.place(i))])
+            bad.add([_wrong_length(table, i, arity)])
     bad.check()
+
+
+def _wrong_length(table: Table, index: int, arity: int) -> Problem:
+    found = count(len(table.rows[index]), "value")
+    return wrong_arity(table.relation, found, arity, table.place(index))
 
 
 # -- types ------------------------------------------------------------------------------------------------------------
@@ -82,14 +87,19 @@ class _Unfit(Exception):
 
 
 def fitted(table: Table, types: tuple[str, ...]) -> list[Row]:
-    """Return the rows of the table, each value plain and of its type."""
-    columns = [_column([row[i] for row in table.rows], type) for i, type in enumerate(types)]
-    good = [column for column in columns if column is not None]
-    if len(good) == len(types):
-        return list(zip(*good)) if types else table.rows
+    """Return the rows of the table, each value plain and of its type; raise those that do not fit."""
+    arity = len(types)
+    if set(map(len, table.rows)) <= {arity}:
+        columns = [_column([row[i] for row in table.rows], type) for i, type in enumerate(types)]
+        good = [column for column in columns if column is not None]
+        if len(good) == arity:
+            return list(zip(*good)) if types else table.rows
     rows: list[Row] = []
     bad = BadRows(table.name)
     for number, row in enumerate(table.rows):
+        if len(row) != arity:
+            bad.add([_wrong_length(table, number, arity)])
+            continue
         values: list[Value] = []
         problems: list[Problem] = []
         for i, (value, type) in enumerate(zip(row, types)):

@@ -8,10 +8,21 @@ from dataclasses import dataclass, replace
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language import ast
 from upheld.language.ast import Call, Clause, Constant, Negation, Program, Term, Test, Value, Variable, Wildcard
-from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Predicate, Rule
+from upheld.language.core import (
+    Apply,
+    Atom,
+    Builtin,
+    Core,
+    CoreTerm,
+    Expression,
+    Fact,
+    Predicate,
+    Rule,
+    unnamed_columns,
+)
 from upheld.language.functors import SIGNATURES, Undefined, constraint, functor
 from upheld.language.inference import FACTS, Inference
-from upheld.language.parser import LOOK_EVERY
+from upheld.language.parser import LOOK_EVERY, first_problems
 from upheld.language.passes import PASSES, Draft
 from upheld.language.passes.disjunction import literals
 from upheld.language.rdfox import COLUMNS
@@ -46,7 +57,7 @@ def compile_program(
     types = Inference(draft)
     check_subtypes(draft, types)
     if draft.problems:
-        raise ProgramError(sorted(draft.problems, key=_by_place))
+        raise ProgramError(first_problems(sorted(draft.problems, key=_by_place)))
     return _Builder(draft, types).build()
 
 
@@ -71,7 +82,7 @@ class _Builder:
             if rule is not None:  # a program is a set of rules: the same rule twice is one rule
                 rules.setdefault((rule.head, rule.positive, rule.negative, rule.builtins), rule)
         if draft.problems:
-            raise ProgramError(sorted(draft.problems, key=_by_place))
+            raise ProgramError(first_problems(sorted(draft.problems, key=_by_place)))
         program = draft.program
         core = Core(
             program.dialect,
@@ -91,7 +102,7 @@ class _Builder:
         if declared:
             columns = tuple(a.name for a in declared.attributes)
         if len(columns) != len(types):
-            columns = tuple(f"c{i}" for i in range(len(types)))
+            columns = unnamed_columns(len(types))
         return Predicate(name, columns, types, hidden=name in self.draft.hidden)
 
     def _fact(self, clause: Clause, predicates: dict[str, Predicate]) -> Iterator[Fact]:

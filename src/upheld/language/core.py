@@ -6,8 +6,8 @@ and constants; expressions stand only in built-ins. Every constant and every ope
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from upheld.language.ast import Clause, Constant, Directive, Value, Variable
@@ -154,6 +154,20 @@ class Core:
     classings: tuple[Classing, ...] = ()
     #: The program that would hold them by pairs, if some are held by classes.
     by_pairs: Core | None = None
+
+    def with_columns(self, columns: Mapping[str, tuple[str, ...]]) -> Core:
+        """Return the program with other names for the columns of some of its relations."""
+        named = {
+            name: replace(predicate, columns=columns[name])
+            for name, predicate in self.predicates.items()
+            if name in columns and len(columns[name]) == predicate.arity
+        }
+        return replace(self, predicates={**self.predicates, **named})
+
+
+def unnamed_columns(arity: int) -> tuple[str, ...]:
+    """Return what the columns of a relation are called that nobody has given names to."""
+    return tuple(f"c{i}" for i in range(arity))
 
 
 def expression_variables(expression: Expression) -> Iterator[str]:

@@ -60,6 +60,14 @@ _WORDS = {"and": "write `,` for and", "or": "write `;` for or"}
 COMPARISONS = dict.fromkeys(("=", "!=", "<", "<=", ">", ">="), COMPARISON)
 
 
+def first_problems(problems: Sequence[Problem], place: str | None = None) -> Sequence[Problem]:
+    """Return the problems as they are shown: the first twenty, and one that says so if there are more."""
+    if len(problems) <= PROBLEM_LIMIT:
+        return problems
+    message = f"there are more problems; the first {PROBLEM_LIMIT} are shown"
+    return [*problems[:PROBLEM_LIMIT], Problem("too-many-problems", message, place=place)]
+
+
 @dataclass
 class Draft:
     """A program in the making, and the problems met so far."""
@@ -80,11 +88,8 @@ class Draft:
 
     def check(self) -> None:
         """Raise the problems, if there are any."""
-        if self.hopeless:
-            message = f"there are more problems; the first {PROBLEM_LIMIT} are shown"
-            raise ProgramError([*self.problems[:PROBLEM_LIMIT], Problem("too-many-problems", message)])
         if self.problems:
-            raise ProgramError(self.problems)
+            raise ProgramError(first_problems(self.problems))
 
     def program(self, dialect: str) -> Program:
         """Return the program, or raise its problems."""

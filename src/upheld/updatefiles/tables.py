@@ -13,7 +13,7 @@ from typing import Any
 from upheld.errors import FactsError, Problem, nearest, quote
 from upheld.factfiles.badrows import count
 from upheld.ingest.fitting import is_missing
-from upheld.ingest.tables import order_of
+from upheld.ingest.tables import check_distinct, order_of
 from upheld.language.core import Predicate
 from upheld.updatefiles.constants import unknown_relation, wrong_arity
 from upheld.updatefiles.records import Records
@@ -76,6 +76,7 @@ class _Layout:
     def of(cls, table: Records, only: Predicate | None) -> _Layout:
         """Return the layout of a table of updates of one relation, or of one with a column of relations."""
         header, own = table.header, only.columns if only else ()
+        check_distinct(header, table.top)
 
         def index(names: Sequence[str]) -> int | None:
             # Where the relation itself has a column `commit`, commits are in `transaction`; so too with operations.
@@ -89,7 +90,8 @@ class _Layout:
         values = [i for i in range(len(header)) if i not in (operation, commit, relation)]
         if only:
             names = tuple(header[i] for i in values)
-            values = [values[i] for i in order_of(only.name, names, table.top, only.types, only.columns)]
+            order = order_of(only.name, names, len(names), table.top, only.types, only.columns, "rename the columns")
+            values = [values[i] for i in order]
         return cls(table, operation, commit, relation, tuple(values), only)
 
     def check(self, row: Sequence[Any]) -> None:

@@ -15,7 +15,7 @@ from upheld.factfiles.reading import decoded
 from upheld.language import parser as language
 from upheld.language.ast import Atom
 from upheld.language.core import Predicate
-from upheld.language.parser import PROBLEM_LIMIT, Parser, too_deep
+from upheld.language.parser import PROBLEM_LIMIT, Parser, first_problems, too_deep
 from upheld.language.rdfox import PREFIXES, RDFoxParser
 from upheld.language.souffle import SouffleParser
 from upheld.source import Source, Span
@@ -219,12 +219,8 @@ class _Reader:
 
     def check(self) -> None:
         """Raise the problems found so far, if there are any."""
-        if self.hopeless:
-            message = f"there are more problems; the first {PROBLEM_LIMIT} are shown"
-            more = Problem("too-many-problems", message, place=str(self.path))
-            raise FactsError([*self.problems[:PROBLEM_LIMIT], more])
         if self.problems:
-            raise FactsError(self.problems)
+            raise FactsError(first_problems(self.problems, str(self.path)))
 
 
 def _no_files(name: str, span: Span) -> None:
