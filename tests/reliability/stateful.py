@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import ClassVar
@@ -29,7 +30,7 @@ import upheld
 from tests.maintain.streams import NAMES
 from tests.reliability.naive import Naive, NoResult
 from tests.reliability.programme import Run, goal
-from upheld.errors import EvaluationError, LimitReached, Problem, UpheldError
+from upheld.errors import EvaluationError, FactsError, LimitReached, Problem, UpheldError
 from upheld.language.compiling import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.equality import with_equality
@@ -135,7 +136,9 @@ class Api(RuleBasedStateMachine):
         self.limits = upheld.Limits(facts=MOST_FACTS)
         explicit = frozenset(data.draw(st.lists(FACTS[key], max_size=12)))
         self.explicit = explicit if self.follows(explicit) is not None else frozenset()
+        #: The explicit facts of the last version that was saved, and of the one before.
         self.saved: frozenset[Fact] | None = None
+        self.earlier: frozenset[Fact] | None = None
         self.versions = 0
         self.m = upheld.materialise(
             self.text, by_name(self.explicit), algorithm=algorithm, limits=self.limits, **self.options
@@ -223,8 +226,11 @@ class Api(RuleBasedStateMachine):
     @rule(data=st.data())
     def query(self, data: st.DataObject) -> None:
         text = data.draw(st.sampled_from(self.queries))
-        anew = upheld.materialise(self.text, by_name(self.explicit), engine="reference", **self.options)
-        assert self.m.query(text).to_set() == anew.query(text).to_set()
+        assert self.m.query(text).to_set() == self.answered(text, self.explicit)
+
+    def answered(self, text: str, explicit: frozenset[Fact]) -> set[tuple[object, ...]]:
+        """Return the answers of the reference engine."""
+        return upheld.materialise(self.text, by_name(explicit), engine="reference", **self.options).query(text).to_set()
 
     @rule(data=st.data())
     def explain(self, data: st.DataObject) -> None:
@@ -247,8 +253,8 @@ class Api(RuleBasedStateMachine):
     @rule()
     def save(self) -> None:
         version = self.m.save(self.folder)
-        assert version > self.versions
-        self.versions, self.saved = version, self.explicit
+        assert version == self.versions + 1
+        self.versions, self.saved, self.earlier = version, self.explicit, self.saved
 
     @precondition(lambda self: self.saved is not None)
     @rule(algorithm=ALGORITHMS, decompose=st.sampled_from(["auto", "always", "never"]))
@@ -259,6 +265,49 @@ class Api(RuleBasedStateMachine):
         self.m = upheld.restore(
             self.text, self.folder, algorithm=algorithm, limits=self.limits, decompose=decompose, **self.options
         )
+
+    @precondition(lambda self: self.saved is not None)
+    @rule(data=st.data())
+    def save_beside_another(self, data: st.DataObject) -> None:
+        """Another materialisation goes on from the last version and saves first: this one is refused, and restores."""
+        assert self.saved is not None
+        other = upheld.restore(self.text, self.folder, limits=self.limits, **self.options)
+        explicit, (deleted, inserted) = self.saved, self.drawn(data)
+        if self.follows((explicit - deleted) | inserted) is not None:
+            other.update(insert=by_name(inserted), delete=by_name(deleted))
+            explicit = (explicit - deleted) | inserted
+        self.versions, before = other.save(self.folder), self.saved
+        self.saved, self.earlier = explicit, before
+        self.refused(partial(self.m.save, self.folder), FactsError)
+        self.m, self.explicit = other, explicit
+
+    @precondition(lambda self: self.earlier is not None)
+    @rule()
+    def open_the_version_before(self) -> None:
+        assert self.earlier is not None
+        m = upheld.restore(self.text, self.folder, version=self.versions - 1, limits=self.limits, **self.options)
+        assert m.facts() == self.follows(self.earlier)
+
+    # -- threads -------------------------------------------------------------------------------------------------------
+
+    @rule(data=st.data(), readers=st.integers(1, 3))
+    def read_in_threads(self, data: st.DataObject, readers: int) -> None:
+        """Each read of other threads beside an update finds the facts before it or after it."""
+        deleted, inserted = self.drawn(data)
+        after = (self.explicit - deleted) | inserted
+        if self.follows(after) is None:
+            return
+        text, m = data.draw(st.sampled_from(self.queries)), self.m
+        found: list[tuple[set[Fact], set[tuple[object, ...]]]] = []
+        with ThreadPoolExecutor(readers) as threads:
+            reads = [threads.submit(lambda: (m.facts(), m.query(text).to_set())) for _ in range(2 * readers)]
+            change = m.update(insert=by_name(inserted), delete=by_name(deleted))
+            found = [read.result(timeout=60) for read in reads]
+        states = {frozenset(self.facts), self.follows(after)}
+        assert all(frozenset(facts) in states for facts, _ in found)
+        answers = [self.answered(text, explicit) for explicit in (self.explicit, after)]
+        assert all(answer in answers for _, answer in found)
+        self.made(change, deleted, inserted)
 
     # -- what must hold ------------------------------------------------------------------------------------------------
 
