@@ -23,7 +23,7 @@ ACCEPTED = [case for case in RUN if case not in REFUSED]
 OTHERS = [name for name in ALGORITHMS if name != "adaptive"]
 
 #: Every case is maintained by `adaptive`, and by another algorithm in turn.
-CHOSEN = [(case, name) for i, case in enumerate(ACCEPTED) for name in ("adaptive", OTHERS[i % len(OTHERS)])]
+CHOSEN = [(case, OTHERS[i % len(OTHERS)]) for i, case in enumerate(ACCEPTED)]
 
 
 def by_relation(facts: Iterable[Fact]) -> dict[str, list[tuple]]:
@@ -33,8 +33,8 @@ def by_relation(facts: Iterable[Fact]) -> dict[str, list[tuple]]:
     return given
 
 
-@pytest.mark.parametrize("case, algorithm", CHOSEN)
-def test_in_batches(cases, case, algorithm):
+@pytest.mark.parametrize("case, other", CHOSEN)
+def test_in_batches(cases, case, other):
     """From half of the facts, the rest in batches, a tenth gone and back; at the end all is as when loaded at once."""
     folder = cases / "souffle" / "run" / case
     whole = upheld.load(program_in(folder), folder / "facts", algorithm="rematerialise", limits=LIMITS)
@@ -48,13 +48,19 @@ def test_in_batches(cases, case, algorithm):
 
     half = len(given) // 2
     now = set(given[:half])
-    m = materialise_core(core, by_relation(now).items(), engine="memory", algorithm=algorithm)
-    assert m.facts() == scratch(now).facts()
+    ms = [
+        materialise_core(core, by_relation(now).items(), engine="memory", algorithm=name)
+        for name in ("adaptive", other)
+    ]
+    expected = scratch(now).facts()
+    assert all(m.facts() == expected for m in ms)
     cuts = sorted(r.randint(half, len(given)) for _ in range(2))
     batches = [given[a:b] for a, b in zip([half, *cuts], [*cuts, len(given)])]
     gone = r.sample(given, -(-len(given) // 10))
     for delete, insert in [*(((), batch) for batch in batches), (gone, ()), ((), gone)]:
-        m.update(delete=by_relation(delete), insert=by_relation(insert))
         now = (now - set(delete)) | set(insert)
-        assert m.facts() == scratch(now).facts()
-    assert m.facts() == whole.facts()
+        expected = scratch(now).facts()
+        for m in ms:
+            m.update(delete=by_relation(delete), insert=by_relation(insert))
+            assert m.facts() == expected
+    assert expected == whole.facts()

@@ -17,7 +17,7 @@ from upheld.language.ast import Constant
 from upheld.maintain.algorithms import ALGORITHMS
 
 #: Streams come in blocks, so that test processes can share them. Each block makes so many updates by every algorithm.
-BLOCKS, UPDATES = 20, 100
+BLOCKS, UPDATES = 14, 100
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
