@@ -302,7 +302,7 @@ def described_class(name: str, cls: type) -> list[str]:
         rows = [(f"`{f.name}`", f"`{f.type}`{default_of(f)}", told) for f, told in fields]
         lines.append(as_table([("field", "type", ""), *rows]))
     for member, value in vars(cls).items():
-        if isinstance(value, property):
+        if isinstance(value, property) and not member.startswith("_"):
             lines += [f"#### {name}.{member}", *paragraphs(value)]
         elif member == "__getitem__":
             lines += [f"#### {name}[{list(inspect.signature(value).parameters)[1]}]", *paragraphs(value)]

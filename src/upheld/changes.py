@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from upheld.algebra.meter import Statistics
@@ -35,6 +35,13 @@ class ByRelation(Mapping[str, Relation]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{r.name!r}: {r!r}" for r in self.not_empty()) + "}"
+
+    def held(self) -> Collection[Relation]:
+        """Return the relations that are kept. Some of them may have no facts."""
+        return self._some.values()
+
     def not_empty(self) -> list[Relation]:
         """Return the relations that have facts."""
         return [r for r in self._some.values() if len(r)]
@@ -42,7 +49,14 @@ class ByRelation(Mapping[str, Relation]):
 
 @dataclass(frozen=True)
 class Change:
-    """What an update did to each relation: the facts, explicit or derived, that appeared and that disappeared."""
+    """What an update did to each relation: the facts, explicit or derived, that appeared and that disappeared.
+
+    A change of nothing is false:
+
+    >>> m = materialise("q(x) :- p(x).", {"p": [1]})
+    >>> bool(m.update(insert={"p": [1]})), bool(m.update(insert={"p": [2]}))
+    (False, True)
+    """
 
     inserted: ByRelation
     deleted: ByRelation
@@ -54,6 +68,10 @@ class Change:
     statistics: Statistics
     #: Which updates of a stream it is the change of, counted from one: several if they were waiting and made as one.
     updates: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return whether anything has changed: some facts appeared or disappeared, or became explicit or derived."""
+        return any(side.not_empty() for side in (self.inserted, self.deleted, self.asserted, self.retracted))
 
     def __repr__(self) -> str:
         sizes = ((sign, r) for sign, rs in (("+", self.inserted), ("-", self.deleted)) for r in rs.not_empty())

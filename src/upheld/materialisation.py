@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
 from typing import NoReturn, SupportsIndex, overload
 
-from upheld.algebra.interruptions import interrupted_once, uninterrupted
+from upheld.algebra.interruptions import interrupted_once
 from upheld.algebra.meter import Statistics, Watcher, phase
-from upheld.algebra.words import FactSet, derive, settle
+from upheld.algebra.words import FactSet, Indexed, derive, settle
 from upheld.arguments import ALGORITHM_OR_NONE, UPDATES, checked
 from upheld.arrivals import Queue, follow, follow_async
 from upheld.changes import ByRelation, Change, relation_of, unknown_relation
-from upheld.columns import Row
+from upheld.columns import Columns, Row
 from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.explaining import Explainer, Explanation, Kept
@@ -42,7 +41,7 @@ from upheld.maintain.state import State
 from upheld.relation import Relation
 from upheld.store import Base, Draft, Store, check_program, digest
 from upheld.turns import Turns
-from upheld.views import RowsInTurn, not_copied
+from upheld.views import History, Rows, RowsInTurn, View, not_copied
 
 #: The algorithms by which updates are made where equal constants are rewritten.
 REWRITING = ("adaptive", "rematerialise")
@@ -104,6 +103,7 @@ class Materialisation:
         self._state: State
         #: Whoever uses the engine waits for a turn.
         self._turns = Turns()
+        self._history = History()
 
     def _materialise(
         self,
@@ -135,7 +135,8 @@ class Materialisation:
                     self.statistics.choices.append(f"took over what version {reopened.version} tells of each fact")
                 self._state = state or self._algorithm.materialise(E, self._strata)
         if reopened is not None and (reopened.then or reopened.now):
-            self._update_or_abandon(lambda: [self._since(reopened)], None)
+            with interrupted_once() as interruptions:
+                self._update_or_abandon(lambda: [self._since(reopened)], None, interruptions)
 
     def _since(self, reopened: Reopened) -> Given:
         """Return what has changed in the explicit facts since the version that was taken over."""
@@ -173,9 +174,12 @@ class Materialisation:
         return dict(self._core.prefixes)
 
     def __getitem__(self, name: str) -> Relation:
-        """Return the facts of a relation, explicit and derived."""
+        """Return the facts of a relation, explicit and derived, as they are now. Later updates do not change them."""
+        predicate = self._predicate(name)
+        if self._rewriting is None and name not in self._classings and self._is_indexed:
+            return self._live(predicate, explicit=False)
         with self._turns.look():
-            return self._relation(self._predicate(name), self._rows(name))
+            return self._relation(predicate, self._rows(name))
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the relations."""
@@ -186,9 +190,12 @@ class Materialisation:
         return name in self.relations
 
     def explicit(self, name: str) -> Relation:
-        """Return the explicit facts of a relation."""
+        """Return the explicit facts of a relation, as they are now. Later updates do not change them."""
+        predicate = self._predicate(name)
+        if self._is_indexed:
+            return self._live(predicate, explicit=True)
         with self._turns.look():
-            return self._relation(self._predicate(name), self._state.E.rows(name))
+            return self._relation(predicate, self._state.E.rows(name))
 
     def facts(self) -> set[Fact]:
         """Return all facts of the materialisation, as pairs of relation name and row."""
@@ -409,7 +416,7 @@ class Materialisation:
         chosen = self._algorithm_named(algorithm) if algorithm else None
         minus, plus = self._fitted(delete), self._fitted(insert)
         with interrupted_once() as interruptions, self._turns.work():
-            return self._update_or_abandon(lambda: [self._load(minus, plus)], chosen, interruptions=interruptions)
+            return self._update_or_abandon(lambda: [self._load(minus, plus)], chosen, interruptions)
 
     @overload
     def stream(
@@ -460,7 +467,7 @@ class Materialisation:
         def make(given: list[Given], numbers: tuple[int, ...], ahead: Sequence[Given]) -> Change:
             with interrupted_once() as interruptions, self._turns.work():
                 seen = merged(ahead) if ahead else None
-                return self._update_or_abandon(lambda: given, chosen, seen, numbers, interruptions)
+                return self._update_or_abandon(lambda: given, chosen, interruptions, seen, numbers)
 
         def load(delete: FactsGiven, insert: FactsGiven) -> Given:
             minus, plus = self._fitted(delete), self._fitted(insert)
@@ -476,17 +483,18 @@ class Materialisation:
         self,
         load: Callable[[], list[Given]],
         algorithm: Algorithm | None,
+        interruptions: interrupted_once,
         ahead: Given | None = None,
         numbers: tuple[int, ...] = (),
-        interruptions: interrupted_once | None = None,
     ) -> Change:
         """Make the updates that are given as one, or leave everything as it was."""
         engine, before = self._engine, self._algorithm
+        self._history.settle()
         try:
             with engine.meter.run() as statistics:
                 self._convert(algorithm or before)
                 E_minus, E_plus, ignored = self._net_effect(load())
-                return self._make(E_minus, E_plus, ignored, statistics, ahead, numbers, interruptions)
+                return self._make(E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers)
         except BaseException:
             self._algorithm = before
             engine.abandon(keep=self._state.sets())
@@ -509,29 +517,26 @@ class Materialisation:
         E_plus: FactSet,
         ignored: FactSet,
         statistics: Statistics,
+        interruptions: interrupted_once,
         ahead: Given | None,
         updates: tuple[int, ...],
-        interruptions: interrupted_once | None,
     ) -> Change:
         """Bring the state up to date, looking ahead to the next update if there is one, and return what changed."""
         state, marks, ranks = self._state, self._state.marks, self._state.ranks
-        with ExitStack() as at_the_end:
-            try:
-                with self._engine.transaction():
-                    outcome = self._update(E_minus, E_plus, ahead)
-                    deleted, inserted = self._changed(outcome)
-                    asserted, retracted = self._by_relation(E_plus), self._by_relation(E_minus)
-                    ignored_facts = self._by_relation(ignored)
-                    change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates)
-                    # No interruption may come between these and the sets they speak of.
-                    if outcome.marks is not marks or state.ranks is not ranks:
-                        at_the_end.enter_context(uninterrupted())
-                        state.marks = outcome.marks
-                    if interruptions is not None:
-                        interruptions.too_late()
-            except BaseException:
-                state.marks, state.ranks = marks, ranks
-                raise
+        try:
+            with self._engine.transaction():
+                outcome = self._update(E_minus, E_plus, ahead)
+                deleted, inserted = self._changed(outcome)
+                asserted, retracted = self._by_relation(E_plus), self._by_relation(E_minus)
+                ignored_facts = self._by_relation(ignored)
+                change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates)
+                following = self._history.now.after(change)
+                interruptions.too_late()  # no interruption may come between the sets and what speaks of them
+                state.marks = outcome.marks
+        except BaseException:
+            state.marks, state.ranks = marks, ranks
+            raise
+        self._history.advance(change, following)
         return change
 
     def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Given | None) -> Outcome:
@@ -617,6 +622,36 @@ class Materialisation:
         if found is None or found.hidden:
             raise UsageError(unknown_relation(name, self.relations))
         return found
+
+    @cached_property
+    def _is_indexed(self) -> bool:
+        return isinstance(self._state.E, Indexed)
+
+    def _live(self, predicate: Predicate, explicit: bool) -> Relation:
+        view = View(self, self._history, self._turns, predicate.name, explicit)
+        return Relation.live(predicate.name, predicate.columns, predicate.types, view)
+
+    def _facts_now(self, explicit: bool) -> FactSet:
+        return self._state.E if explicit else self._state.I
+
+    def _count_now(self, name: str, explicit: bool) -> int:
+        return self._facts_now(explicit).count(name)
+
+    def _has_now(self, name: str, explicit: bool, row: Sequence[object]) -> bool:
+        facts = self._facts_now(explicit)
+        assert isinstance(facts, Indexed), "a relation that is live where facts have no index"
+        return facts.has(name, row)
+
+    def _rows_now(self, name: str, explicit: bool, without: Rows = (), more: Rows = ()) -> Columns | frozenset[Row]:
+        facts = self._facts_now(explicit)
+        try:
+            if len(without) or len(more):
+                facts = (facts - self._engine.load(name, without)) | self._engine.load(name, more)
+            rows = facts.rows(name)
+            return rows if isinstance(rows, Columns) else frozenset(rows)
+        except BaseException:
+            self._engine.abandon(keep=self._state.sets())
+            raise
 
     def _relation(self, predicate: Predicate, rows: Iterable[Row]) -> Relation:
         return relation_of(predicate, self._in_turn(rows))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, MutableSet, Sequence, Set
 from functools import cached_property
 from itertools import islice
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from upheld.columns import Column, Columns, Row, Texts
 from upheld.errors import MissingDependency, Problem
@@ -28,9 +28,20 @@ _COLUMNAR = {"number": "int64", "unsigned": "uint64", "float": "float64", "symbo
 #: What Spark calls them.
 _SPARK = {"number": "bigint", "unsigned": "decimal(20,0)", "float": "double", "symbol": "string", "term": "string"}
 
+#: Rows whose number is known without work.
+_SIZED = (Columns, frozenset)
+
 _repr = Repr()
 _repr.maxstring = _repr.maxother = 40
 _repr.maxtuple = 10
+
+
+class LiveRows(Protocol):
+    """Rows of an engine, which need not be read to be counted or looked up while the engine still holds them."""
+
+    def count(self) -> int | None: ...
+    def has(self, row: Sequence[object]) -> bool | None: ...
+    def rows(self) -> Set[Row] | Columns: ...
 
 
 class Relation:
@@ -44,6 +55,8 @@ class Relation:
     <Relation edge(x:number, y:symbol), 2 rows: (1, 'a'), (2, 'b')>
     >>> (1, "a") in edge, len(edge)
     (True, 2)
+
+    A relation of one column has values as well as rows: `"a" in m["p"]` is `("a",) in m["p"]`.
     """
 
     def __init__(self, name: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Row]) -> None:
@@ -52,7 +65,27 @@ class Relation:
         self.columns = tuple(columns)
         self.types = tuple(types)
         immutable = isinstance(rows, Columns) or (isinstance(rows, Set) and not isinstance(rows, MutableSet))
-        self._kept: Set[Row] | Columns = rows if immutable else frozenset(rows)  # type: ignore[assignment]
+        self._live: LiveRows | None = None
+        self._read: Set[Row] | Columns | None = rows if immutable else frozenset(rows)  # type: ignore[assignment]
+
+    @classmethod
+    def live(cls, name: str, columns: Sequence[str], types: Sequence[str], rows: LiveRows) -> Relation:
+        """Return a relation whose rows an engine holds. They are read when they are needed, and then kept."""
+        relation = cls(name, columns, types, ())
+        relation._read, relation._live = None, rows
+        return relation
+
+    @property
+    def _kept(self) -> Set[Row] | Columns:
+        if self._read is None:
+            assert self._live is not None, "a relation without rows"
+            self._read = self._live.rows()
+        return self._read
+
+    @property
+    def known_size(self) -> int | None:
+        """The number of rows, if it is known without work."""
+        return len(self._read) if isinstance(self._read, _SIZED) else None
 
     @property
     def unordered(self) -> Columns | None:
@@ -77,19 +110,26 @@ class Relation:
         return sorted_rows(self._rows, self.types) if self.by_column is None else self.by_column
 
     def __len__(self) -> int:
+        if self._live is not None and self._read is None and (count := self._live.count()) is not None:
+            return count
         return len(self._kept)
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self._ordered)
 
     def __contains__(self, row: object) -> bool:
+        """Return whether a row is among the facts; of one column, also whether a value is."""
         if not isinstance(row, tuple | list):
-            return False
+            if len(self.columns) != 1:
+                return False
+            row = (row,)
+        if self._live is not None and (found := self._live.has(_normal(row))) is not None:
+            return found
         if self.by_column is not None:
             from upheld.columns.ordering import holds
 
             return holds(self.by_column, row)
-        return tuple(normalise_float(v) if isinstance(v, float) else v for v in row) in self._rows
+        return _normal(row) in self._rows
 
     def __eq__(self, other: object) -> bool:
         """Relations are equal if their types and rows are; names do not matter."""
@@ -184,6 +224,11 @@ class Relation:
         if self.by_column is not None:
             return self.by_column.columns
         return [[row[i] for row in self._ordered] for i in range(len(self.columns))]
+
+
+def _normal(row: Sequence[object]) -> tuple[object, ...]:
+    """Return a row with floats as facts have them."""
+    return tuple(normalise_float(v) if isinstance(v, float) else v for v in row)
 
 
 def arrow_for_spark(relation: Relation) -> pyarrow.Table:

@@ -1,13 +1,175 @@
-"""What threads hold of a materialisation while others change it."""
+"""What threads hold of a materialisation while others change it: relations of one version, read when they are used.
+
+A version is what an update has left. Each knows the change that led to the next one, and nobody else knows the version
+before: those that nobody holds any more are gone. So the rows that a relation had in a version are those that it has
+now, without what has appeared since, and with what has disappeared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
-from upheld.columns import Row
+from upheld.changes import Change
+from upheld.columns import Columns, Row
 from upheld.errors import Problem
+from upheld.relation import Relation
 from upheld.turns import Turns
+
+Rows = Columns | Collection[Row]
+
+#: Changes and their rows that are kept for a relation that nobody has read yet, beside as many as it has rows.
+_SPARE = 10_000
+
+
+class Version:
+    """What an update has left, with the change that led to the next version, once there is one."""
+
+    __slots__ = ("age", "change", "following", "number", "sizes")
+
+    def __init__(self, number: int, age: int, sizes: dict[tuple[str, bool], int]):
+        self.number = number
+        #: The changes that were made before it, and all rows of these.
+        self.age = age
+        #: The sizes of relations that somebody has asked for: of explicit facts, or of all.
+        self.sizes = sizes
+        self.change: Change | None = None
+        self.following: Version | None = None
+
+    def after(self, change: Change) -> Version:
+        """Return a version that a change leads to, which is not known to this one yet."""
+        sizes, rows = dict(self.sizes), 1
+        sides = (change.inserted, False, 1), (change.deleted, False, -1), (change.asserted, True, 1)
+        for facts, explicit, sign in (*sides, (change.retracted, True, -1)):
+            for relation in facts.held():
+                size = relation.known_size or 0
+                rows += size
+                if (relation.name, explicit) in sizes:
+                    sizes[relation.name, explicit] += sign * size
+        return Version(self.number + 1, self.age + rows, sizes)
+
+    def changes(self) -> Iterator[Change]:
+        """Yield the changes that were made since, the first one first."""
+        version = self
+        while version.change is not None and version.following is not None:
+            yield version.change
+            version = version.following
+
+
+class Viewed(Protocol):
+    """A materialisation whose relations can be read as they are now. Whoever reads holds a turn."""
+
+    def _count_now(self, name: str, explicit: bool) -> int: ...
+    def _has_now(self, name: str, explicit: bool, row: Sequence[object]) -> bool: ...
+
+    def _rows_now(self, name: str, explicit: bool, without: Rows = (), more: Rows = ()) -> Columns | frozenset[Row]:
+        """Return the rows that there are, without some of them, and with some that are not there."""
+        ...
+
+
+class History:
+    """The versions of a materialisation: the one it has now, and others while somebody holds relations of them.
+
+    Changes are kept for relations that nobody has read yet. When they have become more than these have rows, the
+    relations are read: so what is kept is bounded, and costs an update no more than the updates before it.
+    """
+
+    def __init__(self) -> None:
+        self.now = Version(0, 0, {})
+        #: The relations that somebody holds, of whichever version.
+        self.views: WeakValueDictionary[int, View] = WeakValueDictionary()
+        self._settled = 0
+
+    def advance(self, change: Change, following: Version) -> None:
+        """Let a version follow the one there is."""
+        self.now.change, self.now.following = change, following
+        self.now = following
+
+    def settle(self) -> None:
+        """Read the relations for which many changes are kept. Whoever calls this holds a turn."""
+        age = self.now.age
+        if age - self._settled < _SPARE:
+            return
+        self._settled = age
+        for view in list(self.views.values()):
+            view.settle(age)
+
+
+class View:
+    """The rows of a relation in one version, explicit ones or all. They are read when they are first needed."""
+
+    def __init__(self, viewed: Viewed, history: History, turns: Turns, name: str, explicit: bool):
+        self._viewed, self._history, self._turns = viewed, history, turns
+        self._name, self._explicit = name, explicit
+        self._rows: Columns | frozenset[Row] | None = None
+        self._version: Version | None = history.now
+        history.views[id(self)] = self
+
+    def count(self) -> int | None:
+        """Return the number of rows, if that is known without reading them."""
+        version = self._version
+        if version is None:
+            return None
+        known = version.sizes.get((self._name, self._explicit))
+        if known is not None:
+            return known
+        with self._turns.look():
+            return self.size_now() if version is self._history.now else None
+
+    def has(self, row: Sequence[object]) -> bool | None:
+        """Return whether a row is among them, if that is known without reading them."""
+        with self._turns.look():
+            if self._version is not self._history.now:
+                return None
+            return self._viewed._has_now(self._name, self._explicit, row)
+
+    def rows(self) -> Columns | frozenset[Row]:
+        """Return the rows, which do not change any more."""
+        if self._rows is None:
+            with self._turns.look():
+                self.read()
+        assert self._rows is not None, "rows that were read and are not there"
+        return self._rows
+
+    def read(self) -> None:
+        """Read the rows. Whoever calls this holds a turn."""
+        if self._rows is None:
+            assert self._version is not None, "a version that was let go unread"
+            came, went = _together(self._sides(change) for change in self._version.changes())
+            self._rows = self._viewed._rows_now(self._name, self._explicit, came, went)
+
+    def settle(self, age: int) -> None:
+        """Read the rows if more changes are kept for them than there are rows, and let go of the changes then."""
+        if self._rows is None and self._version is not None and age - self._version.age > _SPARE + self.size_now():
+            self.read()
+        if self._rows is not None and self._version is not self._history.now:
+            self._version = None
+
+    def size_now(self) -> int:
+        """Return the number of rows that the relation has now. Whoever calls this holds a turn."""
+        sizes = self._history.now.sizes
+        key = self._name, self._explicit
+        if key not in sizes:
+            sizes[key] = self._viewed._count_now(*key)
+        return sizes[key]
+
+    def _sides(self, change: Change) -> tuple[Relation, Relation]:
+        """Return the rows of the relation that came and that went with a change."""
+        sides = (change.asserted, change.retracted) if self._explicit else (change.inserted, change.deleted)
+        return sides[0][self._name], sides[1][self._name]
+
+
+def _together(changes: Iterable[tuple[Relation, Relation]]) -> tuple[Rows, Rows]:
+    """Return the rows that came and that went with changes that were made one after the other."""
+    some = [(came, went) for came, went in changes if len(came) or len(went)]
+    if len(some) == 1:
+        return some[0][0].unordered or some[0][0].to_set(), some[0][1].unordered or some[0][1].to_set()
+    all_came, all_went = set[Row](), set[Row]()
+    for came, went in ((came.to_set(), went.to_set()) for came, went in some):
+        new, gone = came - all_went, went - all_came
+        all_came, all_went = (all_came - went) | new, (all_went - came) | gone
+    return all_came, all_went
 
 
 class RowsInTurn(Set[Row]):

@@ -58,6 +58,9 @@ class Facts:
             return len(self.by_predicate.get(predicate, ()))
         return sum(map(len, self.by_predicate.values()))
 
+    def has(self, predicate: str, row: Sequence[object]) -> bool:
+        return tuple(row) in self.by_predicate.get(predicate, ())
+
     def rows(self, predicate: str) -> set[Row]:
         return set(self.by_predicate.get(predicate, ()))
 

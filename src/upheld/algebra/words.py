@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from upheld.algebra.expanding import Rows
 from upheld.algebra.meter import Meter
@@ -63,6 +63,15 @@ class FactSet(Protocol):
 
     def at_most(self, predicate: str) -> int:
         """A number that the facts of a predicate do not exceed, near it as a rule. Free, whatever the set."""
+        ...
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """A set of facts whose engine finds one of them without listing the set."""
+
+    def has(self, predicate: str, row: Sequence[object]) -> bool:
+        """Whether a row, which may have values of any types, is that of a fact."""
         ...
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from upheld.columns import Column, Columns, Dictionary, Texts, plain
 from upheld.engines.memory.texts import TextPool
 from upheld.language.ast import Value
+from upheld.language.values import NAN
 
 Codes = npt.NDArray[np.int64]
 
@@ -51,6 +52,40 @@ class Codec:
         for column, (values, type) in enumerate(zip(zip(*listed, strict=True), types, strict=False)):
             result[column] = self.encode(values, type)
         return result
+
+    def find_row(self, row: Sequence[object], types: Sequence[str]) -> Codes | None:
+        """Return the codes of a row, an array for each column, or None if no fact of these types can be the row.
+
+        Values equal what Python says they equal. No text gets a code by this.
+        """
+        if len(row) != len(types):
+            return None
+        codes = np.empty((len(types), 1), np.int64)
+        for column, (value, type) in enumerate(zip(row, types)):
+            code = self._find_number(value, type) if type in _NUMERIC else self._find_text(value)
+            if code is None:
+                return None
+            codes[column, 0] = code
+        return codes
+
+    def _find_text(self, value: object) -> int | None:
+        if not isinstance(value, str):
+            return None
+        found = self._codes.get(value)
+        return self._pool.find(value) if found is None else found
+
+    def _find_number(self, value: object, type: str) -> int | None:
+        if not isinstance(value, int | float | np.number):
+            return None
+        try:
+            found = _NUMERIC[type](value)  # type: ignore[call-arg]
+        except (OverflowError, ValueError):  # too large for the column; infinity or NaN where there are none
+            return None
+        if found != found:
+            found = np.float64(NAN)
+        elif found.item() != value:
+            return None
+        return int(found.view(np.int64))
 
     def encode_columns(self, columns: Columns) -> Codes:
         """Return the codes of rows by column, an array of the output for each. Python sees each text once."""

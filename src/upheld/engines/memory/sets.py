@@ -12,7 +12,7 @@ settled yet are evaluated, and expressions that mention the set are listed.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -39,6 +39,7 @@ _NO_FACTS: Spelling = ("-", 0, 0)
 
 _ALL_FLAGS = np.arange(1 << BITS, dtype=np.uint32)
 _NO_ROWS: Rows = np.empty(0, np.int32)
+_NO_CONSTANTS = np.empty(0, np.int64)
 NOTHING: Truth = np.zeros(1 << BITS, np.bool_)
 
 
@@ -293,6 +294,15 @@ class Named(MemorySet):
 
     def spelling(self) -> Spelling:
         return self.bit
+
+    def has(self, predicate: str, row: Sequence[object]) -> bool:
+        """Return whether a row, which may have values of any types, is that of a fact."""
+        table = self.engine.tables[predicate]
+        codes = self.engine.codec.find_row(row, table.types)
+        if codes is None:
+            return False
+        found = int(table.find(codes, 1, np.arange(table.arity), _NO_CONSTANTS)[0])
+        return found >= 0 and bool(table.flags[found] >> self.bit & 1)
 
     def tables(self) -> list[Table]:
         return list(self.logs)

@@ -83,6 +83,15 @@ class TextPool:
         self._has_newlines |= bool((data == NEWLINE).any())
         return self.intern(data, offsets[:-1] - 1, offsets[1:])
 
+    def find(self, text: str) -> int | None:
+        """Return the code of a text, if it has one."""
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:  # a lone surrogate, which no text has
+            return None
+        code = int(find(np.frombuffer(data, np.uint8), self._slots, self._data, self._offsets))
+        return None if code < 0 else code
+
     def _make_room(self, texts: int, length: int) -> None:
         """Make room for so many more texts, and so many bytes of them."""
         count = len(self)
@@ -243,6 +252,21 @@ def intern(data, before, after, slots, pool, offsets, size, out):
                     break
                 at = (at + 1) & last
     size[0] = count
+
+
+@kernel
+def find(data, slots, pool, offsets):
+    """Return the code of a text, or -1."""
+    tag = tag_of(data, 0, len(data))
+    at = home(tag, slots)
+    while True:
+        entry = slots[at]
+        if not entry:
+            return -1
+        code = np.int64(entry & LOW_HALF) - 1
+        if entry >> HALF == tag and same(data, 0, len(data), pool, offsets[code], offsets[code + 1]):
+            return code
+        at = (at + 1) & (len(slots) - 1)
 
 
 @kernel
