@@ -22,7 +22,7 @@ LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 DATA = {"columns", "factfiles", "relation", "rdf", "ingest"}
 MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "store", "arrivals", "changes", "loading"}
-MATERIALISATION |= {"arguments", "directives", "keeping", "turns", "views", "materialisation", "opening"}
+MATERIALISATION |= {"arguments", "directives", "keeping", "turns", "views", "snapshot", "materialisation", "opening"}
 SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
 
 TABULAR = {"pandas", "pyarrow"}
@@ -52,6 +52,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "keeping":         (ALGEBRA | {"maintain", "columns", "relation", "store"}, set()),
     "turns":           (BASIS,                               set()),
     "views":           (ALGEBRA | {"columns", "relation", "changes", "turns"}, set()),
+    "snapshot":        (LANGUAGE | {"columns", "relation", "explaining", "turns", "views"}, set()),
     "materialisation": (MATERIALISATION - {"opening"},       set()),
     "opening":         (MATERIALISATION,                     set()),
     "checking":        (MATERIALISATION,                     set()),

@@ -18,6 +18,7 @@ from upheld.materialisation import Materialisation, Progress
 from upheld.opening import materialise, parse, restore
 from upheld.relation import Relation
 from upheld.running import Run, load, run
+from upheld.snapshot import Snapshot
 from upheld.updatefiles import Update
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ __all__ = [
     "Relation",
     "Report",
     "Run",
+    "Snapshot",
     "SparkEngine",
     "Statistics",
     "Update",

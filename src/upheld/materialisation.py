@@ -39,9 +39,10 @@ from upheld.maintain.layered import Layered, rewriting
 from upheld.maintain.marking import Given, Outcome, make, merged
 from upheld.maintain.state import State
 from upheld.relation import Relation
+from upheld.snapshot import Snapshot
 from upheld.store import Base, Draft, Store, check_program, digest
 from upheld.turns import Turns
-from upheld.views import History, Rows, RowsInTurn, View, not_copied
+from upheld.views import History, Rows, RowsInTurn, Version, View, not_copied
 
 #: The algorithms by which updates are made where equal constants are rewritten.
 REWRITING = ("adaptive", "rematerialise")
@@ -92,6 +93,7 @@ class Materialisation:
         #: The classes of equal constants, where one constant stands for each.
         self._rewriting: Rewriting | Layered | None = None
         self._algorithm = self._algorithm_named(algorithm)
+        self._chosen_engine = engine
         self._engine = open_engine(engine, core, limits)
         self._engine.meter.may_grow = lambda: any(growing_rules(stratify(core)))
         self._read = facts_reader(engine)
@@ -176,8 +178,8 @@ class Materialisation:
     def __getitem__(self, name: str) -> Relation:
         """Return the facts of a relation, explicit and derived, as they are now. Later updates do not change them."""
         predicate = self._predicate(name)
-        if self._rewriting is None and name not in self._classings and self._is_indexed:
-            return self._live(predicate, explicit=False)
+        if self._is_live(name):
+            return self._live(predicate, self._history.now, explicit=False)
         with self._turns.look():
             return self._relation(predicate, self._rows(name))
 
@@ -193,7 +195,7 @@ class Materialisation:
         """Return the explicit facts of a relation, as they are now. Later updates do not change them."""
         predicate = self._predicate(name)
         if self._is_indexed:
-            return self._live(predicate, explicit=True)
+            return self._live(predicate, self._history.now, explicit=True)
         with self._turns.look():
             return self._relation(predicate, self._state.E.rows(name))
 
@@ -273,10 +275,13 @@ class Materialisation:
         >>> m.query("p(x), x > 1").to_set()
         {(2,), (3,)}
         """
-        query = compile_query(text, self._core)
-        query = replace(query, core=asking_for_classes(query.core, self._core))
+        query = self._compile_query(text)
         with self._turns.work():
             return self._answer(query)
+
+    def _compile_query(self, text: str) -> Query:
+        query = compile_query(text, self._core)
+        return replace(query, core=asking_for_classes(query.core, self._core))
 
     def _answer(self, query: Query) -> Relation:
         tested: list[Tested] = []
@@ -327,12 +332,14 @@ class Materialisation:
 
         Where equal constants are rewritten, the proof need not be the shortest.
         """
-        if row is None:
-            goal = compile_fact(fact, self._core)
-        else:
-            goal = fact, next(iter(fitted_facts(self._core, {fact: [row]}, self._read)[fact]))
+        goal = self._compile_fact(fact, row)
         with self._turns.work():
             return self._explain(goal)
+
+    def _compile_fact(self, fact: str, row: object) -> Fact:
+        if row is None:
+            return compile_fact(fact, self._core)
+        return fact, next(iter(fitted_facts(self._core, {fact: [row]}, self._read)[fact]))
 
     def _explain(self, goal: Fact) -> Explanation:
         try:
@@ -368,6 +375,42 @@ class Materialisation:
                     lines.append(str(rule))
                     lines += [f"  {line}" for line in self._engine.plans(rule)]
         return "\n".join(lines)
+
+    @property
+    def version(self) -> int:
+        """The number of updates that have been made."""
+        return self._history.now.number
+
+    def snapshot(self) -> Snapshot:
+        """Return a view of what the materialisation holds now, which stays as it is while updates go on.
+
+        It costs next to nothing, and does not wait for other threads: relations are read when they are used. Where
+        `equality` is `rewrite`, and on Spark, it waits for its turn and takes all relations as they are then.
+
+        >>> m = materialise("q(x) :- p(x).", {"p": [1, 2]})
+        >>> before = m.snapshot()
+        >>> change = m.update(delete={"p": [1]})
+        >>> len(before["q"]), len(m["q"])
+        (2, 1)
+        """
+        version = self._history.now
+        if self._is_indexed and all(map(self._is_live, self.relations)):
+            facts, explicit = (
+                {p.name: self._live(p, version, only) for p in self._visible()} for only in (False, True)
+            )
+            return Snapshot(self, version.number, facts, explicit)
+        with self._turns.look():
+            facts, explicit = ({name: of(name) for name in self.relations} for of in (self.__getitem__, self.explicit))
+            return Snapshot(self, self.version, facts, explicit)
+
+    def _copy_with(self, explicit: Iterable[tuple[str, Iterable[Row]]]) -> Materialisation:
+        """Return a materialisation of the same program with other explicit facts, by the algorithm that keeps least."""
+        limits = self._engine.meter.limits
+        copy = Materialisation(
+            self._written, stratify(self._written), self._chosen_engine, "rematerialise", limits, self._equality
+        )
+        copy._materialise(explicit, (), "never", True, None)
+        return copy
 
     def __repr__(self) -> str:
         with self._turns.look():
@@ -627,8 +670,12 @@ class Materialisation:
     def _is_indexed(self) -> bool:
         return isinstance(self._state.E, Indexed)
 
-    def _live(self, predicate: Predicate, explicit: bool) -> Relation:
-        view = View(self, self._history, self._turns, predicate.name, explicit)
+    def _is_live(self, name: str) -> bool:
+        """Return whether the facts of a relation are those that users know, in a set with an index."""
+        return self._rewriting is None and name not in self._classings and self._is_indexed
+
+    def _live(self, predicate: Predicate, version: Version, explicit: bool) -> Relation:
+        view = View(self, self._history, self._turns, version, predicate.name, explicit)
         return Relation.live(predicate.name, predicate.columns, predicate.types, view)
 
     def _facts_now(self, explicit: bool) -> FactSet:

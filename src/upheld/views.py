@@ -99,11 +99,13 @@ class History:
 class View:
     """The rows of a relation in one version, explicit ones or all. They are read when they are first needed."""
 
-    def __init__(self, viewed: Viewed, history: History, turns: Turns, name: str, explicit: bool):
+    def __init__(
+        self, viewed: Viewed, history: History, turns: Turns, version: Version, name: str, explicit: bool
+    ) -> None:
         self._viewed, self._history, self._turns = viewed, history, turns
         self._name, self._explicit = name, explicit
         self._rows: Columns | frozenset[Row] | None = None
-        self._version: Version | None = history.now
+        self._version: Version | None = version
         history.views[id(self)] = self
 
     def count(self) -> int | None:

@@ -1,0 +1,142 @@
+"""One version of a materialisation, which stays true while updates go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NoReturn, Protocol, Self, SupportsIndex
+
+from upheld.columns import Row
+from upheld.errors import UsageError
+from upheld.explaining import Explanation
+from upheld.language.ast import Value
+from upheld.language.core import Fact, Predicate
+from upheld.language.queries import Query
+from upheld.relation import Relation
+from upheld.turns import Turns
+from upheld.views import not_copied
+
+
+class Source(Protocol):
+    """A materialisation, as its snapshots see it."""
+
+    @property
+    def relations(self) -> tuple[str, ...]: ...
+    @property
+    def prefixes(self) -> dict[str, str]: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def _turns(self) -> Turns: ...
+
+    def query(self, text: str) -> Relation: ...
+    def explain(self, fact: str, row: object = None) -> Explanation: ...
+    def equals(self, constant: Value, relation: str | None = None) -> list[Value]: ...
+    def representative(self, constant: str) -> str: ...
+
+    def _predicate(self, name: str) -> Predicate: ...
+    def _compile_query(self, text: str) -> Query: ...
+    def _answer(self, query: Query) -> Relation: ...
+    def _compile_fact(self, fact: str, row: object) -> Fact: ...
+    def _explain(self, goal: Fact) -> Explanation: ...
+    def _copy_with(self, explicit: Iterable[tuple[str, Iterable[Row]]]) -> Self: ...
+
+
+class Snapshot:
+    """What a materialisation held at one moment: `m.snapshot()`. It can be read, in any thread, and never changes.
+
+    >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2), (2, 3)]})
+    >>> before = m.snapshot()
+    >>> change = m.update(delete={"edge": [(2, 3)]})
+    >>> (1, 3) in m["path"], (1, 3) in before["path"], before.query("path(x, 3)").to_rows()
+    (False, True, [(1,), (2,)])
+    """
+
+    def __init__(
+        self, source: Source, version: int, facts: Mapping[str, Relation], explicit: Mapping[str, Relation]
+    ) -> None:
+        self._source, self._facts, self._explicit = source, facts, explicit
+        #: The number of updates that were made before it.
+        self.version = version
+        self._turns = Turns()
+        self._copy: Source | None = None
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The names of the relations of the program."""
+        return self._source.relations
+
+    @property
+    def prefixes(self) -> dict[str, str]:
+        """The prefixes that a `.dlog` program declares."""
+        return self._source.prefixes
+
+    def __getitem__(self, name: str) -> Relation:
+        """Return the facts of a relation, explicit and derived."""
+        return self._facts[self._source._predicate(name).name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the relations."""
+        return iter(self.relations)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is a relation of this name."""
+        return name in self.relations
+
+    def explicit(self, name: str) -> Relation:
+        """Return the explicit facts of a relation."""
+        return self._explicit[self._source._predicate(name).name]
+
+    def facts(self) -> set[Fact]:
+        """Return all facts, as pairs of relation name and row."""
+        return {(name, row) for name, relation in self._facts.items() for row in relation.to_set()}
+
+    def query(self, text: str) -> Relation:
+        """Return the bindings of the variables of a rule body under which it holds.
+
+        Once an update has been made since, the first query or explanation derives all facts of the snapshot anew, from
+        its explicit ones, into a materialisation of its own; that one answers from then on.
+        """
+        query, m = self._source._compile_query(text), self._source
+        with m._turns.work():
+            if m.version == self.version:
+                return m._answer(query)
+        return self._own().query(text)
+
+    def explain(self, fact: str, row: object = None) -> Explanation:
+        """Return why a fact holds, or why it does not: see `Materialisation.explain`, and `query` for what it costs."""
+        goal, m = self._source._compile_fact(fact, row), self._source
+        with m._turns.work():
+            if m.version == self.version:
+                return m._explain(goal)
+        return self._own().explain(fact, row)
+
+    def equals(self, constant: Value, relation: str | None = None) -> list[Value]:
+        """Return the constants that equal one: see `Materialisation.equals`, and `query` for what it costs."""
+        m = self._source
+        with m._turns.look():
+            if m.version == self.version:
+                return m.equals(constant, relation)
+        return self._own().equals(constant, relation)
+
+    def representative(self, constant: str) -> str:
+        """Return the constant that stands for one: see `Materialisation.representative`, and `query` for its cost."""
+        m = self._source
+        with m._turns.look():
+            if m.version == self.version:
+                return m.representative(constant)
+        return self._own().representative(constant)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}: {len(relation)}" for name, relation in self._facts.items())
+        return f"<Snapshot {self.version} {sizes}>"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise UsageError(not_copied("snapshot"))
+
+    def _own(self) -> Source:
+        """Return a materialisation of the facts of the snapshot, which is made when it is first needed."""
+        with self._turns.work():
+            if self._copy is None:
+                explicit = ((name, r.unordered or r.to_set()) for name, r in self._explicit.items())
+                self._copy = self._source._copy_with(explicit)
+            return self._copy
