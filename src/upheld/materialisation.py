@@ -139,6 +139,7 @@ class Materialisation:
         if reopened is not None and (reopened.then or reopened.now):
             with interrupted_once() as interruptions:
                 self._update_or_abandon(lambda: [self._since(reopened)], None, interruptions)
+            self._history = History()  # nobody has seen what was there before
 
     def _since(self, reopened: Reopened) -> Given:
         """Return what has changed in the explicit facts since the version that was taken over."""
