@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from functools import partial
 
 import pytest
 
+from tests.reliability.mutants import ROOT, mutants
 from tests.reliability.programme import Goal, Run, goals, run
 
 
@@ -38,3 +40,14 @@ def test_one_case_can_be_run_again() -> None:
 
     run(Goal("R0", "itself", attack, 1, 1), 5, only="case 3")
     assert ran == [3]
+
+
+def test_planted_bugs_can_be_planted() -> None:
+    """Each patch applies to the code as it is, and names tests that exist; if not, it is to be written anew."""
+    planted = mutants()
+    assert len(planted) >= 40
+    for mutant in planted:
+        check = subprocess.run(["git", "apply", "--check", str(mutant.patch)], cwd=ROOT, capture_output=True, text=True)
+        assert check.returncode == 0, check.stderr
+        files = [test.partition("::")[0] for test in mutant.tests if test.startswith("tests/")]
+        assert files and all((ROOT / file).is_file() for file in files)
