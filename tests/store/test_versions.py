@@ -390,3 +390,17 @@ def test_the_same_program_written_otherwise(tmp_path):
     assert again.save(tmp_path) == 2
     with pytest.raises(upheld.UpheldError, match="other-program"):
         upheld.restore(same.replace("edge(b, c)", "edge(c, b)"), tmp_path, engine="reference")
+
+
+def test_columns_that_were_renamed(tmp_path):
+    """A state is not opened with its columns under other names; to save replaces the names with the facts."""
+    rules = ".decl edge(source:number, target:number)"
+    m = upheld.materialise(rules, {"edge": [(1, 2)]}, engine="reference")
+    m.save(tmp_path)
+    swapped = ".decl edge(target:number, source:number)"
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.restore(swapped, tmp_path, engine="reference")
+    assert refusal.value.slugs == ("other-program",)
+    assert "`source, target`, and are `target, source`" in str(refusal.value)
+    assert upheld.materialise(swapped, {"edge": [(2, 1)]}, engine="reference").save(tmp_path) == 2
+    assert upheld.restore(swapped, tmp_path, engine="reference")["edge"].to_set() == {(2, 1)}

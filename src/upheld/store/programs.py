@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from upheld.errors import Problem, UsageError
+from upheld.errors import Problem, UsageError, quote
 from upheld.language.core import Core
 from upheld.language.normalform import normal_texts
 from upheld.store.manifest import Manifest
@@ -13,11 +13,11 @@ from upheld.store.manifest import Manifest
 def digest(core: Core, equality: str) -> str:
     """Return what tells a program from others: its relations, rules and facts, and how equality is treated.
 
-    Layout, the names of variables, and the order of declarations, rules and body atoms mean nothing. (Where a pass has
-    made a hidden relation of several columns from a part of a rule, the order of the atoms in it still counts.) Where
-    equality is by axioms they are among the rules.
+    Layout, the names of variables and columns, and the order of declarations, rules and body atoms mean nothing. (Where
+    a pass has made a hidden relation of several columns from a part of a rule, the order of the atoms in it still
+    counts.) Where equality is by axioms they are among the rules.
     """
-    lines = sorted(f"{p.name!r}{p.columns}{p.types}" for p in core.predicates.values() if not p.hidden)
+    lines = sorted(f"{p.name!r}{p.types}" for p in core.predicates.values() if not p.hidden)
     lines += normal_texts(core)
     lines += sorted(map(repr, core.facts))
     lines += ["equality by rewriting"] if equality == "rewrite" else []
@@ -34,19 +34,26 @@ def _digest_of_format_1(core: Core, equality: str) -> str:
 
 
 def check_program(saved: Manifest, core: Core, equality: str, folder: str) -> None:
-    """Raise if a version was made by another program."""
-    mine = (digest if saved.program.startswith("2:") else _digest_of_format_1)(core, equality)
-    if mine != saved.program:
-        raise UsageError(other_program(saved, folder))
+    """Raise if a version was made by another program, or its relations have columns of other names.
 
-
-def other_program(saved: Manifest, folder: str) -> Problem:
-    return Problem(
-        "other-program",
-        f"version {saved.version} was made by another program",
-        place=folder,
-        note="a program is its relations, its rules, the facts it states, and how equality is treated",
-        hint="use the program that made it, or materialise this one and save that in another folder",
+    To rename columns makes no other facts, but to exchange their names does.
+    """
+    message = f"version {saved.version} was made by another program"
+    if saved.program == (digest if saved.program.startswith("2:") else _digest_of_format_1)(core, equality):
+        columns = {p.name: p.columns for p in core.predicates.values()}
+        renamed = [name for name, relation in saved.relations.items() if relation.columns != columns.get(name)]
+        if not renamed:
+            return
+        then, now = (", ".join(names) for names in (saved.relations[renamed[0]].columns, columns.get(renamed[0], ())))
+        message += f": the columns of {quote(renamed[0])} were {quote(then)}, and are {quote(now)}"
+    raise UsageError(
+        Problem(
+            "other-program",
+            message,
+            place=folder,
+            note="a program is its relations, its rules, the facts it states, and how equality is treated",
+            hint="use the program that made it, or materialise this one and save that in another folder",
+        )
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import upheld
@@ -103,6 +105,25 @@ def test_changes_made_on_spark(tmp_path, spark_engine, fetched):
     assert not fetched
     assert [len(store.last().relations[name].changes) for name in ("edge", "path")] == [2, 0]
     assert content(upheld.restore(rules, store)) == content(m)
+    _damage(tmp_path / store.last().relations["path"].facts, rules, spark_engine(small=4))
+
+
+def _damage(folder: Path, rules: str, engine: upheld.SparkEngine) -> None:
+    """Files that Spark has written are checked as others are, whichever engine reads them."""
+    part = next(folder.glob("*.parquet"))
+    data = part.read_bytes()
+    for damage in ("a bit", "a file too many"):
+        more = part.with_name("part-00009.parquet")
+        if damage == "a bit":
+            part.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+        else:
+            more.write_bytes(data)
+        for chosen in ("memory", engine):
+            with pytest.raises(upheld.UpheldError) as refusal:
+                upheld.restore(rules, folder.parents[2], engine=chosen)
+            assert refusal.value.slugs == ("bad-state",)
+            assert refusal.value.problems[0].place == str(part if damage == "a bit" else more)
+        part.write_bytes(data)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path, spark_engine):
