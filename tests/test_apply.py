@@ -418,6 +418,9 @@ def test_a_pipe_with_an_error(capsys):
     "changes, slug",
     [
         ("updates", "same-file"),
+        ("out/../updates", "same-file"),
+        ("edge.facts", "same-file"),
+        ("out/path.csv", "same-file"),
         ("out", "not-a-file"),
         ("nowhere/changes", "missing-file"),
         ("/dev/full", "unwritable-file"),
@@ -427,6 +430,7 @@ def test_changes_that_cannot_be_written(changes, slug, capsys):
     assert apply("--changes", changes) == 2
     assert f"[{slug}]" in capsys.readouterr().err
     assert Path("updates").read_text() == UPDATES
+    assert Path("edge.facts").read_text() == "a\tb\nb\tc\n"
     assert outputs() == {}
 
 

@@ -92,7 +92,11 @@ def apply(
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)
     job.check_output(output)
-    feed = _feed(changes, updates) if changes is not None else None
+    feed = None
+    if changes is not None:
+        if isinstance(changes, str | os.PathLike):
+            _check_changes(Path(changes), updates, job, facts, output)
+        feed = ChangeFile(changes)
     # Nobody knows when more will come through a pipe: to wait for it takes no time of what the limits allow.
     while_reading = limits if limits is None or _lasts(updates) else replace(limits, seconds=None)
     if _lasts(updates):
@@ -154,13 +158,17 @@ def _noted(updates: Iterator[Update], taken: deque[Update], limits: Limits | Non
         yield update
 
 
-def _feed(changes: str | Path | TextIO, updates: object) -> ChangeFile:
-    """Return the file for changes, which may not be the one with the updates."""
-    named = [Path(f) for f in (changes, updates) if isinstance(f, str | os.PathLike)]
-    if len(named) == 2 and all(map(Path.exists, named)) and named[0].samefile(named[1]):
-        message, hint = "the changes would be written over the updates", "name another file for the changes"
+def _check_changes(changes: Path, updates: object, job: Job, facts: str | Path | None, output: str | Path) -> None:
+    """Refuse a file for changes that is the one with the updates, one of facts, or an output."""
+    over = []
+    if isinstance(updates, str | os.PathLike) and os.path.realpath(changes) == os.path.realpath(updates):
+        over.append("the updates")
+    over += ["facts"] if job.reads(changes, facts) else []
+    over += ["an output"] if job.writes(changes, output) else []
+    if over:
+        message = f"the changes would be written over {' and '.join(over)}"
+        hint = "name another file for the changes"
         raise FactsError(Problem("same-file", message, place=str(changes), hint=hint))
-    return ChangeFile(changes)
 
 
 def _chosen(relations: Mapping[str, Relation], names: Sequence[str]) -> list[Relation]:

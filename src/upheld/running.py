@@ -221,15 +221,26 @@ class Job:
 
     def _among_facts(self, files: Sequence[Output], facts: str | Path | None) -> Iterator[Problem]:
         """Yield a warning for each output that the next run with the same arguments reads as facts."""
-        if self.is_rdf:
-            read = set() if facts is None else {os.path.realpath(facts)}
-        else:
-            directives = (d for d in self.compiled.core.directives if d.kind == "input")
-            read = {os.path.realpath(Path(facts or ".") / self.formats[d].filename) for d in directives}
         for file in files:
-            target = os.path.realpath(file.path)
-            if target in read or (self.is_rdf and os.path.dirname(target) in read):
+            if self.reads(file.path, facts):
                 yield _read_next_time(file.path)
+
+    def reads(self, path: Path, facts: str | Path | None) -> bool:
+        """Return whether a run with these facts reads this file, or will once it is there."""
+        file = os.path.realpath(path)
+        if self.is_rdf:
+            there = {file, os.path.dirname(file)} if is_rdf(path) else {file}
+            return facts is not None and os.path.realpath(facts) in there
+        return file in self._files("input", facts or ".")
+
+    def writes(self, path: Path, output: str | Path) -> bool:
+        """Return whether a run with this output writes this file."""
+        named = {os.path.realpath(output)} if self.is_rdf else self._files("output", output)
+        return str(output) != "-" and os.path.realpath(path) in named
+
+    def _files(self, kind: str, folder: str | Path) -> set[str]:
+        formats = (self.formats[d] for d in self.compiled.core.directives if d.kind == kind)
+        return {os.path.realpath(Path(folder) / format.filename) for format in formats if format.io == "file"}
 
 
 @dataclass(frozen=True)

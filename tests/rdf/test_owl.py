@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -202,7 +203,22 @@ def test_command_line(capsys):
     assert "strengthened: " in capsys.readouterr().err
     assert main(["check", "upper.dlog"]) == 0
     assert main(["owl", "o.ttl", "-o", "none/upper.dlog"]) == 2
-    assert "unwritable-file" in capsys.readouterr().err
+    assert "missing-file" in capsys.readouterr().err
+
+
+def test_a_file_of_rules_that_cannot_be_written(monkeypatch):
+    """What was there before stays."""
+
+    def fail(*arguments):
+        raise OSError(28, "No space left on device")
+
+    found = translated(":A rdfs:subClassOf :B .")
+    Path("rules.dlog").write_text("old")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(upheld.UpheldError, match="No space left"):
+        found.write("rules.dlog")
+    assert sorted(os.listdir()) == ["o.ttl", "rules.dlog"]
+    assert Path("rules.dlog").read_text() == "old"
 
 
 @requires_cases

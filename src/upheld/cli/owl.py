@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import upheld
-from upheld.errors import FactsError, Problem
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -26,11 +25,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.output is None:
         print(found.text, end="")
     else:
-        try:
-            options.output.write_text(found.text, encoding="utf-8")
-        except OSError as error:
-            message = f"the file cannot be written: {error.strerror}"
-            raise FactsError(Problem("unwritable-file", message, place=str(options.output))) from None
+        found.write(options.output)
     for title, axioms in (("left out", found.dropped), ("strengthened", found.strengthened)):
         for axiom in axioms:
             print(f"{title}: {axiom}", file=sys.stderr)

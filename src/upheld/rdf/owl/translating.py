@@ -20,7 +20,8 @@ from itertools import combinations
 from pathlib import Path
 
 from upheld.arguments import checked
-from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.errors import FactsError, Problem, UsageError, nearest, quote
+from upheld.factfiles.replacement import Replacement, unwritable
 from upheld.language.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
 from upheld.language.printer import to_text
 from upheld.language.rdfox import PREFIXES, TRIPLE
@@ -67,6 +68,15 @@ class Translation:
     #: What was left out, and what was made stronger, each with the reason.
     dropped: tuple[str, ...]
     strengthened: tuple[str, ...]
+
+    def write(self, path: str | Path) -> None:
+        """Write the text to a `.dlog` file. If it cannot be written whole, what was there before stays."""
+        with Replacement() as replacement:
+            try:
+                replacement.add(Path(path), self.text.encode())
+            except (OSError, ValueError) as error:
+                raise FactsError(unwritable(Path(path), error)) from None
+            replacement.place()
 
 
 @checked()
