@@ -30,6 +30,8 @@ from upheld.language.hypertrees.drawing import decision_lines
 from upheld.language.hypertrees.estimates import Table
 from upheld.language.hypertrees.forecast import Forecast
 from upheld.language.queries import Query, compile_fact, compile_query
+from upheld.language.rdfox import PREFIXES
+from upheld.language.reading import query_prefixes
 from upheld.language.stratification import Stratification, stratify
 from upheld.limits import Limits
 from upheld.loading import FactsGiven, by_name, fitted_facts
@@ -333,16 +335,21 @@ class Materialisation:
 
         Where equal constants are rewritten, the proof need not be the shortest.
         """
-        goal = self._compile_fact(fact, row)
+        asked = self._compile_fact(fact, row)
         with self._turns.work():
-            return self._explain(goal)
+            return self._explain(*asked)
 
-    def _compile_fact(self, fact: str, row: object) -> Fact:
+    def _compile_fact(self, fact: str, row: object) -> tuple[Fact, dict[str, str]]:
+        """Return a fact to explain, and the prefixes to explain it with."""
+        prefixes = {**PREFIXES, **self.prefixes} if self._core.dialect == "dlog" else {}
         if row is None:
-            return compile_fact(fact, self._core)
-        return fact, next(iter(fitted_facts(self._core, {fact: [row]}, self._read)[fact]))
+            return compile_fact(fact, self._core), query_prefixes(fact, self._core.dialect, prefixes)
+        return (fact, next(iter(fitted_facts(self._core, {fact: [row]}, self._read)[fact]))), prefixes
 
-    def _explain(self, goal: Fact) -> Explanation:
+    def _explain(self, goal: Fact, prefixes: Mapping[str, str]) -> Explanation:
+        return replace(self._explained(goal), prefixes=prefixes)
+
+    def _explained(self, goal: Fact) -> Explanation:
         try:
             with self._engine.meter.run():
                 if self._classings:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Builtin, Fact, Rule
 from upheld.language.corewriter import atom_text, builtin_text, expression_text, rule_text
+
+#: Rules of which the text shows why they do not derive a fact.
+FAILURES_SHOWN = 10
+
+#: IRIs, and strings, which may hold what looks like one.
+_IRI = re.compile(r'"(?:[^"\\]|\\.)*+"|<([^<>\s"]*+)>')
+_LOCAL = re.compile(r"[A-Za-z0-9_](?:[\w.\-]*[\w\-])?")
 
 #: Levels of a proof that its text shows unless told otherwise.
 LEVELS_SHOWN = 20
@@ -144,6 +152,13 @@ class Failure:
     fails: Literal
     #: What is wrong with it.
     because: str
+    #: Whether the literal that fails is the fact itself for every binding, so that nothing is learnt from it.
+    circular: bool = False
+
+    @property
+    def distance(self) -> tuple[int, int]:
+        """How far the rule is from deriving the fact: less if its head has more constants, then if more holds."""
+        return -sum(isinstance(term, Constant) for term in self.rule.head.terms), -len(self.holds)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the failure as data that JSON can hold."""
@@ -176,6 +191,8 @@ class Explanation:
     proof: Proof | None
     #: For a fact that does not hold, each rule that could derive it, with what is missing.
     failures: tuple[Failure, ...] = ()
+    #: Prefixes that shorten the IRIs of the text.
+    prefixes: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def holds(self) -> bool:
@@ -183,15 +200,23 @@ class Explanation:
         return self.proof is not None
 
     def to_text(self, depth: int | None = LEVELS_SHOWN) -> str:
-        """Return the explanation for people to read, as a tree of at most so many levels; None is all of them."""
+        """Return the explanation for people to read, as a tree of at most so many levels; None is all of them.
+
+        Of a fact that does not hold it shows ten rules, nearest to deriving it first, and none that needs the fact
+        itself if there are others.
+        """
         if self.proof is not None:
-            return "\n".join(self.proof.lines(depth))
+            return _shortened("\n".join(self.proof.lines(depth)), self.prefixes)
         lines = [f"{self.text}  does not hold", "  not explicit"]
-        for failure in self.failures:
+        learnt = [failure for failure in self.failures if not failure.circular] or self.failures
+        shown = sorted(learnt, key=lambda failure: failure.distance)[:FAILURES_SHOWN]
+        for failure in shown:
             lines += failure.lines()
+        if len(shown) < len(self.failures):
+            lines.append(f"  {len(self.failures) - len(shown)} more rules do not derive it; the JSON has all of them")
         if not self.failures:
             lines.append("  no rule derives such a fact")
-        return "\n".join(lines)
+        return _shortened("\n".join(lines), self.prefixes)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -213,6 +238,20 @@ def fact_text(fact: Fact, type: str) -> str:
     """Return a fact as text; its values are RDF terms if that is the type."""
     predicate, values = fact
     return atom_text(Atom(predicate, tuple(Constant(v, type) for v in values)))
+
+
+def _shortened(text: str, prefixes: Mapping[str, str]) -> str:
+    """Return a text with prefixes for the IRIs outside of strings."""
+    by_length = sorted(prefixes.items(), key=lambda prefix: -len(prefix[1]))
+
+    def short(found: re.Match[str]) -> str:
+        iri = found[1]
+        for name, namespace in by_length:
+            if iri is not None and namespace and iri.startswith(namespace) and _LOCAL.fullmatch(iri, len(namespace)):
+                return f"{name}:{iri[len(namespace) :]}"
+        return found[0]
+
+    return _IRI.sub(short, text) if prefixes else text
 
 
 def _indent(level: int) -> str:

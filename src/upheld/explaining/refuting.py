@@ -8,7 +8,7 @@ the one that fails.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from upheld.algebra.matching import Binding, evaluate_builtin, is_ready, unify
@@ -16,7 +16,7 @@ from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import FactSet, supports
 from upheld.explaining.explanation import Failure, Literal
 from upheld.explaining.unfolding import Rules, Unfolded, bound
-from upheld.language.ast import Value, Variable
+from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule
 from upheld.language.functors import Undefined
 from upheld.language.passes.expressions import PREFIX as LIFTED
@@ -50,6 +50,13 @@ class _Condition:
         variables = set(self.matched.variables())
         return 1 if not variables or not variables.isdisjoint(names) else 2
 
+    def asks_for(self, fact: Fact, binding: Binding) -> bool:
+        """Return whether under a binding it is the atom of a fact."""
+        if isinstance(self.matched, Builtin) or self.negated or self.matched.predicate != fact[0]:
+            return False
+        terms = self.matched.terms
+        return all((t.value if isinstance(t, Constant) else binding.get(t.name)) == v for t, v in zip(terms, fact[1]))
+
     def under(self, binding: Binding, type: str) -> Literal:
         by = bound(binding, type)
         if isinstance(self.shown, Builtin):
@@ -72,9 +79,9 @@ class Refuter:
             if rule.head.predicate == predicate:
                 binding = unify(rule.head, row, {})
                 if binding is not None:
-                    yield self._failure(self.rules.unfold(rule), binding)
+                    yield self._failure(self.rules.unfold(rule), binding, goal)
 
-    def _failure(self, unfolded: Unfolded, binding: Binding) -> Failure:
+    def _failure(self, unfolded: Unfolded, binding: Binding, goal: Fact) -> Failure:
         rule = unfolded.rule
         types = self._types(rule)
         todo = [
@@ -90,7 +97,9 @@ class Refuter:
             todo.remove(condition)
             extended, because = self._extended(condition, bindings, types)
             if not extended:
-                return self._told(unfolded, bindings[0], passed, condition, because)
+                others = [b for b in bindings if not condition.asks_for(goal, b)]
+                failure = self._told(unfolded, (others or bindings)[0], passed, condition, because)
+                return replace(failure, circular=not others)
             bindings = _ordered(extended, rule)[:MOST_BINDINGS]
             passed.append(condition)
         raise AssertionError("a rule that derives a fact which does not hold")

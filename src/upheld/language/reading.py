@@ -72,11 +72,20 @@ def read_query(
     >>> read_query('path("a", X), X != "b"').formulas[1].operator
     '!='
     """
+    return _read_query(text, dialect, name, prefixes or {})[0]
+
+
+def query_prefixes(text: str, dialect: str, prefixes: Mapping[str, str]) -> dict[str, str]:
+    """Return these prefixes and those that a query declares itself."""
+    return _read_query(text, dialect, "<query>", prefixes)[1]
+
+
+def _read_query(text: str, dialect: str, name: str, prefixes: Mapping[str, str]) -> tuple[Formula, dict[str, str]]:
     library = _Library(dialect, Path())
-    library.draft.prefixes.update(prefixes or {})
+    library.draft.prefixes.update(prefixes)
     formula = library.parser(Source(name, text), ()).query()
     library.draft.check()
-    return formula
+    return formula, library.draft.prefixes
 
 
 class _Library:
