@@ -21,7 +21,7 @@ from upheld.algebra.meter import Meter
 from upheld.algebra.plainclasses import PlainClasses
 from upheld.algebra.plaingroups import PlainGroups
 from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
-from upheld.algebra.words import Bag, FactSet, Instances, Numbered, Own
+from upheld.algebra.words import Bag, FactSet, Freed, Instances, Numbered, Own
 from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
 from upheld.language.equality import Equality
@@ -334,6 +334,13 @@ class ReferenceEngine:
 
     def abandon(self, keep: Sequence[FactSet]) -> None:
         """Nothing to do: sets that nobody holds are gone."""
+
+    def reclaim(self, keep: Sequence[FactSet]) -> None:
+        """Nothing to do: facts that are in no set take no memory."""
+
+    def compact(self, keep: Sequence[FactSet]) -> Freed:
+        """Nothing to free: facts that are in no set take no memory."""
+        return Freed(0, 0, 0)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -494,6 +494,14 @@ class Attempt(Protocol):
         ...
 
 
+class Freed(NamedTuple):
+    """What was freed: rows of facts in no relation, texts that no fact has, and bytes of memory."""
+
+    rows: int
+    texts: int
+    bytes: int
+
+
 class Engine(Protocol):
     """A meaning for sets of facts of one program."""
 
@@ -600,6 +608,17 @@ class Engine(Protocol):
 
     def abandon(self, keep: Sequence[FactSet]) -> None:
         """Forget every set but these, and all that was not computed yet: what was to use them has failed."""
+        ...
+
+    def reclaim(self, keep: Sequence[FactSet]) -> None:
+        """Do a little, if it is time, to free the memory of facts that are in none of these sets.
+
+        Sets that somebody holds stay as they are. To be called outside of a transaction.
+        """
+        ...
+
+    def compact(self, keep: Sequence[FactSet]) -> Freed:
+        """Free all memory of facts that are in none of these sets, as `reclaim` does little by little."""
         ...
 
 

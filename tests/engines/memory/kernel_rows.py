@@ -59,7 +59,7 @@ class Rows:
     def slots(self) -> np.ndarray:
         """A tuple index of the rows, as full as can be."""
         out = np.full(slots_for(len(self.rows)), -1, np.int32)
-        kernels.rehash(key_view(self.array()), len(self.rows), out)
+        kernels.rehash(key_view(self.array()), 0, len(self.rows), out)
         return out
 
 

@@ -31,7 +31,7 @@ def coded(rows, types) -> Columns:
     """Rows by column, as an engine keeps them."""
     codec = Codec()
     codec.encode(["a text of no row"], "symbol")
-    return codec.columns(codec.encode_rows(rows, types).T, types)
+    return codec.reading.columns(codec.encode_rows(rows, types).T, types)
 
 
 @st.composite

@@ -177,6 +177,44 @@ def test_blocks_of_some_rows(case, data, step):
         assert blocks.pool[first : first + length].tolist() == mine
 
 
+@given(indexed(), st.data(), st.integers(1, 5))
+def test_copied_blocks(case, data, most):
+    """The blocks of rows that have moved have the rows that are left, below a limit, some at a time."""
+    table, columns, _ = case
+    blocks = block_index(table, columns, 3)
+    places, array = np.zeros(len(table.rows), np.int32), table.array()
+    left = data.draw(st.permutations(range(len(table.rows))))
+    left = left[: data.draw(st.integers(0, len(left)))]
+    places[left] = range(1, len(left) + 1)
+    limit = data.draw(st.integers(0, len(left)))
+    moved = np.ascontiguousarray(array[left])
+    keys = len(naive.chains(table.rows, columns))
+    slots, entries = np.full(64, -1, np.int32), np.full((keys + 1, 4), NONSENSE, np.int64)
+    pool = np.full(limit + limit // 8 + keys, NONSENSE, np.int32)
+    key = done = distinct = used = copied = 0
+    while key < keys:
+        before = copied
+        key, done, distinct, used, more = indexkernels.copy_blocks(
+            blocks.entries, key, done, keys, blocks.pool, places, limit, moved, numbers(columns), slots, entries,
+            distinct, pool, used, most,
+        )  # fmt: skip
+        copied += more
+        assert copied - before <= most
+    assert copied == limit
+    found = {}
+    for number in slots[slots >= 0].tolist():
+        first, length = entries[number, :2].tolist()
+        rows = pool[first : first + length].tolist()
+        found[naive.key(tuple(moved[rows[0]].tolist()), columns)] = sorted(rows)
+    expected = naive.chains([table.rows[row] for row in left[:limit]], columns)
+    assert found == {values: sorted(rows) for values, rows in expected.items()}
+    assert distinct == len(expected)
+    asked = numbers(sorted(expected)).reshape(-1, len(columns))
+    where = np.full(len(expected), NONSENSE, np.int64)
+    indexkernels.find_blocks(asked, moved, numbers(columns), slots, entries, pool, where)
+    assert sorted(where.tolist()) == list(range(distinct))
+
+
 @pytest.mark.parametrize("kind", ["chains", "blocks"])
 @given(case=indexed(), data=st.data(), turns=st.integers(1, 4))
 def test_probe_some(kind, case, data, turns):

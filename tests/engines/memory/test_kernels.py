@@ -108,7 +108,7 @@ def test_find_or_add(table, data, reject, set_number, more):
         if i < len(wanted):
             array, flag_array, out = (lengthened(a, kernels.GROUP + more) for a in (array, flag_array, out))
             slots = np.full(slots_for(n + kernels.GROUP), -1, np.int32)
-            kernels.rehash(key_view(array), n, slots)
+            kernels.rehash(key_view(array), 0, n, slots)
     assert tuples(array[:n]) == rows
     assert flag_array[:n].tolist() == flags
     assert out[:found].tolist() == written
@@ -140,7 +140,7 @@ def test_tally_rows(table, data, reject, set_number, more, amount, logs):
             array, flag_array, out = (lengthened(a, kernels.GROUP + more) for a in (array, flag_array, out))
             column = np.concatenate([column, np.zeros(kernels.GROUP + more, np.int32)])
             slots = np.full(slots_for(n + kernels.GROUP), -1, np.int32)
-            kernels.rehash(key_view(array), n, slots)
+            kernels.rehash(key_view(array), 0, n, slots)
     assert tuples(array[:n]) == rows
     assert flag_array[:n].tolist() == flags
     assert out[:found].tolist() == written
@@ -155,7 +155,7 @@ def test_tally_rows_that_do_not_fit(before, after):
     room = count + kernels.GROUP
     keys = key_view(np.arange(room, dtype=np.int32).reshape(-1, 1))
     slots = np.full(slots_for(room), -1, np.int32)
-    kernels.rehash(keys, count, slots)
+    kernels.rehash(keys, 0, count, slots)
     column = np.zeros(room, np.int32)
     column[before] = kernels.LARGEST
     out, log, logged = np.empty(room, np.int32), np.empty(count, np.int32), np.zeros(1, np.int64)
@@ -231,6 +231,27 @@ def test_numbers_by_round(data, count, changes, room):
             room *= 2
     assert len(found) == len(set(found))
     assert set(found) == naive.rounds_after(by_round, distinct, round)
+    lengths = np.full(len(distinct), NONSENSE, np.int64)
+    kernels.count_rounds(asked, first, entries, lengths)
+    assert lengths.tolist() == naive.count_rounds(by_round, distinct)
+    new = numbers(data.draw(st.permutations(range(len(distinct)))), np.int32)
+    copied, begins = (
+        np.full((int(lengths.sum()) + 2, 3), NONSENSE, np.int32),
+        np.full(len(distinct), NONSENSE, np.int32),
+    )
+    end = kernels.copy_rounds(asked, first, entries, new, begins, copied, 2)
+    assert end == len(copied)
+    for row, other in zip(distinct, new.tolist(), strict=True):
+        assert chain(begins[other], copied) == [pair for pair in chain(first[row], entries) if pair[1]]
+
+
+def chain(first: int, entries: np.ndarray) -> list[tuple[int, int]]:
+    """The rounds and numbers of a row, the newest first."""
+    found = []
+    while first:
+        round, number, first = entries[first - 1].tolist()
+        found.append((round, number))
+    return found
 
 
 # -- batches and sets -------------------------------------------------------------------------------------------------

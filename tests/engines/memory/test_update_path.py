@@ -30,7 +30,7 @@ from upheld.opening import materialise, parse
 
 #: How many rows a call of a kernel looks at, by its arguments and what it returned.
 VISITED = {
-    "rehash": lambda a, _: a[1],
+    "rehash": lambda a, _: a[2] - a[1],
     "find": lambda a, _: a[1],
     "find_or_add": lambda a, out: out[0] - a[1],
     "tally_rows": lambda a, out: out[0] - a[1],
@@ -39,6 +39,9 @@ VISITED = {
     "add_counts": lambda a, _: len(a[1]),
     "add_by_round": lambda a, _: len(a[0]),
     "number_in_round": lambda a, _: len(a[0]),
+    "count_rounds": lambda a, _: len(a[0]),
+    "copy_rounds": lambda a, _: len(a[0]),
+    "copy_blocks": lambda a, _: a[14],
     "rounds_after": lambda a, _: len(a[0]) - a[4],
     "index_rows": lambda a, _: a[2] - a[1],
     "block_rows": lambda a, _: a[3] - a[2],

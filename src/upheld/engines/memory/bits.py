@@ -54,12 +54,12 @@ class Bits:
     @property
     def free(self) -> int:
         """The bits that no set has; they are set in no row."""
-        self._sweep()
+        self.sweep()
         return self._free
 
     def take(self, name: str) -> int:
         if self._left:
-            self._sweep()
+            self.sweep()
         if not self._free:
             self._make_one_free()
         assert self._free, f"no bit left for the set {name}: {BITS} sets that expressions speak of are the most"
@@ -98,7 +98,8 @@ class Bits:
         """Return the bits that were taken and never given to a set: whatever was to be made with them has failed."""
         return sum(1 << bit for bit, owned in enumerate(self._owners) if owned is None) & ~self.free
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
+        """Clear the bits of sets that nobody holds any more."""
         while self._left:
             owned = self._left[0]
             if self._owners[owned.bit] is owned:

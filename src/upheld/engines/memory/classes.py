@@ -89,6 +89,33 @@ class MemoryClasses:
         self._mentions: Codes = _NOBODY
         #: Constants that got another representative since the classes were remembered, with the one they had.
         self._moved: list[tuple[Codes, Codes]] = []
+        engine.reclaiming.classes.add(self)
+
+    # -- when texts get other codes ------------------------------------------------------------------------------------
+
+    def translated(self, translate: Callable[[Codes], Codes]) -> Callable[[], None]:
+        """Return how to go on with other codes of the same texts; nothing changes before that is called."""
+        self._catch_up()
+        code = int(translate(np.array([self._code]))[0])
+        known = np.flatnonzero((self._mentions != 0) | self._has_several)
+        known, new = known.astype(np.int64), translate(known.astype(np.int64))
+        classes = dict(
+            zip(translate(np.array(list(self._classes), np.int64)).tolist(), map(translate, self._classes.values()))
+        )
+        moved = [(translate(codes), translate(before)) for codes, before in self._moved]
+        size = 1 + max((int(part.max(initial=0)) for part in (new, *classes.values())), default=0)
+        now, several, mentions = np.arange(size), np.zeros(size, np.bool_), np.zeros(size, np.int64)
+        mentions[new] = self._mentions[known]
+        for representative, members in classes.items():
+            now[members], several[representative] = representative, True
+
+        def go_on() -> None:
+            self._code, self._classes, self._moved = code, classes, moved
+            self._now, self._has_several, self._mentions = now, several, mentions
+
+        return go_on
+
+    # -- who is in which class -----------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
         """Give each constant that has come since the last time a class of its own."""
@@ -396,12 +423,12 @@ class MemoryClasses:
         return others(touched.before), others(touched.now)
 
     def expanded(self, facts: FactSet, predicate: str) -> Rows:
-        codec, table = self.engine.codec, self.engine.tables[predicate]
+        reading, table = self.engine.codec.reading, self.engine.tables[predicate]
         rows = own_set(facts).of(table)
         values = table.rows  # rows never change, so they may be read later
         special = self._special(table, rows, _NOBODY)
         if not special.any():
-            return codec.chosen(values, rows, table.types)
+            return reading.chosen(values, rows, table.types)
         columns = constant_columns(table.types)
         chosen = values[rows[special]]
         classes = self._classes_in(chosen, columns)
@@ -412,22 +439,22 @@ class MemoryClasses:
 
         def make() -> Parts:
             blocks: Blocks = {
-                r: {r: tuple(codec.decode(members, "term"))}
-                for r, members in zip(codec.decode(np.array(list(classes)), "term"), classes.values(), strict=True)
+                r: {r: tuple(reading.decode(members, "term"))}
+                for r, members in zip(reading.decode(np.array(list(classes)), "term"), classes.values(), strict=True)
             }
             return Parts(
-                codec.chosen(values, rows[~special], table.types), codec.decode_rows(chosen, table.types), blocks
+                reading.chosen(values, rows[~special], table.types), reading.decode_rows(chosen, table.types), blocks
             )
 
         return Expansions(make, count=lambda: count)
 
     def changed(self, gone: FactSet, came: FactSet, predicate: str) -> tuple[Rows, Rows]:
-        codec, table = self.engine.codec, self.engine.tables[predicate]
+        reading, table = self.engine.codec.reading, self.engine.tables[predicate]
         touched, values = self._touched(), table.rows
         rows = [own_set(facts).of(table) for facts in (gone, came)]
         special = [self._special(table, mine, touched.codes) for mine in rows]
         if not any(mine.any() for mine in special):
-            return codec.chosen(values, rows[0], table.types), codec.chosen(values, rows[1], table.types)
+            return reading.chosen(values, rows[0], table.types), reading.chosen(values, rows[1], table.types)
         both = np.concatenate([values[mine[which]] for mine, which in zip(rows, special, strict=True)])
         classes = self._classes_in(both, constant_columns(table.types))
         others = [(np.full(len(members), r), members) for r, members in classes.items()]
@@ -440,13 +467,13 @@ class MemoryClasses:
             fresh = ~np.isin(members, touched.codes)
             alike, members = alike[fresh], members[fresh]
             parts = (touched.codes, members), (touched.before, alike), (touched.now, alike)
-            constants, before, now = (codec.decode(np.concatenate(part), "term") for part in parts)
+            constants, before, now = (reading.decode(np.concatenate(part), "term") for part in parts)
             return pair_blocks(zip(constants, before, now, strict=True))
 
         def make(side: int) -> Parts:
             mine, which = rows[side], special[side]
-            plain = codec.chosen(values, mine[~which], table.types)
-            return Parts(plain, codec.decode_rows(values[mine[which]], table.types), blocks()[side])
+            plain = reading.chosen(values, mine[~which], table.types)
+            return Parts(plain, reading.decode_rows(values[mine[which]], table.types), blocks()[side])
 
         return between(lambda: make(0), lambda: make(1))
 

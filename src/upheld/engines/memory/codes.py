@@ -18,13 +18,67 @@ Codes = npt.NDArray[np.int64]
 _NUMERIC: dict[str, type[np.generic]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
 
 
-class Codec:
-    """Translates columns of values to codes and back. A symbol keeps its code for as long as the codec lives."""
+def is_text(type: str) -> bool:
+    """Return whether values of a type are told by codes of texts."""
+    return type not in _NUMERIC
 
-    def __init__(self) -> None:
+
+class Reading:
+    """Translates codes to values, by the texts of one dictionary: what is read later is read in the same one."""
+
+    def __init__(self, pool: TextPool):
+        self.pool = pool
+
+    def column(self, codes: npt.NDArray[np.signedinteger], type: str) -> Column:
+        """Return the values that codes of one type stand for, as a column."""
+        if type in _NUMERIC:
+            return np.ascontiguousarray(codes, np.int64).view(_NUMERIC[type])
+        return Texts(codes, self.pool)
+
+    def columns(self, codes: npt.NDArray[np.signedinteger], types: Sequence[str]) -> Columns:
+        """Return the rows of an array with a row of codes for each, by column."""
+        return Columns(types, [self.column(codes[:, c], t) for c, t in enumerate(types)], len(codes))
+
+    def chosen(
+        self, codes: npt.NDArray[np.signedinteger], rows: npt.NDArray[np.integer], types: Sequence[str]
+    ) -> Columns:
+        """Return some rows of an array of codes, by column. They are read when they are first needed."""
+        return Columns(types, lambda: [self.column(codes[rows, c], t) for c, t in enumerate(types)], len(rows))
+
+    def decode(self, codes: npt.NDArray[np.signedinteger], type: str) -> list[Value]:
+        """Return the values that codes of one type stand for."""
+        return plain(self.column(codes, type))
+
+    def decode_rows(self, codes: npt.NDArray[np.signedinteger], types: Sequence[str]) -> list[tuple[Value, ...]]:
+        """Return the rows of an array with a row of codes for each."""
+        return list(self.columns(codes, types))
+
+
+class Codec:
+    """Translates columns of values to codes and back. A symbol keeps its code until the tables are copied.
+
+    The constants of the program come first, and keep their codes for as long as the codec lives.
+    """
+
+    def __init__(self, constants: Iterable[str] = ()) -> None:
         self._pool = TextPool()
         #: The codes of texts that came as Python objects: quicker than asking the pool.
         self._codes: dict[Value, int] = {}
+        #: How codes are translated back from now on. What is to be read later holds on to it.
+        self.reading = Reading(self._pool)
+        self.encode(list(dict.fromkeys(constants)), "symbol")
+        #: The codes below this number never change.
+        self.fixed = len(self._pool)
+        #: Whether a plan may hold the code of a text that has none of these.
+        self.has_late_constants = False
+
+    @property
+    def pool(self) -> TextPool:
+        return self._pool
+
+    def adopt(self, pool: TextPool) -> None:
+        """Go on with another dictionary, in which texts have other codes."""
+        self._pool, self._codes, self.reading = pool, {}, Reading(pool)
 
     def texts(self) -> int:
         """Return how many texts have a code; codes are numbers below that."""
@@ -44,6 +98,13 @@ class Codec:
     def encode_one(self, value: Value, type: str) -> int:
         found = self._codes.get(value) if isinstance(value, str) else None
         return int(self.encode([value], type)[0]) if found is None else found
+
+    def constant(self, value: Value, type: str) -> int:
+        """Return the code of a constant of a rule, which may be kept: whoever copies the tables minds it."""
+        code = self.encode_one(value, type)
+        if type not in _NUMERIC and code >= self.fixed:
+            self.has_late_constants = True
+        return code
 
     def encode_rows(self, rows: Iterable[tuple[Value, ...]], types: Sequence[str]) -> Codes:
         """Return the codes of rows, an array of the output for each column."""
@@ -108,26 +169,16 @@ class Codec:
 
     # -- and back ------------------------------------------------------------------------------------------------------
 
-    def column(self, codes: npt.NDArray[np.signedinteger], type: str) -> Column:
-        """Return the values that codes of one type stand for, as a column."""
-        if type in _NUMERIC:
-            return np.ascontiguousarray(codes, np.int64).view(_NUMERIC[type])
-        return Texts(codes, self._pool)
-
-    def columns(self, codes: npt.NDArray[np.signedinteger], types: Sequence[str]) -> Columns:
-        """Return the rows of an array with a row of codes for each, by column."""
-        return Columns(types, [self.column(codes[:, c], t) for c, t in enumerate(types)], len(codes))
-
     def chosen(
         self, codes: npt.NDArray[np.signedinteger], rows: npt.NDArray[np.integer], types: Sequence[str]
     ) -> Columns:
         """Return some rows of an array of codes, by column. They are read when they are first needed."""
-        return Columns(types, lambda: [self.column(codes[rows, c], t) for c, t in enumerate(types)], len(rows))
+        return self.reading.chosen(codes, rows, types)
 
     def decode(self, codes: npt.NDArray[np.signedinteger], type: str) -> list[Value]:
         """Return the values that codes of one type stand for."""
-        return plain(self.column(codes, type))
+        return self.reading.decode(codes, type)
 
     def decode_rows(self, codes: npt.NDArray[np.signedinteger], types: Sequence[str]) -> list[tuple[Value, ...]]:
         """Return the rows of an array with a row of codes for each."""
-        return list(self.columns(codes, types))
+        return self.reading.decode_rows(codes, types)

@@ -36,6 +36,11 @@ class ColumnNames:
         self._owned.add(owned)
         return owned.names
 
+    def names(self) -> set[str]:
+        """Return the names of the columns of objects that somebody holds."""
+        self.sweep()
+        return {name for owned in self._owned for name in owned.names}
+
     def sweep(self) -> None:
         """Drop the columns of objects that nobody holds any more."""
         while self._left:

@@ -168,4 +168,4 @@ def _shape(atom: Atom, copied: Atom) -> _Shape:
 
 def _codes(atom: Atom, codec: Codec) -> list[int]:
     """Return the codes of the constants of an atom, and 0 for its variables."""
-    return [codec.encode_one(t.value, t.type) if isinstance(t, Constant) else 0 for t in atom.terms]
+    return [codec.constant(t.value, t.type) if isinstance(t, Constant) else 0 for t in atom.terms]

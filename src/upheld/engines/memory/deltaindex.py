@@ -38,7 +38,7 @@ class DeltaIndex:
             for position, atom in enumerate(atoms_of(rule)):
                 constants = [(c, t) for c, t in enumerate(atom.terms) if isinstance(t, Constant)]
                 columns = tuple(c for c, _ in constants)
-                codes = tuple(codec.encode_one(t.value, t.type) for _, t in constants)
+                codes = tuple(codec.constant(t.value, t.type) for _, t in constants)
                 groups = self._groups.setdefault(atom.predicate, defaultdict(lambda: defaultdict(list)))
                 groups[columns][codes].append(Occurrence(rule, position, atom))
 

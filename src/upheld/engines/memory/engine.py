@@ -10,7 +10,7 @@ import numpy as np
 
 from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import FactSet, Numbered, Own
+from upheld.algebra.words import FactSet, Freed, Numbered, Own
 from upheld.columns import Columns
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
@@ -30,6 +30,7 @@ from upheld.engines.memory.numbers import Counting, MemoryNumbers, MemoryRanks, 
 from upheld.engines.memory.parts import Parts
 from upheld.engines.memory.placing import Placing
 from upheld.engines.memory.plans import IN_P, Plan
+from upheld.engines.memory.reclaiming import Reclaiming
 from upheld.engines.memory.search import MemorySearch
 from upheld.engines.memory.sets import (
     NOTHING,
@@ -46,7 +47,7 @@ from upheld.engines.memory.sets import (
 )
 from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows
 from upheld.engines.memory.trace import MemoryTrace
-from upheld.language.ast import Value
+from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Classing, Core, Fact, Predicate, Rule
 from upheld.language.equality import Equality
 from upheld.language.stratification import classes_of_atoms
@@ -59,7 +60,7 @@ class MemoryEngine:
 
     def __init__(self, core: Core, meter: Meter | None = None):
         self.meter = meter or Meter()
-        self.codec = Codec()
+        self.codec = Codec(_constants(core))
         groupings = Groupings(classes_of_atoms(core), self.codec)
         self.placing = Placing(groupings, self.codec)
         self.truths = TruthTables()
@@ -79,7 +80,10 @@ class MemoryEngine:
         self.words = 0
         self._kept_before = 0
         self._in_transaction = False
+        self.reclaiming = Reclaiming(self)
         self.columns = ColumnNames(self.tables)
+        #: Whether a plan had the code of a constant of no rule of the program, when a predicate was declared.
+        self._had_late_constants: dict[str, bool] = {}
         self.nothing = Settled(self, {})
         self.matcher = Matcher(self)
         self._groups: dict[Classing, MemoryGroups] = {}
@@ -92,10 +96,38 @@ class MemoryEngine:
 
     def declare(self, predicate: Predicate) -> None:
         self.tables[predicate.name] = Table(predicate.name, predicate.types)
+        self._had_late_constants[predicate.name] = self.codec.has_late_constants
 
     def forget(self, predicate: Predicate) -> None:
         del self.tables[predicate.name]
         self.matcher.forget(predicate)
+        self.codec.has_late_constants = self._had_late_constants.pop(predicate.name)
+
+    def forget_plans(self) -> None:
+        """Give up everything that has codes of constants in it."""
+        self.matcher.forget_plans()
+        self.placing.clear()
+        for parts in self.parts.values():
+            parts.clear()
+        self.codec.has_late_constants = False
+
+    def reclaim(self, keep: Sequence[FactSet]) -> None:
+        self.reclaiming.step(keep)
+
+    def compact(self, keep: Sequence[FactSet]) -> Freed:
+        return self.reclaiming.compact(keep)
+
+    def nbytes(self) -> int:
+        """Return the bytes of tables, their indexes and the dictionary, and of a copy of them in the making."""
+        tables = sum(table.nbytes() + table.nbytes_of_indexes() for table in self.tables.values())
+        parts = [index for p in self.parts.values() for part in p.indexed() for index in part.indexes.values()]
+        return tables + sum(index.nbytes() for index in parts) + self.codec.pool.nbytes() + self.reclaiming.nbytes()
+
+    def settle_all(self) -> None:
+        """Count and compute all that was put off."""
+        self.count_all()
+        for pending in self._waiting():
+            pending.force()
 
     def named(self, name: str) -> Named:
         self.words += 1
@@ -544,6 +576,15 @@ class Derivation(Deferred):
             )
         else:
             self.engine.derivable(rules, own_set(heads), where, collected, reject)
+
+
+def _constants(core: Core) -> Iterator[str]:
+    """Yield the texts in atoms of rules: their codes stand in plans."""
+    for rule in core.rules:
+        for atom in (rule.head, *rule.positive, *rule.negative):
+            for term in atom.terms:
+                if isinstance(term, Constant) and isinstance(term.value, str):
+                    yield term.value
 
 
 def _numbers_of(collected: Collected, counting: Counting) -> Counts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,31 +59,55 @@ class Grouping:
         self._members: list[Rows] = [np.empty(0, np.int32)] * (self.unspoken + 1)
         self._lengths = np.zeros(len(self._members), np.int64)
 
+    def beside(self, table: Table) -> Grouping:
+        """Return the classes, not found yet, of the rows of another table by the same patterns."""
+        made = copy(self)
+        made.table = table
+        made.become(None)
+        return made
+
+    def become(self, other: Grouping | None) -> None:
+        """Take over what is known of the rows of a table that this one has become, or forget what was known."""
+        if other is None:
+            self._numbers, self._found, self._listed = np.empty(0, np.int32), 0, 0
+            self._members = [np.empty(0, np.int32)] * (self.unspoken + 1)
+            self._lengths = np.zeros(len(self._members), np.int64)
+        else:
+            self._numbers, self._found, self._listed = other._numbers, other._found, other._listed
+            self._members, self._lengths = other._members, other._lengths
+
     def numbers(self) -> Numbers:
         """Return the class of every row."""
+        self._find(self.table.n)
+        return self._numbers
+
+    def _find(self, n: int) -> None:
+        """Find the classes of the first n rows."""
         table = self.table
-        if self._found < table.n:
-            if len(self._numbers) < table.n:
+        if self._found < n:
+            if len(self._numbers) < n:
                 grown = np.empty(len(table.rows), np.int32)
                 grown[: self._found] = self._numbers[: self._found]
                 self._numbers = grown
-            self._numbers[self._found : table.n] = self.unspoken
+            self._numbers[self._found : n] = self.unspoken
             for shape in self._shapes:
                 groupkernels.group_rows(
-                    table.rows, self._found, table.n, shape.columns, shape.equal, shape.keys, shape.slots, shape.groups,
+                    table.rows, self._found, n, shape.columns, shape.equal, shape.keys, shape.slots, shape.groups,
                     self._numbers,
                 )  # fmt: skip
-            self._found = table.n
-        return self._numbers
+            self._found = n
 
     def members(self, group: int) -> Rows:
         """Return the rows of a class, in order."""
-        if self._listed < self.table.n:
-            self._list()
+        self.list_upto(self.table.n)
         return self._members[group][: self._lengths[group]]
 
-    def _list(self) -> None:
-        numbers, upto = self.numbers(), self.table.n
+    def list_upto(self, upto: int) -> None:
+        """List the first rows by their class."""
+        if self._listed >= upto:
+            return
+        self._find(upto)
+        numbers = self._numbers
         counts = np.zeros(len(self._members), np.int64)
         groupkernels.count_groups(numbers, self._listed, upto, counts)
         ends = np.cumsum(counts)
@@ -114,6 +139,14 @@ class Groupings:
             found = self._groupings[table] = Grouping(table, self._codec, self.patterns.get(table.name, []))
         return found
 
+    def known(self, table: Table) -> Grouping | None:
+        """Return the classes of the rows of a table, if somebody has asked for them."""
+        return self._groupings.get(table)
+
+    def clear(self) -> None:
+        """Forget the classes of all rows, and the codes by which they are found."""
+        self._groupings.clear()
+
     @cached_property
     def patterns(self) -> dict[str, list[tuple[Pattern, int]]]:
         """The patterns by predicate, each with its class."""
@@ -137,7 +170,7 @@ def _by_shape(
         for column, (kind, value) in enumerate(terms):
             if kind == "=":
                 columns.append(column)
-                codes.append(int(codec.encode_one(value, table.types[column])))
+                codes.append(int(codec.constant(value, table.types[column])))
             elif first.setdefault(value, column) != column:
                 equal.append((first[value], column))
         found.setdefault((tuple(columns), tuple(equal)), {})[tuple(codes)] = group

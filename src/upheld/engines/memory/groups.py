@@ -112,10 +112,11 @@ class MemoryGroups:
         table, rows = self._members, self._rows(self._members, held)
         values = table.rows  # rows never change, so they may be read later
         sizes = np.unique(values[rows, 1], return_counts=True)[1]
-        return pairs_within(lambda: self.engine.codec.chosen(values, rows, table.types), sizes.tolist())
+        chosen = self.engine.codec.chosen(values, rows, table.types)
+        return pairs_within(lambda: chosen, sizes.tolist())
 
     def changed(self, left: FactSet, come: FactSet, held: FactSet) -> tuple[Expansions, Expansions]:
-        table, codec = self._members, self.engine.codec
+        table, reading = self._members, self.engine.codec.reading
         gone, came = self._rows(table, left), self._rows(table, come)
         values = table.rows
         touched = np.unique(np.concatenate([values[gone, 1], values[came, 1]])).astype(np.int64)
@@ -123,7 +124,7 @@ class MemoryGroups:
         stayed = np.setdiff1d(there, came, assume_unique=True)
 
         def classes(rows: RowNumbers) -> dict[Value, int]:
-            return dict(codec.decode_rows(values[rows], table.types))  # type: ignore[arg-type]
+            return dict(reading.decode_rows(values[rows], table.types))  # type: ignore[arg-type]
 
         return pairs_between(lambda: (classes(np.concatenate([stayed, gone])), classes(there)))
 

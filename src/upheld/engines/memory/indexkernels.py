@@ -201,6 +201,51 @@ def repack_blocks(entries, distinct, pool, out):
 
 
 @kernel
+def copy_blocks(
+    entries, key, done, keys, pool, places, limit, rows, columns, slots, new_entries, distinct, new_pool, used, most
+):
+    """Write the blocks of an index for other rows, from a key and a place in its block on, about `most` rows.
+
+    `places` holds for each row one more than the other row, or 0; only other rows below the limit are written, close
+    together, with an eighth more room for each block. Return the key and the place to go on with, the keys, the pool in
+    use, and the rows written. There is room for all.
+    """
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    copied, looked = 0, 0
+    while key < keys and looked < most:
+        first, length = entries[key, 0], entries[key, 1]
+        if done == 0:
+            new_entries[distinct, 0] = used
+            new_entries[distinct, 1] = 0
+        stop = min(length, done + most - looked)
+        count = new_entries[distinct, 1]
+        for k in range(first + done, first + stop):
+            row = np.int64(places[pool[k]]) - 1
+            if 0 <= row < limit:
+                new_pool[used + count] = row
+                count += 1
+                copied += 1
+        new_entries[distinct, 1] = count
+        looked += stop - done + 1
+        done = stop
+        if done < length:
+            break
+        if count > 0:
+            h = hash_columns(rows, np.int64(new_pool[used]), columns)
+            at = place(h, shift)
+            while slots[at] >= 0:
+                at = (at + 1) & mask
+            slots[at] = distinct
+            new_entries[distinct, 2] = count + count // 8 + 1
+            new_entries[distinct, 3] = np.int64(h)
+            used += new_entries[distinct, 2]
+            distinct += 1
+        done = 0
+        key += 1
+    return key, done, distinct, used, copied
+
+
+@kernel
 def find_blocks(wanted, rows, columns, slots, entries, pool, out):
     """Write for each wanted key its number, or -1. Many keys are the same as the one before."""
     mask, shift = len(slots) - 1, shift_of(len(slots))

@@ -122,11 +122,10 @@ def make_rows(B, width, terms, constants, out):
 
 
 @kernel
-def rehash(keys, n, slots):
-    """Enter rows 0 to n, which are distinct, into an empty tuple index."""
+def rehash(keys, start, n, slots):
+    """Enter the rows from `start` to n, which are distinct and not there yet, into a tuple index with room for them."""
     mask, shift = len(slots) - 1, shift_of(len(slots))
     places = np.empty(GROUP, np.int64)
-    start = 0
     while start < n:
         stop = min(start + GROUP, n)
         for row in range(start, stop):
@@ -335,6 +334,42 @@ def number_in_round(rows, round, first, entries, out):
         while entry >= 0 and entries[entry, 0] != round:
             entry = entries[entry, 2] - 1
         out[i] = entries[entry, 1] if entry >= 0 else 0
+
+
+@kernel
+def count_rounds(rows, first, entries, out):
+    """Write for each row in how many rounds its number is not zero."""
+    for i in range(len(rows)):
+        entry = first[rows[i]] - 1
+        out[i] = 0
+        while entry >= 0:
+            out[i] += entries[entry, 1] != 0
+            entry = entries[entry, 2] - 1
+
+
+@kernel
+def copy_rounds(rows, first, entries, new, new_first, new_entries, n):
+    """Write the entries of rows whose number is not zero for other rows, in the same order; return how many there are.
+
+    There is room for all.
+    """
+    for i in range(len(rows)):
+        entry = first[rows[i]] - 1
+        before = np.int64(-1)
+        new_first[new[i]] = 0
+        while entry >= 0:
+            if entries[entry, 1] != 0:
+                new_entries[n, 0] = entries[entry, 0]
+                new_entries[n, 1] = entries[entry, 1]
+                new_entries[n, 2] = 0
+                if before < 0:
+                    new_first[new[i]] = n + 1
+                else:
+                    new_entries[before, 2] = n + 1
+                before = n
+                n += 1
+            entry = entries[entry, 2] - 1
+    return n
 
 
 @kernel

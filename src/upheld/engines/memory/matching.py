@@ -119,8 +119,17 @@ class Matcher:
             del self._plans[rule]
             self._variable_types.pop(rule, None)
             self._trees.pop(rule, None)
+        self._forget_atoms()
+
+    def forget_plans(self) -> None:
+        """Give up all plans."""
+        self._plans.clear()
+        self._forget_atoms()
+
+    def _forget_atoms(self) -> None:
         self._delta_indexes.clear()
         self._together.clear()
+        self.planner.forget_terms()
 
     def forwards(
         self,

@@ -200,6 +200,7 @@ class MemoryRanks(RoundByRound):
         self.engine = engine
         self._small = SmallRounds(engine)
         self.rank, self.total, self.support = engine.columns.new(self, "rank", "total", "support")
+        engine.reclaiming.passive.add(self.rank)
         self.top = self.bottom = self.below = 0
         self._sums: dict[int, int] = {}
 

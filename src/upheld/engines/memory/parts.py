@@ -9,7 +9,7 @@ have only rows that rules ask for, and each row is in those of its part alone. S
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeGuard
 
@@ -25,7 +25,7 @@ class Part:
     """The rows of a table that are instances of atoms of a class. They have the same constants in `fixed` columns."""
 
     def __init__(self, grouping: Grouping, group: int, fixed: frozenset[int]):
-        self.table, self._grouping, self._group, self.fixed = grouping.table, grouping, group, fixed
+        self.table, self.grouping, self.group, self.fixed = grouping.table, grouping, group, fixed
         self.indexes: dict[tuple[int, ...], BlockIndex] = {}
         self._distinct = DistinctValues()
 
@@ -35,7 +35,7 @@ class Part:
 
     def listed(self) -> Rows:
         """Return the numbers of the rows, in order."""
-        return self._grouping.members(self._group)
+        return self.grouping.members(self.group)
 
     def index(self, columns: tuple[int, ...]) -> BlockIndex:
         """Return the index over some columns, with every row of the part in it."""
@@ -75,6 +75,16 @@ class Parts:
                     return found
         return None
 
+    def indexed(self) -> Iterator[Part]:
+        """Yield the parts that have an index."""
+        if "_by_constants" in self.__dict__:
+            seen = {id(part): part for parts in self._by_constants.values() for part in parts.values()}
+            yield from (part for part in seen.values() if part.indexes)
+
+    def clear(self) -> None:
+        """Forget the parts, and the codes by which they are found."""
+        self.__dict__.pop("_by_constants", None)
+
     @cached_property
     def _by_constants(self) -> Mapping[tuple[int, ...], dict[tuple[int, ...], Part]]:
         """The parts by columns and the constants that an atom has there: it is an instance of one of the part."""
@@ -88,7 +98,7 @@ class Parts:
         for pattern, number in patterns:
             if number in parts and has_distinct_variables(pattern):
                 constants = [(c, value) for c, (kind, value) in enumerate(pattern[1]) if kind == "="]
-                codes = tuple(self._codec.encode_one(value, self._table.types[c]) for c, value in constants)
+                codes = tuple(self._codec.constant(value, self._table.types[c]) for c, value in constants)
                 found[tuple(c for c, _ in constants)][codes] = parts[number]
         return found
 

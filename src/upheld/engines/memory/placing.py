@@ -24,6 +24,16 @@ class Placing:
         #: For each table the stratum of each class.
         self._levels: dict[Table, Numbers] = {}
 
+    @property
+    def groupings(self) -> list[Groupings]:
+        """The classes that rows have by the program, and by the stratification at hand if that is another."""
+        return [self._program] if self._groupings is self._program else [self._program, self._groupings]
+
+    def clear(self) -> None:
+        """Forget the classes of all rows."""
+        self._strata, self._levels, self._groupings = None, {}, self._program
+        self._program.clear()
+
     def rows(self, whole: MemorySet, stratum: Stratum) -> Iterator[tuple[Table, Rows]]:
         """Yield the rows of a set that belong to a stratum."""
         strata = stratum.stratification

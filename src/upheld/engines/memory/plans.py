@@ -210,6 +210,10 @@ class Planner:
         #: Each with its atom, so that no other has its identity.
         self._terms: dict[tuple[int, tuple[str, ...]], tuple[Atom, Places, Codes]] = {}
 
+    def forget_terms(self) -> None:
+        """Give up the terms of atoms that were kept."""
+        self._terms.clear()
+
     def plan(
         self,
         rule: Rule,
@@ -369,7 +373,7 @@ class Planner:
         terms, constants = [], []
         for term in atom.terms:
             if isinstance(term, Constant):
-                constants.append(self.codec.encode_one(term.value, term.type))
+                constants.append(self.codec.constant(term.value, term.type))
                 terms.append(-len(constants))
             else:
                 terms.append(held.index(term.name))

@@ -92,6 +92,10 @@ class RoundCode:
         """Return whether a table has grown so much that other plans may be better."""
         return any(t.n > 8 * then + 64 for t, then in zip(self.tables, self._sizes, strict=True))
 
+    def let_go(self) -> None:
+        """Let go of the arrays that were looked into last."""
+        self._told = [()] * len(self._told)
+
     # -- what is looked into -------------------------------------------------------------------------------------------
 
     def look_up(self, rank: str, total: str, support: str) -> None:
@@ -201,7 +205,7 @@ class RoundCode:
         checks, equal = [], []
         for column, term in enumerate(atom.terms):
             if isinstance(term, Constant):
-                checks.append((column, self._codec.encode_one(term.value, term.type)))
+                checks.append((column, self._codec.constant(term.value, term.type)))
             elif first[term.name] != column:
                 equal.append((first[term.name], column))
         self._add_pairs(checks)

@@ -12,7 +12,7 @@ settled yet are evaluated, and expressions that mention the set are listed.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -36,6 +36,9 @@ Truth = npt.NDArray[np.bool_]
 Spelling = int | tuple[str, "Spelling", "Spelling"]
 #: The empty set needs no bit.
 _NO_FACTS: Spelling = ("-", 0, 0)
+
+#: Entries of a log from which on it is made anew if it holds more rows than the table has.
+_MOST_LOGGED = 256
 
 _ALL_FLAGS = np.arange(1 << BITS, dtype=np.uint32)
 _NO_ROWS: Rows = np.empty(0, np.int32)
@@ -239,7 +242,7 @@ class Named(MemorySet):
             self._forget_dense(table)
             kernels.clear_bits(table.flags, fresh, FLAGS(~(1 << self.bit) & 0xFFFF))
 
-        self.engine.journal.note(undo)
+        self.engine.journal.note(undo, lambda: [(table, fresh)])
 
     def _note_removed(self, table: Table, rows: Rows) -> None:
         gone = rows[self.engine.truths[self.bit][table.flags[rows]]]
@@ -248,7 +251,8 @@ class Named(MemorySet):
             self._log(table, gone)
             kernels.set_bits(table.flags, gone, FLAGS(1 << self.bit))
 
-        self.engine.journal.note(undo)
+        self.engine.journal.note(undo, lambda: [(table, gone)])
+        self.engine.reclaiming.removed += len(gone)
 
     def _forget_dense(self, table: Table) -> None:
         if self._dense.pop(table, None):
@@ -270,11 +274,23 @@ class Named(MemorySet):
         log = self.logs.setdefault(table, [])
         if log is None:
             return
+        if len(log) > _MOST_LOGGED and self._logged[table] > 2 * table.n:
+            self.of(table)  # rows that come and go stand in the log each time; not those that have no bit yet
+            log = self.logs[table]
+            assert log is not None, "a log that is made anew"
         self._logged[table] = self._logged.get(table, 0) + len(rows)
         if 2 * self._logged[table] > table.n and table.n > 4096:
             self.logs[table] = None  # most of the table: reading its flags is as good as a list
         else:
             log.append(rows)
+
+    def moved(self, logs: Mapping[Table, list[Rows] | None]) -> None:
+        """Go on with other numbers of the same rows, and other codes of the same texts."""
+        for table in self.logs:
+            log = self.logs[table] = logs.get(table, [])
+            self._logged[table] = sum(map(len, log or ()))
+        self._dense.clear()
+        self._asked.clear()
 
     def is_most_of(self, table: Table) -> bool:
         """Return whether the set has held so much of a table that its rows there are not listed."""
@@ -334,6 +350,13 @@ class Settled(MemorySet):
         self._asked_by = -1
         if bit is not None:
             engine.bits.give(bit, self, rows)
+        if rows:
+            engine.reclaiming.hold(self)
+
+    def moved(self, rows: dict[Table, Rows]) -> None:
+        """Go on with other numbers of the same rows; the set has no bit."""
+        assert self._bit is None, "a bit in rows that have moved"
+        self._rows = rows
 
     @property
     def in_use(self) -> bool:

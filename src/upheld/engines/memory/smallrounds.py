@@ -89,6 +89,15 @@ class SmallRounds:
         self.engine = engine
         self._codes: dict[tuple[int, bool], tuple[Sequence[Rule], RoundCode | None]] = {}
         self._bench = Bench()
+        engine.reclaiming.rounds.add(self)
+
+    def moved(self, keep_plans: bool) -> None:
+        """Let go of the arrays of tables that have moved, and of plans if the codes in them are not those of now."""
+        if not keep_plans:
+            self._codes.clear()
+        for _, code in self._codes.values():
+            if code is not None:
+                code.let_go()
 
     def lose(
         self, ranks: MemoryRanks, delta: MemorySet, s: Stratum, I: Named, D: Named, A: Named, gone: Named, enough: int
@@ -158,7 +167,7 @@ class Call:
     def lose(self, P: Spelling, N: Spelling, into: tuple[Named, Named], enough: int) -> MemorySet | None:
         """Take away what the facts derive, and put them and what goes with them into some sets."""
         engine, code, state = self.engine, self.code, self.state
-        engine.journal.note(lambda: self._take_back(-1))
+        engine.journal.note(lambda: self._take_back(-1), self._counted)
         with engine.new_bit("round") as bit:
             truths = self._truths(P, N, bit)
             bits = np.array([1 << bit, sum(1 << named.bit for named in into)], np.int64)
@@ -181,8 +190,8 @@ class Call:
         """Rank the facts on top, count what they derive, and put them and what is new into A."""
         engine, code, state = self.engine, self.code, self.state
         placed = np.empty((len(self.queue), 2), np.int32)
-        engine.journal.note(lambda: self._take_back(1))
-        engine.journal.note(lambda: self._put_back(placed))
+        engine.journal.note(lambda: self._take_back(1), self._counted)
+        engine.journal.note(lambda: self._put_back(placed), self._ranked)
         state[TOP] = self.ranks.top
         with engine.new_bit("round") as bit:
             truths, now = self._truths(there, there, bit), address_of(engine.truths[there])
@@ -253,6 +262,12 @@ class Call:
             keep = FLAGS(~sum(1 << named.bit for named in into) & 0xFFFF)
             for table, rows in self._rows(0, int(self.state[BEGIN])):
                 kernels.clear_bits(table.flags, rows, keep)
+
+    def _counted(self) -> list[tuple[Table, Rows]]:
+        return _by_table(self.code.tables, self.log[: self.state[LOGGED]])
+
+    def _ranked(self) -> list[tuple[Table, Rows]]:
+        return _by_table(self.code.tables, self.queue[: self.state[PLACED]])
 
     def _take_back(self, sign: int) -> None:
         """Undo what was counted."""

@@ -24,7 +24,7 @@ _SMALLEST = 16
 _INT32 = np.iinfo(np.int32)
 
 
-def _slots_for(count: int) -> int:
+def slots_for(count: int) -> int:
     """Return a power of two that holds so many entries at most three quarters full."""
     need = count * kernels.FILL_DENOMINATOR // kernels.FILL_NUMERATOR + kernels.GROUP + 1
     return 1 << max(5, (need - 1).bit_length())
@@ -42,7 +42,7 @@ class Table:
         self.rows: npt.NDArray[np.signedinteger[Any]] = np.empty((_SMALLEST, self.arity), dtype)
         self.flags = np.zeros(_SMALLEST, FLAGS)
         self.n = 0
-        self.slots: Rows = np.full(_slots_for(_SMALLEST), -1, np.int32)
+        self.slots: Rows = np.full(slots_for(_SMALLEST), -1, np.int32)
         self.keys = key_view(self.rows)
         self.indexes: dict[tuple[int, ...], ChainIndex | BlockIndex] = {}
         #: Numbers kept for each row, by name; zero in every row that was not given one.
@@ -59,8 +59,8 @@ class Table:
             columns = {name: _grown_with_zeros(column, capacity) for name, column in self.columns.items()}
             # Here and below what belongs together changes at once: an interruption finds a table that is whole.
             self.rows, self.keys, self.flags, self.columns = rows, key_view(rows), flags, columns
-        if _slots_for(need) > len(self.slots):
-            self.slots = _tuple_index(self.keys, self.n, _slots_for(need))
+        if slots_for(need) > len(self.slots):
+            self.slots = _tuple_index(self.keys, self.n, slots_for(need))
 
     def column(self, name: str) -> Column:
         """Return the numbers under a name, which are zero where none have been given."""
@@ -80,6 +80,11 @@ class Table:
     def mend(self) -> None:
         """Forget rows that were entered without being counted, because the kernel was interrupted as it came back."""
         self.slots = _tuple_index(self.keys, self.n, len(self.slots))
+
+    def become(self, other: Table) -> None:
+        """Take over the rows of another table and all that is known of them; the arrays of before stay as they are."""
+        self.rows, self.keys, self.flags, self.slots, self.n = other.rows, other.keys, other.flags, other.slots, other.n
+        self.indexes, self.columns = other.indexes, other.columns
 
     def find(self, B: npt.NDArray[np.int64], width: int, terms: Any, constants: Any) -> Rows:
         """Return for each of a batch of bindings the row that terms name under it, or -1."""
@@ -126,6 +131,10 @@ class Table:
         """Return the bytes of the rows, flags, numbers and tuple index."""
         return self.rows.nbytes + self.flags.nbytes + self.slots.nbytes + sum(c.nbytes for c in self.columns.values())
 
+    def nbytes_of_indexes(self) -> int:
+        """Return the bytes of the indexes over some columns."""
+        return sum(index.nbytes() for index in self.indexes.values())
+
 
 #: From so many rows for each key on, blocks of row numbers are better than chains: no row waits for the one before.
 _LONG_CHAIN = 8
@@ -141,23 +150,25 @@ class ChainIndex:
     It is brought up to date when it is used: `upto` rows are in it.
     """
 
-    def __init__(self, columns: tuple[int, ...]):
+    def __init__(self, columns: tuple[int, ...], slots: Rows | None = None):
         self.columns = np.array(columns, np.int64)
-        self.slots: Rows = np.full(_slots_for(_SMALLEST), -1, np.int32)
+        self.slots: Rows = np.full(slots_for(_SMALLEST), -1, np.int32) if slots is None else slots
         self.following: Rows = np.empty(_SMALLEST, np.int32)
         self.distinct = 0
         self.upto = 0
 
-    def catch_up(self, table: Table) -> None:
-        if self.upto == table.n:
+    def catch_up(self, table: Table, stop: int | None = None) -> None:
+        """Enter the rows that are new, or those of them before `stop`."""
+        n = table.n if stop is None else stop
+        if self.upto == n:
             return
         if len(self.following) < table.n:
             self.following = _grown(self.following, (len(table.rows),))
         while True:
             self.upto, self.distinct = indexkernels.index_rows(
-                table.rows, self.upto, table.n, self.columns, self.slots, self.distinct, self.following
+                table.rows, self.upto, n, self.columns, self.slots, self.distinct, self.following
             )
-            if self.upto == table.n:
+            if self.upto == n:
                 return
             old = self.slots
             self.slots = np.full(2 * len(old), -1, np.int32)
@@ -208,9 +219,9 @@ class ChainIndex:
 class BlockIndex:
     """The rows of a table by their values in some columns: for each key a block of row numbers."""
 
-    def __init__(self, columns: tuple[int, ...]):
+    def __init__(self, columns: tuple[int, ...], slots: Rows | None = None):
         self.columns = np.array(columns, np.int64)
-        self.slots: Rows = np.full(_slots_for(_SMALLEST), -1, np.int32)
+        self.slots: Rows = np.full(slots_for(_SMALLEST), -1, np.int32) if slots is None else slots
         self.entries: npt.NDArray[np.int64] = np.empty((_SMALLEST, 4), np.int64)
         self.pool: Rows = np.empty(_MANY_ROWS, np.int32)
         self.distinct = 0
@@ -235,7 +246,7 @@ class BlockIndex:
                 break
             if self.distinct == len(self.entries):
                 self.entries = _grown(self.entries, (len(self.entries) + len(self.entries) // 2 + _SMALLEST, 4))
-            elif _slots_for(self.distinct + 1) > len(self.slots):
+            elif slots_for(self.distinct + 1) > len(self.slots):
                 self.slots = np.full(2 * len(self.slots), -1, np.int32)
                 indexkernels.rehash_blocks(self.entries, self.distinct, self.slots)
             else:
@@ -244,6 +255,27 @@ class BlockIndex:
         # index has doubled, so that a small change never pays for it.
         if self.upto > 2 * self._packed and len(self.pool) > 2 * self.upto + _MANY_ROWS:
             self._repack()
+
+    def begin_copy(self, other: BlockIndex, rows: int) -> None:
+        """Make room for the blocks of another index of which at most so many rows stay."""
+        keys = min(other.distinct, rows)
+        self.entries = np.empty((keys + _SMALLEST, 4), np.int64)
+        self.pool = np.empty(rows + rows // 8 + keys + _MANY_ROWS, np.int32)
+        self._key = self._done = 0
+
+    def copy_some(self, other: BlockIndex, places: Rows, table: Table, limit: int, most: int) -> bool:
+        """Copy blocks of another index, of about so many rows, and return whether these were all.
+
+        `places` says for each row of the other table one more than the row it is in this one, or 0. Only rows below
+        the limit are copied; at the end the index has all of these.
+        """
+        self._key, self._done, self.distinct, self._used, copied = indexkernels.copy_blocks(
+            other.entries, self._key, self._done, other.distinct, other.pool, places, limit, table.rows, self.columns,
+            self.slots, self.entries, self.distinct, self.pool, self._used, most,
+        )  # fmt: skip
+        self.upto += copied
+        self._packed = self.upto
+        return bool(self._key == other.distinct)
 
     def _repack(self) -> None:
         """Move the blocks close together, with room for them to grow a little before the pool is full again."""
@@ -330,13 +362,13 @@ def key_view(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _tuple_index(keys: npt.NDArray[Any], n: int, size: int) -> Rows:
     slots = np.full(size, -1, np.int32)
-    kernels.rehash(keys, n, slots)
+    kernels.rehash(keys, 0, n, slots)
     return slots
 
 
 def key_slots(keys: npt.NDArray[np.int64]) -> Rows:
     """Return a hash table of the numbers of distinct keys, one in each row."""
-    return _tuple_index(keys, len(keys), _slots_for(len(keys)))
+    return _tuple_index(keys, len(keys), slots_for(len(keys)))
 
 
 #: Rows looked at to estimate the number of distinct values.

@@ -45,8 +45,28 @@ class TextPool:
         self._made = np.empty(0, np.object_), np.empty(0, np.bool_)
         self._has_newlines = False
 
+    @classmethod
+    def with_room(cls, texts: int, length: int) -> TextPool:
+        """Return an empty dictionary with room for so many texts of so many bytes; what is not used costs nothing."""
+        pool = cls()
+        pool._data, pool._offsets = np.empty(max(8, length), np.uint8), np.zeros(texts + 1, np.int64)
+        pool._slots = np.zeros(1 << max(7, (4 * texts // 3).bit_length()), np.uint64)
+        return pool
+
     def __len__(self) -> int:
         return int(self._size[0])
+
+    def trim(self) -> None:
+        """Give back the room that no text has taken."""
+        count, slots = len(self), np.zeros(1 << max(7, (4 * len(self) // 3).bit_length()), np.uint64)
+        spread(self._slots, slots)
+        self._data, self._offsets = self._data[: max(8, self.bytes)].copy(), self._offsets[: count + 1].copy()
+        self._slots = slots
+
+    def nbytes(self) -> int:
+        """Return the bytes of all that is kept, without those of Python objects."""
+        arrays = self._data, self._offsets, self._slots, self._made, self._is_made
+        return sum(array.nbytes for array in arrays)
 
     @property
     def bytes(self) -> int:
@@ -72,6 +92,11 @@ class TextPool:
             return np.arange(len(self))
         offsets = other._offsets[: len(other) + 1]
         return self.intern(_read_only(other._data), offsets[:-1] - 1, offsets[1:])
+
+    def intern_from(self, other: TextPool, codes: Codes) -> Codes:
+        """Return the codes of some texts of another dictionary."""
+        self._has_newlines |= other._has_newlines
+        return self.intern(_read_only(other._data), other._offsets[codes] - 1, other._offsets[codes + 1])
 
     def intern_strings(self, texts: Sequence[str]) -> Codes:
         """Return the codes of texts."""

@@ -45,6 +45,7 @@ class MemoryTrace:
         self.engine = engine
         self._first, self._old, self._new = engine.columns.new(self, "first entry", "old level", "new level")
         self._entries: dict[Table, Entries] = {}
+        engine.reclaiming.traces.add(self)
         self._placed: list[tuple[Table, Rows]] = []
 
     def gain(self, derivations: Bag, round: int) -> Settled:
@@ -70,9 +71,34 @@ class MemoryTrace:
                 first = table.column(self._first)
                 kernels.add_by_round(rows, counts, -sign, round, first, entries.array, entries.n, undone)
 
-        self.engine.journal.note(undo)
+        self.engine.journal.note(undo, lambda: [(table, rows)])
         first = table.column(self._first)
         entries.n = kernels.add_by_round(rows, counts, sign, round, first, entries.array, entries.n, done)
+
+    # -- when tables are copied ----------------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> str:
+        """The column that tells where the chain of a row begins."""
+        return self._first
+
+    def lengths(self, table: Table, rows: Rows) -> npt.NDArray[np.int64]:
+        """Return for each row in how many rounds its number is not zero."""
+        out = np.empty(len(rows), np.int64)
+        kernels.count_rounds(rows, table.column(self._first), self._entries.setdefault(table, Entries()).array, out)
+        return out
+
+    def copy(self, table: Table, rows: Rows, made: Table, new: Rows, entries: Entries) -> None:
+        """Write the chains of rows for the rows that they are in a copy of the table, without numbers that are zero."""
+        entries.make_room(int(self.lengths(table, rows).sum()))
+        mine = self._entries[table].array
+        entries.n = kernels.copy_rounds(
+            rows, table.column(self._first), mine, new, made.column(self._first), entries.array, entries.n
+        )
+
+    def moved(self, entries: dict[Table, Entries]) -> None:
+        """Go on with the chains of rows that have moved."""
+        self._entries = entries
 
     def counted(self, facts: FactSet, round: int) -> Settled:
         def keep(table: Table, rows: Rows) -> npt.NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import FactSet, Numbered, Own
+from upheld.algebra.words import FactSet, Freed, Numbered, Own
 from upheld.engines.spark.bags import NUMBER, Heads, SparkBag, SparkInstances
 from upheld.engines.spark.classes import Chosen, SparkClasses
 from upheld.engines.spark.codes import Codec, Layout, Row, encode, literal
@@ -400,6 +400,13 @@ class DataFrameEngine:
 
     def abandon(self, keep: Sequence[FactSet]) -> None:
         """Nothing to do: sets that nobody holds are gone."""
+
+    def reclaim(self, keep: Sequence[FactSet]) -> None:
+        """Nothing to do: facts that are in no set take no memory."""
+
+    def compact(self, keep: Sequence[FactSet]) -> Freed:
+        """Nothing to free: facts that are in no set take no memory."""
+        return Freed(0, 0, 0)
 
     def plans(self, rule: Rule) -> Iterator[str]:
         return self.matcher.plan_lines(rule)
