@@ -266,9 +266,9 @@ def test_parts_of_a_table(pace):
 
 def test_blocks_are_copied():
     """A key with many rows has those that are left in its block, and rows come into it later."""
-    rules = "q(x, z) :- p(x, y), r(y, z). .decl p(x:symbol, y:symbol) .decl r(x:symbol, y:symbol) .decl q(x:symbol, y:symbol)"
+    declared = "".join(f".decl {name}(x:symbol, y:symbol)\n" for name in "pqr")
     p = [(f"x{i}", f"y{i % 3}") for i in range(6000)]
-    m = materialise(rules, {"p": p, "r": [("y0", "z")]})
+    m = materialise(f"{declared} q(x, z) :- p(x, y), r(y, z).", {"p": p, "r": [("y0", "z")]})
     m.update(insert={"r": [("y1", "u")]})
     table = m._engine.tables["p"]
     assert isinstance(table.index((1,)), BlockIndex)

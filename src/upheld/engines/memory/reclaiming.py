@@ -26,6 +26,7 @@ from upheld.engines.memory import kernels
 from upheld.engines.memory.codes import Codec, Codes, is_text
 from upheld.engines.memory.grouping import Grouping, Groupings
 from upheld.engines.memory.parts import Part
+from upheld.engines.memory.sets import Named, Settled
 from upheld.engines.memory.table import (
     FLAGS,
     BlockIndex,
@@ -42,7 +43,6 @@ from upheld.engines.memory.trace import Entries
 if TYPE_CHECKING:
     from upheld.engines.memory.classes import MemoryClasses
     from upheld.engines.memory.engine import MemoryEngine
-    from upheld.engines.memory.sets import Named, Settled
     from upheld.engines.memory.smallrounds import SmallRounds
     from upheld.engines.memory.trace import MemoryTrace
 
@@ -193,8 +193,6 @@ def _rows_in(engine: MemoryEngine) -> int:
 
 
 def _named(keep: Iterable[FactSet]) -> list[Named]:
-    from upheld.engines.memory.sets import Named
-
     return [facts for facts in keep if isinstance(facts, Named)]
 
 

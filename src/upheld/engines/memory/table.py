@@ -1,7 +1,8 @@
 """Tables: the rows of a predicate with their flags, a hash index over whole rows, and indexes over some columns.
 
 A row, once entered, keeps its number: leaving a set clears a bit, and coming back sets it again. So a table holds
-rows of no set at all; they cost memory, never correctness.
+rows of no set at all; they cost memory, never correctness. Now and then what is left of a table is copied, and the copy
+takes its place: see `reclaiming`.
 """
 
 from __future__ import annotations

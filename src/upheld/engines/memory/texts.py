@@ -65,7 +65,7 @@ class TextPool:
 
     def nbytes(self) -> int:
         """Return the bytes of all that is kept, without those of Python objects."""
-        arrays = self._data, self._offsets, self._slots, self._made, self._is_made
+        arrays = self._data, self._offsets, self._slots, *self._made
         return sum(array.nbytes for array in arrays)
 
     @property
