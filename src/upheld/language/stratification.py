@@ -193,10 +193,17 @@ class Stratification:
 
     def predicates_in(self, index: int) -> frozenset[str]:
         """Return the predicates that have facts in a stratum, but in the first those that no atom speaks of."""
-        found = {p for p, patterns in self._by_predicate.items() if any(level == index for _, level in patterns)}
-        if index == 1:
-            found |= {p for p in self._by_predicate if self.sole_stratum(p) is None}
-        return frozenset(found)
+        return frozenset(self._predicates_by_level[index])
+
+    @cached_property
+    def _predicates_by_level(self) -> dict[int, set[str]]:
+        found: dict[int, set[str]] = defaultdict(set)
+        for predicate, patterns in self._by_predicate.items():
+            for _, level in patterns:
+                found[level].add(predicate)
+            if self.sole_stratum(predicate) is None:
+                found[1].add(predicate)
+        return found
 
     def patterns(self, predicate: str) -> list[tuple[Pattern, int]]:
         """Return the patterns of a predicate with their strata; no fact matches two of different strata."""
