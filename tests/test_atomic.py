@@ -608,6 +608,21 @@ def test_a_signal_that_comes_too_late():
         signal.signal(signal.SIGALRM, before)
 
 
+def test_a_signal_that_comes_too_late_for_its_handler():
+    """Whoever took the handler away meanwhile is not sent the signal: its default would end the process."""
+    before = signal.signal(signal.SIGALRM, lambda number, frame: None)
+    try:
+        with interrupted_once() as block:
+            block.too_late()
+            signal.raise_signal(signal.SIGALRM)
+        heard: list[int] = []
+        signal.signal(signal.SIGALRM, lambda number, frame: heard.append(number))
+        time.sleep(0.1)
+        assert not heard
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_a_signal_within_a_callback():
     """What is raised while the garbage collector calls back is dropped by Python; the signal comes again."""
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -55,15 +55,21 @@ class uninterrupted:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._restore()
-        self._call()
+        if self._came:
+            self._call()
 
     def _call(self) -> None:
-        if self._came:
+        """Call the handlers of all signals that came; of several exceptions the last is raised, after the others."""
+        raised: BaseException | None = None
+        while self._came:
             number, frame = self._came.pop(0)
             try:
                 self._handlers[number](number, frame)
-            finally:
-                self._call()
+            except BaseException as error:
+                error.__context__ = raised or error.__context__
+                raised = error
+        if raised is not None:
+            raise raised
 
     def _restore(self) -> None:
         # From here on even a handler that could not be put back, because another one raised, does what it did before.
@@ -100,6 +106,7 @@ class interrupted_once(uninterrupted):
 
     def __enter__(self) -> Self:
         self._raised: tuple[int, BaseException] | None = None
+        self._sending: set[int] = set()
         super().__enter__()
         if self._handlers:
             self._report = sys.unraisablehook
@@ -114,21 +121,35 @@ class interrupted_once(uninterrupted):
         self._raised = None
         if sys.unraisablehook == self._dropped:
             sys.unraisablehook = self._report
-        super()._restore()
+        while True:
+            try:
+                super()._restore()
+                return
+            except BaseException:
+                # By a handler that was put back, in the microsecond in which others are. It is heard by nobody: the
+                # caller has to learn what was done.
+                if not self._late:
+                    raise
 
-    def _call(self) -> None:
-        if not self._late:
-            super()._call()
-            return
-        for number, _ in self._came:
-            _send_soon(_send, number)
+    def _send_late(self, number: int) -> None:
+        """Send a signal that came too late, unless whoever was to hear it has stopped listening meanwhile."""
+        self._sending.discard(number)
+        handler = _signal.getsignal(number)
+        while isinstance(block := getattr(handler, "__self__", None), uninterrupted):  # the next block is under way
+            handler = block._handlers.get(number)
+        if handler == self._handlers[number]:
+            _send(number)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self._late:
-            self._came.append((number, frame))
+            if number not in self._sending:  # as the system does, which has one signal of a kind waiting at most
+                self._sending.add(number)
+                _send_soon(self._send_late, number)
             return
         try:
             super()._hear(number, frame)
+            if not self._deaf and self._came:  # while the handler ran, which has raised nothing
+                self._hear(*self._came.pop(0))
         except BaseException as error:
             self._raised = number, error
             raise
