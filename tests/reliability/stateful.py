@@ -170,6 +170,8 @@ class Api(RuleBasedStateMachine):
         self.saved: frozenset[Fact] | None = None
         self.earlier: frozenset[Fact] | None = None
         self.versions = 0
+        #: Views with the explicit facts that they were taken of.
+        self.snapshots: list[tuple[upheld.Snapshot, frozenset[Fact]]] = []
         self.m = upheld.materialise(
             self.text, by_name(self.explicit), algorithm=algorithm, limits=self.limits, **self.options
         )
@@ -319,6 +321,23 @@ class Api(RuleBasedStateMachine):
         assert self.earlier is not None
         m = upheld.restore(self.text, self.folder, version=self.versions - 1, limits=self.limits, **self.options)
         assert m.facts() == self.follows(self.earlier)
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    @rule()
+    def snapshot(self) -> None:
+        """Take a view of what holds now, to be looked at whenever."""
+        self.snapshots = [*self.snapshots[-2:], (self.m.snapshot(), self.explicit)]
+
+    @precondition(lambda self: self.snapshots)
+    @rule(data=st.data())
+    def look_at_a_snapshot(self, data: st.DataObject) -> None:
+        view, explicit = data.draw(st.sampled_from(self.snapshots))
+        assert view.facts() == self.follows(explicit)
+        for name in view:
+            assert view.explicit(name).to_set() == {row for other, row in explicit if other == name}
+        text = data.draw(st.sampled_from(sorted(self.queries)))
+        assert view.query(text).to_set() == self.answered(text, explicit)
 
     # -- threads -------------------------------------------------------------------------------------------------------
 
