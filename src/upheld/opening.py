@@ -50,14 +50,13 @@ def parse(program: str | Path | Program, *, dialect: str = "dl", confined: bool 
         return program
     if str(program) in RULESETS:
         return rules(str(program))
-    if isinstance(program, Path) or (program.endswith((".dl", ".dlog")) and "\n" not in program):
-        return read_file(Path(program), confined=confined)
-    if _WORD.fullmatch(program):  # no program is a single word
-        if "." in program or "/" in program:
-            return read_file(Path(program), confined=confined)
+    is_word = _WORD.fullmatch(str(program)) is not None  # which no program is
+    if is_word and not {".", "/", "\\"} & set(str(program)) and not Path(program).exists():
         note = f"the rule sets are {', '.join(map(quote, RULESETS))}; a file ends in `.dl` or `.dlog`"
         message = f"{quote(program)} is not a rule set, a file or the text of a program"
         raise UsageError(Problem("unknown-program", message, note=note, hint=nearest(program, RULESETS)))
+    if isinstance(program, Path) or is_word or (program.endswith((".dl", ".dlog")) and "\n" not in program):
+        return read_file(Path(program), confined=confined)
     return read_text(program, dialect, confined=confined)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import upheld
@@ -61,6 +63,7 @@ def test_other_ways_to_write_rules_over_triples(body, hint):
         ("rules.txt", "unknown-extension", "`*.dl`"),
         ("some/rules", "unknown-extension", "`*.dl`"),
         ("owl2r", "unknown-program", "did you mean `owl2rl`?"),
+        (Path("owl2r"), "unknown-program", "did you mean `owl2rl`?"),
         ("[?x, a, <a:b>] :- [?x, a, <a:c>].", "wrong-dialect", 'dialect="dlog"'),
         ("PREFIX : <http://e/> r(?x) :- s(?x).", "wrong-dialect", 'dialect="dlog"'),
     ],
@@ -102,11 +105,7 @@ def test_rewriting_with_owl2rl():
     assert told.count("`owl2rl-rewrite`") == 5
 
 
-def test_rows_that_are_dictionaries():
-    facts = {"q": [{"x": 1, "y": 2}]}
-    assert "pandas.DataFrame(rows)" in message(
-        lambda: upheld.materialise("p(x) :- q(x, _).", facts, engine="reference")
-    )
+def test_facts_of_a_wrong_type():
     assert "are an `int`" in message(lambda: upheld.materialise("p(x) :- q(x, _).", {"q": 5}, engine="reference"))
 
 
