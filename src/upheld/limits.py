@@ -1,7 +1,8 @@
 """Limits of a call, and the budget of time and memory that all work done for it shares.
 
 Rules are not all that takes time: a file may be endless, or unpack to a thousand times its size. A call opens a budget
-with `limited` or `within`, readers ask it with `look` and `allow`, and the meter of an engine goes on from there.
+with `limited` or `within`, readers ask it with `look` and `allow`, engines with `reserve`, and the meter of an engine
+goes on from there.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ class Budget:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.started = time.monotonic()
+        #: Raises `LimitReached` for a limit and its amount in words, where no reader knows better what is being done.
+        self.stop: Callable[[str, str], None] = _stopped_while_loading
 
     def exceeded(self, limits: Limits, more: int = 0) -> tuple[str, str] | None:
         """Return the limit that is reached, by its name and in words, if one is; `more` bytes are about to be taken."""
@@ -124,15 +127,25 @@ def allow(size: int, place: object) -> None:
 def _check(size: int, place: object) -> None:
     budget = _budget.get()
     if budget is not None and (exceeded := budget.exceeded(budget.limits, size)):
-        limit, amount = exceeded
-        raise LimitReached(
-            Problem(
-                "limit-reached",
-                f"the run reached its limit of {amount} while reading {quote(place)}",
-                note="nothing of the run was kept",
-                hint=f"read less, or raise the limit on {limit}",
-            )
-        )
+        raise _stopped(*exceeded, f"reading {quote(place)}")
+
+
+def reserve(size: int) -> None:
+    """Stop the call if `size` more bytes would exceed its memory. For engines, before they allocate much."""
+    budget = _budget.get()
+    if budget is not None and size >= MUCH and budget.limits.memory is not None:
+        exceeded = budget.exceeded(budget.limits, size)
+        if exceeded is not None:
+            budget.stop(*exceeded)
+
+
+def _stopped_while_loading(limit: str, amount: str) -> None:
+    raise _stopped(limit, amount, "loading facts")
+
+
+def _stopped(limit: str, amount: str, doing: str) -> LimitReached:
+    message, note = f"the run reached its limit of {amount} while {doing}", "nothing of the run was kept"
+    return LimitReached(Problem("limit-reached", message, note=note, hint=f"use less, or raise the limit on {limit}"))
 
 
 def memory_in_use() -> int:

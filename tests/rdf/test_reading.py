@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import gzip
 import sys
-import tarfile
 import time
 from pathlib import Path
 
 import pytest
 
 import upheld
-from tests.cases import CASES, requires_cases
-from tests.rdf.isomorphism import isomorphic
+from tests.cases import requires_cases
+from tests.rdf import w3c
 
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
@@ -148,6 +147,7 @@ def test_many_statements():
         ("a.rdf", f"{HEADER}\n<e:C rdf:about='http://e/s'></e:D></rdf:RDF>", "a.rdf:2:31", "not RDF/XML"),
         ("a.rdf", f"{HEADER}\n<e:C", "a.rdf:2:1", "not RDF/XML"),
         ("a.rdf", f"{HEADER}<e:C rdf:about='s'/></rdf:RDF>", "a.rdf:", "scheme"),
+        ("a.trig", "\r<http://e/s> x:p 5 .", "a.trig:2:", "prefix"),
     ],
 )  # fmt: skip
 def test_malformed(name, text, place, said):
@@ -274,40 +274,14 @@ def test_without_pyoxigraph(monkeypatch):
 # -- the W3C's tests --------------------------------------------------------------------------------------------------
 
 
-def w3c(suite: str) -> list[tuple[str, str, str, dict[str, bytes]]]:
-    if CASES is None:
-        return []
-    with tarfile.open(CASES / "rdf-tests" / f"{suite}.tar.gz") as archive:
-        files = {m.name.removeprefix("./"): archive.extractfile(m).read() for m in archive if m.isfile()}
-    lines = files[f"{suite}/INDEX.tsv"].decode().splitlines()[1:]
-    return [(*line.split("\t")[:3], line.split("\t")[3], suite, files) for line in lines]
-
-
 @requires_cases
-@pytest.mark.parametrize("suite", ["n-triples", "turtle"])
+@pytest.mark.parametrize("suite", w3c.SUITES)
 def test_w3c_syntax(suite):
     """What is right is read, and to the right triples; what is wrong is refused."""
-    wrong = []
-    cases = w3c(suite)
+    cases = w3c.cases(suite)
     assert cases
-    for name, kind, action, result, _, files in cases:
-        path = Path(Path(action).name)
-        path.write_bytes(files[f"{suite}/{action}"])
-        base = f"https://w3c.github.io/rdf-tests/rdf/rdf11/rdf-turtle/{action}" if suite == "turtle" else None
-        try:
-            found = set(upheld.rdf.read(path, base=base)["triple"])
-        except upheld.UpheldError as error:
-            found = None
-            wrong += [f"{name}: {error}"] if error.slugs != ("bad-rdf",) else []
-        if "Negative" in kind:
-            wrong += [name] if found is not None else []
-        elif found is None:
-            wrong.append(name)
-        elif "Eval" in kind:
-            Path("expected.nt").write_bytes(files[f"{suite}/{result}"])
-            if not isomorphic(found, set(upheld.rdf.read("expected.nt")["triple"])):
-                wrong.append(name)
-    assert wrong == []
+    for case in cases:
+        case.check()
 
 
 @pytest.mark.parametrize("equality", ["off", "rewrite"])

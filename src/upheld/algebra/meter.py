@@ -16,7 +16,7 @@ from typing import ParamSpec, TypeVar
 
 from upheld.errors import LimitReached, Problem, quote
 from upheld.language.core import Rule
-from upheld.limits import MUCH, Budget, Limits, within
+from upheld.limits import Budget, Limits, within
 
 A = ParamSpec("A")
 R = TypeVar("R")
@@ -104,7 +104,11 @@ class Meter:
         _phase.set(DEFAULT_PHASE)
         try:
             with within(self.limits) as self._budget:
-                yield statistics
+                outer_stop, self._budget.stop = self._budget.stop, self._exceeded
+                try:
+                    yield statistics
+                finally:
+                    self._budget.stop = outer_stop
         finally:
             _phase.set(outer)
             statistics.seconds = time.monotonic() - self._started
@@ -152,16 +156,13 @@ class Meter:
             self.watcher(self.statistics, self._busiest())
         self._check()
 
-    def allow(self, size: int) -> None:
-        """Stop the run if `size` more bytes would exceed its memory. For engines to call before they allocate much."""
-        if self.limits.memory is not None and size >= MUCH:
-            self._check(size)
-
-    def _check(self, size: int = 0) -> None:
-        exceeded = self._budget.exceeded(self.limits, size)
+    def _check(self) -> None:
+        exceeded = self._budget.exceeded(self.limits)
         if exceeded is not None:
-            limit, amount = exceeded
-            self._stop(limit, amount, self._lasting(time.monotonic()))
+            self._exceeded(*exceeded)
+
+    def _exceeded(self, limit: str, amount: str) -> None:
+        self._stop(limit, amount, self._lasting(time.monotonic()))
 
     def _lasting(self, now: float) -> Rule | None:
         """Return the rule that has taken most of the run so far at one go, if there is one."""

@@ -6,6 +6,7 @@ end with a space. Cutting that text takes less time than asking each statement f
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -168,11 +169,11 @@ def _malformed(path: Path, data: bytes, format: RdfFormat, error: SyntaxError) -
     message = f"this is not {format.name}: {said if where.startswith('Parser error') else error.msg}"
     if error.lineno is None and format.constant == "RDF_XML":
         error.lineno, error.offset = _place_in_xml(data)
-    lines = data.split(b"\n")
+    lines = re.split(rb"\r\n?|\n", data)  # as the parser counts them
     note = "IRIs are absolute where no base is given" if "No scheme found" in message else None
     if error.lineno is None or not 0 < error.lineno <= len(lines):
         return Problem("bad-rdf", message, place=str(path), note=note)
-    line = lines[error.lineno - 1].decode(errors="replace").rstrip("\r")
+    line = lines[error.lineno - 1].decode(errors="replace")
     start = min(max((error.offset or 1) - 1, 0), len(line))
     ends_here = error.end_lineno == error.lineno and error.end_offset
     end = min(max(error.end_offset - 1 if ends_here and error.end_offset else start + 1, start), len(line))

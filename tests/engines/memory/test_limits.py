@@ -10,8 +10,10 @@ import time
 import pytest
 
 from upheld.engines import ENGINES
+from upheld.engines.memory.table import Table
+from upheld.engines.memory.texts import TextPool
 from upheld.errors import LimitReached
-from upheld.limits import Limits, memory_in_use
+from upheld.limits import Limits, memory_in_use, within
 from upheld.opening import materialise
 
 COUNTING = """
@@ -203,3 +205,36 @@ def test_interrupted_update():
     assert m.explicit("e").to_set() == set()
     change = m.update(insert={"e": [(1, 5, 5)]})
     assert change.inserted["t"].to_set() == {(i,) for i in range(1000)}
+
+
+# -- memory before it is taken ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "grow, most",
+    [
+        (lambda: Table("t", ("number", "number")).make_room(1 << 22), 4 << 22),
+        (lambda: TextPool()._make_room(1 << 22, 10), 8 << 22),
+    ],
+)
+def test_memory_is_asked_for_before_it_is_taken(grow, most):
+    """A table or a dictionary that would grow beyond the limit does not."""
+    with within(Limits(memory=memory_in_use() + most // 2)), pytest.raises(LimitReached, match="while loading facts"):
+        grow()
+
+
+def test_texts_that_double_stop_in_time():
+    """A text is not made if there is no room for it: the limit is exceeded by a fifth at most."""
+    program = ".decl s(x:symbol)\ns(cat(x, x)) :- s(x)."
+    m = materialise(program, {}, limits=Limits(rounds=5))
+    with pytest.raises(LimitReached):  # which loads the kernels
+        m.update(insert={"s": ["a"]})
+    allowed, before = 100_000_000, memory_in_use()
+    m._engine.meter.limits = Limits(memory=before + allowed)
+    with open("/proc/self/clear_refs", "w") as f:
+        f.write("5")
+    with pytest.raises(LimitReached, match="bytes of memory while applying"):
+        m.update(insert={"s": ["abcdefgh"]})
+    with open("/proc/self/status") as f:
+        peak = next(int(line.split()[1]) << 10 for line in f if line.startswith("VmHWM"))
+    assert peak - before < 1.2 * allowed

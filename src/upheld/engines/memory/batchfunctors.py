@@ -19,6 +19,7 @@ from upheld.language.core import Apply, Builtin, Expression
 from upheld.language.functors import SIGNATURES, Functor, Undefined, constraint
 from upheld.language.terms import NoValue
 from upheld.language.values import INTEGER_RANGES
+from upheld.limits import MUCH, reserve
 
 Mask = npt.NDArray[np.bool_]
 
@@ -179,11 +180,16 @@ def _one_by_one(
     type = result_type(functor, len(arguments))
     seen: dict[tuple[int, ...], int | None] = {}
     result, ok = np.zeros(width, np.int64), np.zeros(width, np.bool_)
+    made = 0  # characters of texts
     for i, given in enumerate(zip(*(a.tolist() for a in arguments), strict=True)):
         if not wanted[i]:
             continue
         if given not in seen:
             values = next(_decoded([a[i : i + 1] for a in arguments], types, batch))
+            made += sum(len(value) for value in values if isinstance(value, str))
+            if made >= MUCH:  # the text that is made, its UTF-8, and a place for it among all texts
+                reserve(4 * made)
+                made = 0
             try:
                 seen[given] = batch.codec.encode_one(functor.evaluate(*values), type)
             except NoValue:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory import indexkernels, kernels
+from upheld.limits import reserve
 
 Rows = npt.NDArray[np.int32]
 #: A number for each row of a table.
@@ -61,6 +62,7 @@ class Table:
             # Here and below what belongs together changes at once: an interruption finds a table that is whole.
             self.rows, self.keys, self.flags, self.columns = rows, key_view(rows), flags, columns
         if slots_for(need) > len(self.slots):
+            reserve(4 * slots_for(need))
             self.slots = _tuple_index(self.keys, self.n, slots_for(need))
 
     def column(self, name: str) -> Column:
@@ -73,6 +75,7 @@ class Table:
     def fit(self, low: int, high: int) -> None:
         """Make ids wide enough for values between two bounds."""
         if self.rows.dtype != np.int64 and (low < _INT32.min or high > _INT32.max):
+            reserve(8 * self.rows.size)
             rows = self.rows.astype(np.int64)
             keys = key_view(rows)
             # Rows of another width may hash differently. Values do not, so column indexes stay.
@@ -282,6 +285,7 @@ class BlockIndex:
         """Move the blocks close together, with room for them to grow a little before the pool is full again."""
         lengths = self.entries[: self.distinct, 1]
         room = int((lengths + lengths // 8 + 1).sum())
+        reserve(4 * room)
         pool = np.empty(room + room // 8 + 2 * int(lengths.max(initial=4)), np.int32)
         self._used = indexkernels.repack_blocks(self.entries, self.distinct, self.pool, pool)
         self.pool, self._packed = pool, self.upto
@@ -412,6 +416,7 @@ def _grown_with_zeros(column: Column, size: int) -> Column:
 
 
 def _grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    reserve(array.nbytes)  # what is beyond comes into memory as it is written
     grown = np.empty(shape, array.dtype)
     grown[: len(array)] = array
     return grown

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.jit import kernel, prefetch, word_at
+from upheld.limits import reserve
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
@@ -126,6 +127,7 @@ class TextPool:
         if count + texts >= len(self._offsets):
             self._offsets = _grown(self._offsets, count + 1, count + texts + 1)
         if 4 * (count + texts) > 3 * len(self._slots):
+            reserve(8 << (4 * (count + texts) // 3).bit_length())
             slots = np.zeros(1 << (4 * (count + texts) // 3).bit_length(), np.uint64)
             spread(self._slots, slots)
             self._slots = slots
@@ -188,6 +190,7 @@ def _read_only(array: Bytes) -> Bytes:
 
 
 def _grown(array: npt.NDArray[Any], used: int, need: int) -> npt.NDArray[Any]:
+    reserve(used * array.itemsize)  # what is beyond comes into memory as it is written
     grown = np.empty(max(need, 2 * len(array)), array.dtype)
     grown[:used] = array[:used]
     return grown
