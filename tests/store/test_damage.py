@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -152,3 +153,25 @@ def test_a_state_of_the_first_format_with_a_file_missing(tmp_path):
     path.write_text(json.dumps(content | {"format": 1, "program": _digest_of_format_1(m._written, "off")}))
     next(tmp_path.rglob("*.explicit.parquet")).unlink()
     assert refused(tmp_path).slugs == ("missing-file",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content["relations"]["edge"].update(types=["number", "numb%r"]),
+        lambda content: content["relations"]["edge"].update(sizes=[1e999, 1, 0]),
+        lambda content: content["books"]["sums"].pop("below"),
+        lambda content: content["books"]["sums"].update({"stratum x": 1}),
+        lambda content: content["books"]["relations"].pop("edge"),
+        lambda content: content["books"].update(changed=1e999),
+    ],
+)
+def test_manifests_that_say_what_no_state_says(tmp_path, change):
+    """Not damaged, but written by somebody else: refused as a whole rather than by an error of Python's."""
+    small((1, 2)).save(tmp_path)
+    (path,) = tmp_path.glob("manifest-*.json")
+    content = json.loads(path.read_text())
+    change(content)
+    body = json.dumps({k: v for k, v in content.items() if k not in ("format", "sha256")}).removeprefix("{")
+    path.write_text(f'{{"format": 2, "sha256": "{hashlib.sha256(body.encode()).hexdigest()}",\n{body}')
+    assert refused(tmp_path).slugs == ("bad-state",)

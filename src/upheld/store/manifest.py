@@ -40,6 +40,9 @@ _RANKS = frozenset(("top", "bottom", "below"))
 #: Files of a version: beside each other in the folder of a relation, and nowhere else.
 _FILE = re.compile(r"relations/(?!\.\.?/)[^/\\\0]+/\d{6,}-[^/\\\0]+")
 
+#: What is saved of ranks as a whole: their ends, and the derivations of each stratum.
+_SUM = re.compile(r"top|bottom|below|stratum \d{1,9}")
+
 
 @dataclass(frozen=True)
 class SavedRelation:
@@ -172,6 +175,8 @@ class Manifest:
             content.get("parent"),
             is_summed=is_summed,
         )
+        if books is not None and not manifest.relations.keys() <= books.relations.keys():
+            raise ValueError("a relation that the bookkeeping does not know")
         if not all(map(_FILE.fullmatch, manifest.files())):
             raise ValueError("a file outside the folder of a relation")
         summed = sums.keys() | {path.rpartition("/")[0] for path in sums}
@@ -214,20 +219,23 @@ def _relation(given: Mapping[str, Any]) -> SavedRelation:
         given["explicit"],
         given["facts"],
         tuple(given["changes"]),
-        (int(explicit), int(facts), int(changed)),
+        (_typed(explicit, int), _typed(facts, int), _typed(changed, int)),
     )
 
 
 def _books(given: Mapping[str, Any]) -> SavedBooks | None:
     if given["format"] != BOOKS_FORMAT:
         return None
+    sums = given["sums"]
+    if not all(map(_SUM.fullmatch, sums)):
+        raise ValueError(sums)
     books = SavedBooks(
         tuple(given["kinds"]),
         str(given["rules"]),
-        {name: int(n) for name, n in given["sums"].items()},
+        {name: _typed(n, int) for name, n in sums.items()},
         {name: _relation(relation) for name, relation in given["relations"].items()},
         {name: tuple(columns) for name, columns in given["numbers"].items()},
-        int(given["changed"]),
+        _typed(given["changed"], int),
     )
     if ("ranks" in books.kinds and not books.sums.keys() >= _RANKS) or books.numbers.keys() - books.relations.keys():
         raise ValueError("bookkeeping that lacks something")
