@@ -182,7 +182,7 @@ def test_async_errors():
 def test_kinds_of_updates():
     """Dictionaries, and what `read_updates` reads; rows, frames and iterators in them."""
     m = opened()
-    table = upheld.Relation("edge", ("x", "y"), ("number", "number"), [(1, 2)])
+    table = upheld.Relation("edge", ("c0", "c1"), ("number", "number"), [(1, 2)])
     updates = [{"insert": {"edge": iter([(1, 2)])}}, {"delete": {"edge": table}}, {"delete": None}, {}]
     assert [repr(change) for change in m.stream(updates)] == [
         "<Change +1 edge, +2 path>",
@@ -199,7 +199,7 @@ def test_kinds_of_updates():
         ({"insert": {"edge": [(1,)]}}, "has 1 column"),
         ({"insert": {"edges": [(1, 2)]}}, "unknown relation `edges`"),
         ({"edge": [(1, 2)]}, "an update of the stream has `edge`"),
-        (7, "an update of the stream is a `int`"),
+        (7, "an update of the stream is an `int`"),
     ],
 )
 def test_a_bad_update(update, message):
