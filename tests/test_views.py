@@ -150,6 +150,21 @@ def test_changes_for_unread_relations_are_bounded(monkeypatch):
     assert [relation.to_set() for relation in held] == [{(1, 2)}] * 3
 
 
+def test_relations_outlive_the_rows_that_are_reclaimed():
+    """A relation has its rows when tables and dictionary have been replaced by smaller ones, read before or after."""
+    m = upheld.materialise(PATHS, {"edge": [("a", "b")]})
+    taken: list[tuple[upheld.Relation, upheld.Snapshot, set]] = []
+    for n in range(12):
+        taken.append((m["path"], m.snapshot(), m["path"].to_set()))
+        m.update(insert={"edge": [(f"{n} {i}", f"{n} {i + 1}") for i in range(8)]}, delete={"edge": m["edge"]})
+        if n % 4 == 3:
+            assert m.compact().rows
+        if n % 3 == 2:
+            relation, snapshot, rows = taken[n // 2]
+            assert relation.to_set() == rows and all(row in snapshot["path"] for row in rows)
+    assert all(r.to_set() == s["path"].to_set() == rows and len(s["path"]) == len(rows) for r, s, rows in taken)
+
+
 def test_a_change_of_nothing_is_false(engine):
     m = upheld.materialise(PATHS, {"edge": [(1, 2)]}, engine=engine)
     assert not m.update() and not m.update(insert={"edge": [(1, 2)]}) and not m.update(delete={"edge": [(5, 6)]})
