@@ -322,6 +322,12 @@ class Api(RuleBasedStateMachine):
         m = upheld.restore(self.text, self.folder, version=self.versions - 1, limits=self.limits, **self.options)
         assert m.facts() == self.follows(self.earlier)
 
+    @rule()
+    def compact(self) -> None:
+        """Free what facts that have gone have taken."""
+        freed = self.m.compact()
+        assert freed.rows >= 0 and freed.texts >= 0
+
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
     @rule()
