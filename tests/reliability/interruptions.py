@@ -146,7 +146,8 @@ class Attack:
     def update(self, subject: Subject, r: Random, interruption: Interruption | None = None) -> None:
         m = subject.m
         interruption = interruption or (Signals(r, 0.02) if r.random() < 0.7 else Lines(r, 6000))
-        raised = self.interrupt(interruption, lambda: m.update(**CHANGE))
+        # Without `**`: after a call that unpacks arguments signals are heard before the call is over for `during`.
+        raised = self.interrupt(interruption, lambda: m.update(INSERT, DELETE))
         assert subject.found() == (subject.before if raised else subject.after), (raised, vars(interruption))
         m.update(**CHANGE)  # which does nothing, or all of it
         assert subject.found() == subject.after
