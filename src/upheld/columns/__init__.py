@@ -66,6 +66,13 @@ class Texts:
         place[used] = np.arange(len(used))
         return Texts(place[self.codes], self.dictionary.take(used))
 
+    def with_own_texts(self) -> Texts:
+        """Return the same texts with a dictionary of no others, in time that only the number of rows tells."""
+        import numpy as np
+
+        used, places = np.unique(self.codes, return_inverse=True)
+        return Texts(places.reshape(-1), self.dictionary.take(used))
+
 
 #: `number` is an array of int64, `unsigned` of uint64, `float` of float64, all else is texts.
 Column = Any  # npt.NDArray | Texts, of which NumPy's stubs make nothing that mypy can follow
@@ -87,6 +94,11 @@ class Columns:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         return tuple(self._given() if callable(self._given) else self._given)
+
+    def keep_own_texts(self) -> None:
+        """Let go of dictionaries, which may be large, and of whatever the columns were to be made from."""
+        own = tuple(c.with_own_texts() if isinstance(c, Texts) else c for c in self.columns)
+        self._given, self.__dict__["columns"] = own, own
 
     def __len__(self) -> int:
         return self.count

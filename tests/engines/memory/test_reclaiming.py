@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
@@ -183,6 +185,22 @@ def test_what_was_handed_out_stays():
     assert m["path"].to_set() == {("x", "y")}
 
 
+def test_changes_that_are_held_do_not_hold_tables():
+    """Somebody who keeps all changes, read or not, holds their rows and not all tables and texts of their time."""
+    with always("at once") as made:
+        m = materialise(RULES, {"edge": [(f"long {i}", f"long {i + 1}") for i in range(9)]}, algorithm="dred")
+        pools, changes = [], []
+        for k in range(30):
+            changes.append(m.update(insert=chain(k), delete=chain(k - 3)))
+            pools.append(weakref.ref(m._engine.codec.pool))
+        gc.collect()
+    assert made[0] > 8
+    assert len({id(pool()) for pool in pools if pool() is not None}) <= 2
+    for k, change in enumerate(changes):
+        assert change.inserted["edge"].to_set() == set(chain(k)["edge"])
+        assert change.deleted["path"].to_set() >= set(chain(k - 3).get("edge", ()))
+
+
 def test_pairs_of_classes_stay():
     """So do relations that are put together from classes when they are read."""
     with always("at once"):
@@ -330,6 +348,27 @@ def test_compacting_can_be_interrupted(calls):
     assert_as_before(m, known, calls)
     assert m.compact().rows >= 0
     assert m.facts() == materialise(RULES, explicit, engine="reference").facts()
+
+
+def test_copies_hold_no_sets_and_go_at_once():
+    """Bits are few: a set that an algorithm gives up goes though a copy is in the making, and so does a copy itself."""
+    gc.collect()
+    gc.disable()
+    try:
+        with always("single rows"):
+            m = materialise(RULES, chain(1), algorithm="dred")
+            m.update(insert=chain(2))
+            for algorithm in ("counting", "ranked", "bf-c"):
+                copying, sets = weakref.ref(m._engine.reclaiming._copying), [weakref.ref(s) for s in m._state.sets()]
+                m.update(insert=chain(3), delete=chain(2), algorithm=algorithm)
+                assert all(s() is None or s() in m._state.sets() for s in sets)
+                m.update(insert=chain(2), delete=chain(3))
+                assert copying() is None or copying() is m._engine.reclaiming._copying
+            copying = weakref.ref(m._engine.reclaiming._copying)
+            m.compact()
+            assert copying() is None and m._engine.reclaiming._copying is None
+    finally:
+        gc.enable()
 
 
 def test_failed_updates_between_slices():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,10 @@ Codes = npt.NDArray[np.int64]
 _NUMERIC: dict[str, type[np.generic]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
 
 
+#: Rows that are read when they are handed out, as reading them costs no more than noting which they are.
+_FEW = 256
+
+
 def is_text(type: str) -> bool:
     """Return whether values of a type are told by codes of texts."""
     return type not in _NUMERIC
@@ -28,6 +33,9 @@ class Reading:
 
     def __init__(self, pool: TextPool):
         self.pool = pool
+        #: Few rows that were handed out and may still be held, with the dictionary: see `let_go`.
+        self.handed_out: list[weakref.ref[Columns]] = []
+        self._most_handed_out = 256
 
     def column(self, codes: npt.NDArray[np.signedinteger], type: str) -> Column:
         """Return the values that codes of one type stand for, as a column."""
@@ -42,8 +50,33 @@ class Reading:
     def chosen(
         self, codes: npt.NDArray[np.signedinteger], rows: npt.NDArray[np.integer], types: Sequence[str]
     ) -> Columns:
-        """Return some rows of an array of codes, by column. They are read when they are first needed."""
-        return Columns(types, lambda: [self.column(codes[rows, c], t) for c, t in enumerate(types)], len(rows))
+        """Return some rows of an array of codes, by column. They are read when they are first needed.
+
+        If they are few, they hold on to no more than their codes until then.
+        """
+        if len(rows) > _FEW:
+            return Columns(types, lambda: [self.column(codes[rows, c], t) for c, t in enumerate(types)], len(rows))
+        few = codes[rows]
+        columns = Columns(types, lambda: [self.column(few[:, c], t) for c, t in enumerate(types)], len(rows))
+        self.handed_out.append(weakref.ref(columns))
+        if len(self.handed_out) > self._most_handed_out:
+            self.handed_out = [reference for reference in self.handed_out if reference() is not None]
+            self._most_handed_out = 256 + 2 * len(self.handed_out)
+        return columns
+
+    def let_go(self) -> Iterator[None]:
+        """Give rows that somebody holds texts of their own, so that nobody holds the dictionary; yield after each."""
+        waiting, self.handed_out = self.handed_out, []
+        try:
+            while waiting:
+                columns = waiting[-1]()
+                if columns is not None:
+                    columns.keep_own_texts()
+                    del columns
+                    yield
+                waiting.pop()
+        finally:
+            self.handed_out += waiting
 
     def decode(self, codes: npt.NDArray[np.signedinteger], type: str) -> list[Value]:
         """Return the values that codes of one type stand for."""
@@ -78,7 +111,9 @@ class Codec:
 
     def adopt(self, pool: TextPool) -> None:
         """Go on with another dictionary, in which texts have other codes."""
-        self._pool, self._codes, self.reading = pool, {}, Reading(pool)
+        later = Reading(pool)
+        later.handed_out += self.reading.handed_out  # since the last slice: their turn comes with the next copy
+        self._pool, self._codes, self.reading = pool, {}, later
 
     def texts(self) -> int:
         """Return how many texts have a code; codes are numbers below that."""

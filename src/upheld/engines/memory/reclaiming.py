@@ -54,6 +54,8 @@ _INT32 = np.iinfo(np.int32)
 _SAMPLE = 1024
 #: Slots that are emptied for the work of one row.
 _SLOTS_FOR_A_ROW = 64
+#: What it costs to give a few rows that were handed out texts of their own, in rows.
+_LETTING_GO = 16
 #: What it costs to begin with a table or an index, in rows.
 _BEGINNING = 32
 
@@ -109,6 +111,8 @@ class Reclaiming:
 
     def give_up(self) -> None:
         """Let go of a copy that was begun."""
+        if self._copying is not None:
+            self._copying.close()
         self._copying = None
         self._engine.journal.touched = None
 
@@ -157,13 +161,14 @@ class Reclaiming:
         return Freed(rows - _rows_in(engine), texts - engine.codec.texts(), size - engine.nbytes())
 
     def _begin(self, keep: Sequence[FactSet], *, exact: bool) -> Copying:
+        self.give_up()
         self._engine.journal.touched = []
         self._copying = Copying(self._engine, _named(keep), self.pace.unit, exact)
         return self._copying
 
     def _done(self) -> None:
         self.copies += 1
-        self._copying, self._engine.journal.touched = None, None
+        self.give_up()
         self._rows, self._texts, self.removed = _rows_in(self._engine), self._engine.codec.texts(), 0
 
     def _is_due(self, keep: Sequence[Named]) -> bool:
@@ -200,6 +205,19 @@ def _bits(sets: Iterable[Named]) -> int:
     return sum(1 << named.bit for named in sets)
 
 
+class KeptSet:
+    """A set whose bit is copied. It is not held: one that goes gives its bit to others at once."""
+
+    def __init__(self, named: Named):
+        self._named, self.bit = weakref.ref(named), named.bit
+        #: Its rows in the copies of tables, or None where these are read from flags.
+        self.logs: dict[Table, list[Rows] | None] = {}
+
+    @property
+    def named(self) -> Named | None:
+        return self._named()
+
+
 class Copying:
     """A copy of all tables and texts in the making."""
 
@@ -207,8 +225,7 @@ class Copying:
         self.engine, self.unit, self.exact = engine, unit, exact
         #: The columns of numbers that there were when the copy was begun.
         self.names = engine.columns.names()
-        #: The sets whose bits are copied, each with its rows in the copies, or None where these are read from flags.
-        self.sets: dict[Named, dict[Table, list[Rows] | None]] = {named: {} for named in keep}
+        self.sets = [KeptSet(named) for named in keep]
         self.texts = CopiedTexts(engine.codec, self._share_of_rows() if not exact else 1.0)
         #: The copy of each table that was come to; of one that was empty then there may be none.
         self.tables: dict[Table, TableCopy] = {}
@@ -219,7 +236,12 @@ class Copying:
     @property
     def mask(self) -> int:
         """The bits that are copied."""
-        return _bits(self.sets)
+        return sum(1 << kept.bit for kept in self.sets)
+
+    def close(self) -> None:
+        """Let go of everything: what is left holds each other."""
+        self._work.close()
+        self.tables.clear()
 
     def go_on(self, keep: Sequence[Named], rows: int | None) -> bool:
         """Bring the copy up to date, go on with about so many rows, or all, and return whether all is there."""
@@ -235,11 +257,13 @@ class Copying:
     def follow(self, keep: Sequence[Named]) -> int:
         """Copy once more what has changed since the last time, and return how many rows that were."""
         changed: dict[Table, list[Rows]] = {}
-        for gone in [named for named in self.sets if named not in keep]:
+        for gone in [kept for kept in self.sets if kept.named not in keep]:
+            self.sets.remove(gone)
             self._drop(gone)
+        known = [kept.named for kept in self.sets]
         for named in keep:
-            if named not in self.sets:
-                self.sets[named] = {}
+            if named not in known:
+                self.sets.append(KeptSet(named))
                 for table, rows in named.listed():
                     changed.setdefault(table, []).append(rows)
         journal = self.engine.journal
@@ -250,12 +274,11 @@ class Copying:
                 changed.setdefault(table, []).append(rows)
         return sum(self._changed(table, distinct_rows(np.concatenate(rows))) for table, rows in changed.items())
 
-    def _drop(self, named: Named) -> None:
+    def _drop(self, gone: KeptSet) -> None:
         """Clear the bit of a set that is kept no more."""
-        keep = FLAGS(~(1 << named.bit) & 0xFFFF)
-        logs = self.sets.pop(named)
+        keep = FLAGS(~(1 << gone.bit) & 0xFFFF)
         for table, copy in self.tables.items():
-            log = logs.get(table, [])
+            log = gone.logs.get(table, [])
             if log is None:
                 copy.made.flags[: copy.made.n] &= keep
             else:
@@ -302,6 +325,8 @@ class Copying:
                 yield from self.copy_of(table).all_rows(self.exact)
         for copy in list(self.tables.values()):
             yield from copy.all_indexes()
+        for _ in self.engine.codec.reading.let_go():
+            yield _LETTING_GO
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -322,7 +347,7 @@ class Copying:
             classes.translated(self.texts.codes) for classes in engine.reclaiming.classes
         ]
         chains = {trace: self._chains(trace) for trace in engine.reclaiming.traces}
-        logs = {named: self._logs(named) for named in self.sets}
+        logs = {named: self._logs(kept) for kept in self.sets if (named := kept.named) is not None}
         empty = {t: Table(t.name, t.types) for t in engine.tables.values() if t.n and t not in self.tables}
         keep_plans = not engine.codec.has_late_constants
         if self.exact:
@@ -354,9 +379,9 @@ class Copying:
         copy.add(distinct_rows(rows[copy.places[rows] == 0]))
         return copy.new(rows)
 
-    def _logs(self, named: Named) -> dict[Table, list[Rows] | None]:
+    def _logs(self, kept: KeptSet) -> dict[Table, list[Rows] | None]:
         logs: dict[Table, list[Rows] | None] = {}
-        for table, log in self.sets[named].items():
+        for table, log in kept.logs.items():
             n = self.tables[table].made.n
             most = log is None or (n > 4096 and 2 * sum(map(len, log)) > n)
             logs[table] = None if most else log
@@ -476,12 +501,13 @@ class TableCopy:
                 trace.copy(table, rows, made, new, self.chains.setdefault(trace, Entries()))
             else:
                 made.column(name)[new] = column[rows]
-        for named, logs in copying.sets.items():
-            if table not in named.logs:
+        for kept in copying.sets:
+            named = kept.named
+            if named is None or table not in named.logs:
                 continue
-            log = logs.setdefault(table, None if named.is_most_of(table) else [])
+            log = kept.logs.setdefault(table, None if named.is_most_of(table) else [])
             if log is not None:
-                mine = new[flags & FLAGS(1 << named.bit) != 0]
+                mine = new[flags & FLAGS(1 << kept.bit) != 0]
                 if len(mine):
                     log.append(mine)
 
