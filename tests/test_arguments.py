@@ -71,7 +71,7 @@ CALLS: dict[str, dict[str, object]] = {
 }
 
 #: Functions of the public surface whose arguments other tests have.
-ELSEWHERE = {"rdf.iri", "rdf.literal", "rdf.blank"}
+ELSEWHERE = {"rdf.iri", "rdf.literal", "rdf.blank", "spark_session"}
 
 
 @pytest.fixture
@@ -133,6 +133,8 @@ def test_the_table_has_the_whole_surface(m):
         (lambda m: m.query(5), "`text` of `Materialisation.query` is the `int` `5`"),
         (lambda m: m.update(algorithm=5), "the name of an algorithm, or None"),
         (lambda m: m.stream([], merge_waiting="a"), "a whole number from 1 on"),
+        (lambda m: upheld.spark_session(memory=5), "a size as Spark writes it"),
+        (lambda m: upheld.spark_session(cores="a"), "a whole number, or None"),
     ],
 )
 def test_messages(m, call, said):

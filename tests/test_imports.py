@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "factfiles":       (ALGEBRA | {"columns", "relation"},   set()),  # algebra, for what must not be interrupted
     "rdf":             (LANGUAGE | {"arguments", "columns", "relation", "factfiles"}, {"numpy", "pyoxigraph"}),
     "ingest":          (LANGUAGE | DATA,                     {"numpy"} | TABULAR),
-    "engines":         (ALGEBRA | DATA - {"ingest"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
+    "engines":         (ALGEBRA | {"arguments"} | DATA - {"ingest"}, {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
     "directives":      (LANGUAGE | {"factfiles"},            set()),
     "store":           (LANGUAGE | DATA - {"ingest"},        TABULAR),
     "explaining":      (ALGEBRA,                             set()),

@@ -83,6 +83,8 @@ KINDS = {
     "name": Kind(_TEXT, "the name of a relation"),
     "relation": Kind(_or_none(_TEXT), "the name of a relation, or None"),
     "version": Kind(_or_none(lambda n: isinstance(n, int) and not isinstance(n, bool)), "a whole number, or None"),
+    "memory": Kind(_TEXT, "a size as Spark writes it, such as `2g`"),
+    "cores": Kind(_or_none(lambda n: isinstance(n, int) and not isinstance(n, bool)), "a whole number, or None"),
     "most": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool) and n > 0, "a whole number from 1 on"),
     "m": Kind(lambda m: hasattr(m, "relations"), "an `upheld.Materialisation`"),
     "path": PATH,

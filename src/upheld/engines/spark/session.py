@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from upheld.arguments import checked
 from upheld.engines.spark.java import find_java
 from upheld.errors import MissingDependency, Problem, UsageError, described_type, quote
 
@@ -29,6 +30,7 @@ ARROW = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
 _LOG_LINES = 5
 
 
+@checked()
 def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores: int | None = None) -> SparkSession:
     """Return the session to work on: the one given, else the one that is active, else a local one.
 
