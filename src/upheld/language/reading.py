@@ -33,11 +33,11 @@ def read_text(
     """
     try:
         return _Library(dialect, base or Path(), confined).program(Source(name, text), None)
-    except ProgramError:
+    except ProgramError as error:
         if dialect == "dl" and _is_rdfox(text):
             message = "this program is in the `.dlog` dialect, and is read as one of the `.dl` dialect"
             hint = 'read it with `upheld.parse(text, dialect="dlog")`, or from a file that ends in `.dlog`'
-            raise ProgramError(Problem("wrong-dialect", message, place=name, hint=hint)) from None
+            raise ProgramError(Problem("wrong-dialect", message, error.problems[0].span, hint=hint)) from None
         raise
 
 
@@ -46,10 +46,10 @@ def _is_rdfox(text: str) -> bool:
     if not re.search(r"\[|^\s*@?prefix\b", text, re.IGNORECASE | re.MULTILINE):
         return False
     try:
-        _Library("dlog", Path()).program(Source("", text), None)
+        program = _Library("dlog", Path()).program(Source("", text), None)
     except ProgramError:
         return False
-    return True
+    return bool(program.clauses)
 
 
 def read_file(path: str | Path, *, confined: bool = False) -> Program:
