@@ -177,7 +177,7 @@ def test_files_of_a_version_in_the_making_are_not_swept(tmp_path):
     m.save(tmp_path)
     m.save(tmp_path)
     draft = draft_of(m, Store.open(tmp_path))
-    Store.open(tmp_path)._sweep()
+    Store.open(tmp_path)._sweep({})
     assert draft.commit() == 3
     assert restored(tmp_path).facts() == m.facts()
 

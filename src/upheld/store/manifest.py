@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -123,14 +123,17 @@ class Manifest:
         return mine | (self.books.files() if self.books else set())
 
     def to_json(self) -> bytes:
-        """Return the bytes of the manifest file."""
-        content = asdict(replace(self, checksums={}))
-        for name in ("identity", "is_summed", *(["books"] if self.books is None else [])):
-            del content[name]
-        if self.books is not None:
-            content["books"]["format"] = BOOKS_FORMAT
+        """Return the bytes of the manifest file: a line for each field, which is written in C and not in Python."""
+        content = vars(self) | {"relations": {name: vars(relation) for name, relation in self.relations.items()}}
         content["checksums"] = {path: str(checksum) for path, checksum in sorted(self.checksums.items())}
-        body = json.dumps(content, indent=2, ensure_ascii=False).removeprefix("{\n") + "\n"
+        if self.books is None:
+            del content["books"]
+        else:
+            relations = {name: vars(relation) for name, relation in self.books.relations.items()}
+            content["books"] = {**vars(self.books), "relations": relations, "format": BOOKS_FORMAT}
+        del content["identity"], content["is_summed"]
+        lines = [f'  "{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in content.items()]
+        body = ",\n".join(lines) + "\n}\n"
         return f'{{"format": {FORMAT}, "sha256": "{_sha256(body.encode())}",\n{body}'.encode()
 
     def read_from(self, text: bytes) -> Manifest:

@@ -307,13 +307,13 @@ class Store:
                 self.check_last()  # whoever was quicker may have removed what we were about to put there
             raise
         self._check_won(manifest, path)
-        self.manifest = manifest
+        before, self.manifest = self.manifest, manifest
         for made, target in manifest.moves:
             with _writing(target):
                 if self.files.exists(made):
                     self.files.move(made, target)
         with suppress(OSError, FactsError):  # the version holds; what stays is removed when the next one does
-            self._sweep()
+            self._sweep({known.version: known for known in (before, manifest) if known is not None})
 
     def holds(self, manifest: Manifest) -> bool:
         """Return whether a version is there. If it is, it is the version at hand from now on."""
@@ -338,8 +338,11 @@ class Store:
                 self.files.remove(path)
             raise FactsError(_changed(now, self._manifest(now)))
 
-    def _sweep(self) -> None:
-        """Remove versions that nobody needs, and files up to the last version that no kept one names."""
+    def _sweep(self, known: Mapping[int, Manifest]) -> None:
+        """Remove versions that nobody needs, and files up to the last version that no kept one names.
+
+        Manifests that are `known` are not read again.
+        """
         names = self.files.names(self.folder)
         numbered = _numbered(names)
         last = max(numbered)
@@ -354,7 +357,8 @@ class Store:
         for name in names:
             if (left := _LEFT_OVER.fullmatch(name)) and int(left[1]) <= self.version:
                 self.files.remove(f"{self.folder}/{name}")
-        needed = {file for number in kept for file in self._read_manifest(number, numbered).files()}
+        versions = [known.get(number) or self._read_manifest(number, numbered) for number in kept]
+        needed = {file for version in versions for file in version.files()}
         for name in self.files.names(f"{self.folder}/relations"):
             for file in self.files.names(f"{self.folder}/relations/{name}"):
                 path = f"relations/{name}/{file}"
