@@ -25,7 +25,7 @@ plain_fields = {
     "float": st.floats(allow_nan=False, allow_infinity=False).map(repr),
     "symbol": st.text(st.characters(exclude_characters='\n\r\t,;"', exclude_categories=["Cs"]), max_size=20),
 }
-plain_fields["term"] = plain_fields["symbol"]
+plain_fields["term"] = st.text("abé/1", max_size=9).map("<http://e/{}>".format) | st.sampled_from(["_:b", "_:b1"])
 odd_numbers = ["", "-", "+5", "-0", "007", "0x1F", "0b11", " 3", "3 ", "1_0", "٣", "9" * 19, "9" * 20, "0" * 25 + "1"]
 odd_numbers += ["9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809"]
 odd_numbers += ["18446744073709551615", "18446744073709551616", "-1", "99999999999999999999", "28446744073709551615"]
