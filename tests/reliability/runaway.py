@@ -290,6 +290,8 @@ def runaway(run: Run) -> None:
 
     try:
         for name in names:
+            if run.over:
+                break
             run.case(name, lambda name=name: make(name))  # type: ignore[misc]
     finally:
         child.close()
