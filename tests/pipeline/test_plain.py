@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 import upheld
 from tests.pipeline.conftest import by_arrow
+from upheld.factfiles import reading
 from upheld.language.core import Predicate
 from upheld.pipeline import plain
 from upheld.pipeline.plain import NotPlain, PlainDelimited, PlainTriples, Split, first_line, parquet_columns
@@ -74,6 +75,15 @@ def test_csv(name):
     except (NotPlain, pa.ArrowException):
         found = None
     assert found == (None if rows is None else [{"c0": x, "c1": y} for x, y in rows])
+
+
+def test_files_that_unpack_out_of_proportion_are_for_spark(monkeypatch):
+    """A task would hold all of them at once."""
+    monkeypatch.setattr(reading, "MOST_UNPACKED", 1 << 16)
+    Path("f.csv.gz").write_bytes(gzip.compress(b"a,b\n" * (1 << 16)))
+    reader = PlainDelimited((f"{Path.cwd()}/f.csv.gz",), ",", None, ("x", "y"), ("x", "y"), ("symbol", "symbol"))
+    with pytest.raises(NotPlain):
+        reader.read(*reader.splits(1))
 
 
 def test_blank_lines_of_tabs_are_for_spark():

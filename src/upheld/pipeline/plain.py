@@ -7,11 +7,11 @@ Spark's readers, whichever of the two gave them. Of N-Triples only the lines tha
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Protocol
 from urllib.parse import quote
 
@@ -21,6 +21,8 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 from pyspark.sql import SparkSession
 
+from upheld.errors import FactsError
+from upheld.factfiles.reading import Unpacked
 from upheld.language.terms import XSD
 from upheld.pipeline.filesystem import shown
 from upheld.pipeline.packed import packed, unpacked
@@ -205,7 +207,10 @@ def _lines(split: Split, header: bytes | None = None) -> bytes:
     """Return the lines that begin in a part of a file, without its header; raise `NotPlain` for odd bytes."""
     with open(split.file, "rb") as stream:
         if split.file.endswith(".gz"):
-            data = gzip.decompress(stream.read())
+            try:
+                data = Unpacked(stream, Path(split.file)).whole()
+            except FactsError:  # it unpacks out of proportion: Spark never holds all of it at once
+                raise NotPlain from None
         else:
             begin, end = (_line_from(stream, at) for at in (split.first, split.last))
             stream.seek(begin)
