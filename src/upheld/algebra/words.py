@@ -149,7 +149,10 @@ class Numbers(Protocol):
         ...
 
     def lose(self, derivations: Bag) -> FactSet:
-        """Take from each fact its multiplicity, and return the facts. The bag is used up."""
+        """Take from each fact its multiplicity, and return the facts. The bag is used up.
+
+        An engine may raise `FactsError` for a fact that was in no set and has no number: it was never derived.
+        """
         ...
 
     def zero(self, facts: FactSet) -> FactSet:
