@@ -89,5 +89,7 @@ def test_reject(cases, case, tmp_path):
             assert str(problem).startswith(f"{program}:{problem.span.line}:{problem.span.column}: error: ")
     told = {problem.span.line for problem in refusal.value.problems if problem.span}
     told_there = {int(n) for n in re.findall(r"[Ee]rror.* at line (\d+)", next(folder.glob("*.err")).read_text())}
+    if refusal.value.problems[-1].slug == "too-many-problems":  # the first twenty are shown, and where they go on
+        told_there = {line for line in told_there if line <= max(told)}
     assert told_there - told == TOLD_ELSEWHERE.get(case, set())
     assert os.listdir(tmp_path) == []

@@ -61,11 +61,11 @@ COMPARISONS = dict.fromkeys(("=", "!=", "<", "<=", ">", ">="), COMPARISON)
 
 
 def first_problems(problems: Sequence[Problem], place: str | None = None) -> Sequence[Problem]:
-    """Return the problems as they are shown: the first twenty, and one that says so if there are more."""
+    """Return the problems as they are shown: the first twenty, and where they go on if there are more."""
     if len(problems) <= PROBLEM_LIMIT:
         return problems
     message = f"there are more problems; the first {PROBLEM_LIMIT} are shown"
-    return [*problems[:PROBLEM_LIMIT], Problem("too-many-problems", message, place=place)]
+    return [*problems[:PROBLEM_LIMIT], Problem("too-many-problems", message, problems[PROBLEM_LIMIT].span, place=place)]
 
 
 @dataclass
