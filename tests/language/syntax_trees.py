@@ -126,7 +126,8 @@ def dl_programs(draw: st.DrawFn) -> Program:
 _KEYWORDS = rdfox.RESERVED.union(rdfox.TESTS, ("_", rdfox.TRIPLE))
 dlog_names = st.from_regex(r"[A-Za-z_é]\w{0,5}", fullmatch=True).filter(lambda name: name not in _KEYWORDS)
 
-_iris = st.from_regex(r"""<[^\x00-\x20<>"{}|^`\\\ud800-\udfff]{1,8}>""", fullmatch=True)
+#: Absolute, as programs have them, with some of the signs that IRIs may have.
+_iris = st.from_regex(r"<[a-z][a-z0-9+.-]{0,2}:(//[a-zé0-9]{1,3}/)?[A-Za-z0-9é._~!$&'()*+,;=:@-]{0,8}>", fullmatch=True)
 _literals = texts.map(rdfox.literal)
 dlog_constants = st.builds(
     Constant,
