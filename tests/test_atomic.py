@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
@@ -475,11 +476,20 @@ def test_failing_at_every_line_that_keeps_texts(error):
 # -- real signals -----------------------------------------------------------------------------------------------------
 
 
+def heard_inside(error: BaseException) -> bool:
+    """Return whether a signal was heard in the block of a call that may be interrupted.
+
+    Else it came before the block began, or between its end and the next statement of the caller.
+    """
+    return any(frame.f_code.co_name == "_hear" for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
 class Interruptions:
     """Ctrl-C after some time, and again a few times soon after."""
 
     def __init__(self, delay: float, gap: float, count: int):
         self.delay, self.gap, self.left, self.armed = delay, gap, count, True
+        self.inside = False
 
     def _interrupt(self, number, frame) -> None:
         if self.armed and self.left:
@@ -494,8 +504,9 @@ class Interruptions:
             act()
             self.armed = False
             return False
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             self.armed = False
+            self.inside = heard_inside(error)
             return True
         finally:
             self.armed = False
@@ -506,7 +517,10 @@ class Interruptions:
 @both
 @pytest.mark.parametrize("algorithm", ["adaptive", "counting", "bf-c", "dred"])
 def test_interrupted_by_signals(engine, algorithm):
-    """At random moments, up to five times in a row: where it raises all is as it was, else as it was to be."""
+    """At random moments, up to five times in a row: where it raises all is as it was, else as it was to be.
+
+    A signal that is heard when the update is over may be raised before the caller has its change.
+    """
     subject = Subject(engine, algorithm)
     m, r = subject.m, Random(11)
     states, seconds = [books(m)], 1.0
@@ -522,7 +536,7 @@ def test_interrupted_by_signals(engine, algorithm):
         failed = came.during(subject.update)
         interrupted += failed
         assert_nothing_left(m)
-        if failed:
+        if failed and (came.inside or books(m)["E"] == before["E"]):
             ignoring_columns = {name: known for name, known in before.items() if name != "columns"}
             assert_as_before(m, ignoring_columns, attempt)
         else:

@@ -367,9 +367,18 @@ def test_program_is_a_folder(capsys):
 
 def test_program_without_its_extension(capsys):
     """The command line takes files: what does not look like one is not taken for a program's text."""
-    for name in ("rules", "p(1).", "."):
+    for name in ("rules.txt", "p(1).", "."):
         assert main(["run", name, "-D", "out"]) == 2
         assert_says(capsys.readouterr().err, "unknown-extension", str(Path(name)), "`*.dl`", "`*.dlog`")
+    assert_nothing_written()
+
+
+def test_program_of_one_word(capsys):
+    """A word may be the name of a rule set, misspelt, or of a file without its extension."""
+    assert main(["run", "rules", "-D", "out"]) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("error: `rules` is not a rule set, a file ")
+    assert "[unknown-program]" in message and "ends in `.dl` or `.dlog`" in message
     assert_nothing_written()
 
 

@@ -34,11 +34,13 @@ def test_reading_facts_counts(engine):
     with open("q.facts", "wb") as f:
         f.write(lines(400_000))
     program = COPY.format("q.facts").replace("'", '"')
-    for limits in (upheld.Limits(seconds=0.05), upheld.Limits(memory=memory_in_use() + LITTLE)):
-        with pytest.raises(LimitReached, match=r"while reading `q\.facts`"):
-            upheld.run(program, ".", limits=limits, engine=engine)
     with pytest.raises(LimitReached, match=r"while reading `q\.facts`"):
-        upheld.materialise(".decl q(x:symbol)", {"q": "q.facts"}, limits=upheld.Limits(seconds=0.05), engine=engine)
+        upheld.run(program, ".", limits=upheld.Limits(seconds=0), engine=engine)
+    # Memory that others have freed meanwhile may do for reading, but not for the rows.
+    with pytest.raises(LimitReached, match=r"memory while (reading `q\.facts`|loading facts)"):
+        upheld.run(program, ".", limits=upheld.Limits(memory=memory_in_use() + LITTLE), engine=engine)
+    with pytest.raises(LimitReached, match=r"while reading `q\.facts`"):
+        upheld.materialise(".decl q(x:symbol)", {"q": "q.facts"}, limits=upheld.Limits(seconds=0), engine=engine)
 
 
 def test_the_seconds_of_reading_are_those_of_the_run(monkeypatch):
@@ -68,7 +70,7 @@ def test_every_reader_counts(name):
     }[name]
     with open(name, "w") as f:
         f.write(text)
-    limits = upheld.Limits(seconds=0.001)
+    limits = upheld.Limits(seconds=0)
     call = {
         "a.nt": lambda: upheld.materialise(upheld.parse("", dialect="dlog"), name, limits=limits),
         "a.ttl": lambda: upheld.materialise(upheld.parse("", dialect="dlog"), name, limits=limits),
