@@ -21,8 +21,8 @@ from measuring import spending
 from report_equality import WAYS
 
 import upheld
-from upheld.language.ast import Program
-from upheld.language.equality import SAME_AS
+from upheld.language.equality.equality import SAME_AS
+from upheld.language.syntax.ast import Program
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE / ".cache"

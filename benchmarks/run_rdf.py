@@ -22,7 +22,7 @@ from report_rdf import REASONERS
 
 import upheld
 from upheld.algebra.meter import Meter, Statistics
-from upheld.language.ast import Atom, Clause, Conjunction, Constant, Program
+from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Program
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE / ".cache"

@@ -18,8 +18,8 @@ from typing import Any
 
 import upheld
 from upheld.cli import parser
-from upheld.language.functors import CONSTRAINTS, SIGNATURES, Signature
-from upheld.language.rdfox import FUNCTIONS, TESTS
+from upheld.language.syntax.rdfox import FUNCTIONS, TESTS
+from upheld.language.types.functors import CONSTRAINTS, SIGNATURES, Signature
 
 DOCS = Path(__file__).parent
 WIDTH = 120
@@ -113,7 +113,7 @@ def holds(text: str) -> str:
 
 def evaluated_function(name: str, expression: str) -> str:
     """Return the value of an expression of the `.dlog` dialect, or whether it holds."""
-    from upheld.language.reading import read_text
+    from upheld.language.syntax.files import read_text
 
     test = name in TESTS or "=" in name
     rule = f"p(1) :- FILTER({expression})." if test else f"p(?x) :- BIND({expression} AS ?x)."

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from tests.strategies import Case, FactsGiven, Update, random_case, random_cyclic_case, random_graph_case
-from upheld.language.ast import Variable
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Atom, Core, Fact, Predicate, Rule
-from upheld.language.reading import read_text
+from upheld.language.syntax.ast import Variable
+from upheld.language.syntax.files import read_text
 
 #: Holds every case; rules without a positive body atom take their case from it.
 CASE = Predicate("case", ("case",), ("number",))

@@ -16,7 +16,7 @@ from upheld.engines import ENGINES
 from upheld.errors import FactsError
 from upheld.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.ingest import facts_of
-from upheld.language.values import INT64_MAX, INT64_MIN, UINT64_MAX
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX
 from upheld.relation import Relation
 
 TYPES = ("number", "unsigned", "float", "symbol", "term")

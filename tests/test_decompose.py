@@ -13,8 +13,8 @@ from tests.maintain.streams import NAMES
 from tests.strategies import cyclic_cases
 from upheld.cli import main
 from upheld.engines import ENGINES
-from upheld.language.compiling import compile_program
-from upheld.language.reading import read_text
+from upheld.language.compile import compile_program
+from upheld.language.syntax.files import read_text
 from upheld.materialisation import Materialisation
 from upheld.opening import materialise_core
 

@@ -35,7 +35,7 @@ import pytest
 import upheld
 from tests.cases import ROOT
 from upheld.language.lints import lint
-from upheld.language.reading import read_text
+from upheld.language.syntax.files import read_text
 
 PACKAGE = ROOT / "src" / "upheld"
 ERRORS = ROOT / "docs" / "reference" / "errors.md"

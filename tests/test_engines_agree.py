@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from tests.strategies import Case, random_typed_case, typed_cases
 from upheld.engines import ENGINES
 from upheld.errors import EvaluationError
-from upheld.language.ast import Constant, Value, Variable
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Apply, Builtin, Expression, Fact, Rule
-from upheld.language.functors import Undefined, constraint
-from upheld.language.reading import read_text
-from upheld.language.stratification import stratify
-from upheld.language.values import NAN
+from upheld.language.strata import stratify
+from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.files import read_text
+from upheld.language.types.functors import Undefined, constraint
+from upheld.language.types.primitive import NAN
 from upheld.materialisation import Materialisation
 from upheld.opening import materialise
 

@@ -20,10 +20,10 @@ from upheld.engines import ENGINES
 from upheld.errors import EvaluationError
 from upheld.explaining import proving, refuting
 from upheld.explaining.explanation import LEVELS_INDENTED, Explanation, Literal, Proof, ProofStep
-from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule
-from upheld.language.functors import Undefined
-from upheld.language.reading import read_text
+from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.files import read_text
+from upheld.language.types.functors import Undefined
 from upheld.materialisation import Materialisation
 from upheld.opening import materialise
 

@@ -15,7 +15,7 @@ from upheld.algebra.plainclasses import connected
 from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.explaining import Proof, ProofStep
-from upheld.language.equality import SAME_AS
+from upheld.language.equality.equality import SAME_AS
 from upheld.materialisation import Materialisation
 
 

@@ -15,8 +15,16 @@ from hypothesis import strategies as st
 from upheld.errors import FactsError, ProgramError
 from upheld.factfiles import Format, Output, facts_text, read_facts, stdout_text, write_all, write_facts
 from upheld.factfiles.badrows import BAD_ROWS_SHOWN
-from upheld.language.terms import literal
-from upheld.language.values import INT64_MAX, INT64_MIN, NAN, PRIMITIVE_TYPES, UINT64_MAX, normalise_float, sorted_rows
+from upheld.language.types.primitive import (
+    INT64_MAX,
+    INT64_MIN,
+    NAN,
+    PRIMITIVE_TYPES,
+    UINT64_MAX,
+    normalise_float,
+    sorted_rows,
+)
+from upheld.language.types.terms import literal
 from upheld.source import Source, Span
 
 

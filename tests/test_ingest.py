@@ -20,7 +20,7 @@ from pyarrow import parquet
 from upheld.errors import FactsError, MissingDependency
 from upheld.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.ingest import facts_of
-from upheld.language.values import INT64_MAX, INT64_MIN, NAN, UINT64_MAX, normalise_float
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN, NAN, UINT64_MAX, normalise_float
 from upheld.relation import Relation
 
 ROWS = [(1, "a"), (2, "b")]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from upheld.errors import MissingDependency
 from upheld.ingest import facts_of
-from upheld.language.values import INT64_MIN, NAN, PRIMITIVE_TYPES, UINT64_MAX
+from upheld.language.types.primitive import INT64_MIN, NAN, PRIMITIVE_TYPES, UINT64_MAX
 from upheld.relation import Relation
 
 TYPES = ("number", "unsigned", "float", "symbol", "term")

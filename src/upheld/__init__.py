@@ -12,7 +12,7 @@ from upheld.changes import Change
 from upheld.checking import Report, check
 from upheld.errors import UpheldError, UpheldWarning
 from upheld.explaining import Explanation, Failure, Proof, ProofStep
-from upheld.language.ast import Program
+from upheld.language.syntax.ast import Program
 from upheld.limits import Limits
 from upheld.materialisation import Materialisation, Progress
 from upheld.opening import materialise, parse, restore

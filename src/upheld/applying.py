@@ -15,10 +15,10 @@ from upheld.arrivals import Arrivals, Present
 from upheld.changes import Change
 from upheld.columns import Row
 from upheld.errors import FactsError, Problem, UpheldError, UsageError, VerificationFailed, quote
-from upheld.language.ast import Program
 from upheld.language.core import Predicate
 from upheld.language.lints import some
-from upheld.language.values import sorted_rows
+from upheld.language.syntax.ast import Program
+from upheld.language.types.primitive import sorted_rows
 from upheld.limits import Limits, within
 from upheld.maintain.algorithms import ALGORITHMS, MARKING, algorithm_named
 from upheld.materialisation import Materialisation, ProgressWatcher

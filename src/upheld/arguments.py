@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from upheld.errors import Problem, UsageError, quote
-from upheld.language.ast import Program
+from upheld.language.syntax.ast import Program
 from upheld.limits import Limits
 
 A = ParamSpec("A")

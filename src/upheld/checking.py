@@ -10,12 +10,12 @@ from typing import Any
 from upheld.arguments import checked
 from upheld.directives import compile_with_formats
 from upheld.errors import Problem, ProgramError, quote
-from upheld.language.ast import Program
-from upheld.language.confinement import outside
 from upheld.language.core import Core, Rule
 from upheld.language.growth import growing_rules
 from upheld.language.lints import lint, without_facts
-from upheld.language.stratification import Stratification, Stratum, stratify
+from upheld.language.strata import Stratification, Stratum, stratify
+from upheld.language.syntax.ast import Program
+from upheld.language.syntax.confinement import outside
 from upheld.opening import parse
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from upheld.errors import Problem, ProgramError
 from upheld.factfiles.formats import Format
-from upheld.language.ast import Directive, Program
-from upheld.language.compiling import Compiled, compile_program
-from upheld.language.parser import first_problems
+from upheld.language.compile import Compiled, compile_program
+from upheld.language.syntax.ast import Directive, Program
+from upheld.language.syntax.parser import first_problems
 
 
 def compile_with_formats(

@@ -14,8 +14,8 @@ from hashlib import sha256
 from upheld.algebra.words import FactSet, Numbered
 from upheld.columns import Row
 from upheld.language.core import Core, Predicate
-from upheld.language.normalform import normal_text
-from upheld.language.stratification import Stratification
+from upheld.language.normal_form import normal_text
+from upheld.language.strata import Stratification
 from upheld.maintain.algorithms import Algorithm
 from upheld.maintain.state import State
 from upheld.relation import Relation

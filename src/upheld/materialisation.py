@@ -20,19 +20,19 @@ from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.explaining import Explainer, Explanation, Kept
 from upheld.keeping import Reopened, can_keep, keep_books
-from upheld.language.ast import Value
-from upheld.language.classing import asking_for_classes
 from upheld.language.core import Core, Fact, Predicate, Rule
-from upheld.language.equality import Equality, Tested, tests_apart
+from upheld.language.equality.equality import Equality, Tested, tests_apart
+from upheld.language.equality.equivalences import asking_for_classes
 from upheld.language.growth import growing_rules
 from upheld.language.hypertrees.deciding import Decision, decompose_program
 from upheld.language.hypertrees.drawing import decision_lines
 from upheld.language.hypertrees.estimates import Table
 from upheld.language.hypertrees.forecast import Forecast
 from upheld.language.queries import Query, compile_fact, compile_query
-from upheld.language.rdfox import PREFIXES
-from upheld.language.reading import query_prefixes
-from upheld.language.stratification import Stratification, stratify
+from upheld.language.strata import Stratification, stratify
+from upheld.language.syntax.ast import Value
+from upheld.language.syntax.files import query_prefixes
+from upheld.language.syntax.rdfox import PREFIXES
 from upheld.limits import Limits
 from upheld.loading import FactsGiven, by_name, fitted_facts
 from upheld.maintain.algorithms import Algorithm, algorithm_named

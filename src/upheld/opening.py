@@ -14,15 +14,15 @@ from upheld.engines import EngineChoice, chosen_engine, facts_reader
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote, warn
 from upheld.ingest import facts_of
 from upheld.keeping import Reopened, serves, width_of
-from upheld.language.ast import Program
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Core
-from upheld.language.equality import with_equality
+from upheld.language.equality.equality import with_equality
 from upheld.language.hypertrees.deciding import check_mode
 from upheld.language.lints import lint, some, unused_facts, without_facts
-from upheld.language.rdfox import COLUMNS
-from upheld.language.reading import read_file, read_text
-from upheld.language.stratification import stratify
+from upheld.language.strata import stratify
+from upheld.language.syntax.ast import Program
+from upheld.language.syntax.files import read_file, read_text
+from upheld.language.syntax.rdfox import COLUMNS
 from upheld.limits import Limits, limited
 from upheld.loading import FactsGiven, by_name, fitted_facts
 from upheld.maintain.algorithms import Algorithm, algorithm_named

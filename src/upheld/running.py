@@ -14,12 +14,12 @@ from upheld.directives import compile_with_formats
 from upheld.engines import facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote, warn
 from upheld.factfiles import Format, Output, Reader, Writer, facts_text, read_bytes, stdout_text, write_all
-from upheld.language.ast import Directive, Program
-from upheld.language.compiling import Compiled
-from upheld.language.confinement import outside
+from upheld.language.compile import Compiled
 from upheld.language.core import Core
 from upheld.language.lints import lint, some, without_facts
-from upheld.language.rdfox import QUAD, TRIPLE
+from upheld.language.syntax.ast import Directive, Program
+from upheld.language.syntax.confinement import outside
+from upheld.language.syntax.rdfox import QUAD, TRIPLE
 from upheld.limits import Limits, limited
 from upheld.materialisation import Materialisation, ProgressWatcher
 from upheld.opening import materialise_core, parse

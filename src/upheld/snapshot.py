@@ -8,9 +8,9 @@ from typing import NoReturn, Protocol, Self, SupportsIndex
 from upheld.columns import Row
 from upheld.errors import UsageError
 from upheld.explaining import Explanation
-from upheld.language.ast import Value
 from upheld.language.core import Fact, Predicate
 from upheld.language.queries import Query
+from upheld.language.syntax.ast import Value
 from upheld.relation import Relation
 from upheld.turns import Turns
 from upheld.views import not_copied

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Apply, Atom, Expression, Fact, Rule
-from upheld.language.functors import Undefined, constraint
+from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.types.functors import Undefined, constraint
 
 Facts = frozenset[Fact]
 

@@ -13,7 +13,7 @@ from tests.algebra.test_laws import Plain, Setting, key, settings
 from upheld.algebra.words import bag, derive_bag, instances, settle
 from upheld.engines import ENGINES
 from upheld.language.core import Fact
-from upheld.language.stratification import Stratum, stratify
+from upheld.language.strata import Stratum, stratify
 
 pytestmark = pytest.mark.parametrize("engine_name", ENGINES)
 

@@ -13,10 +13,10 @@ from tests.algebra import brute_force
 from tests.strategies import Case, cases
 from upheld.algebra.words import Own, derive, derive_bag, instances, settle, supports
 from upheld.engines import ENGINES, open_engine
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
-from upheld.language.reading import read_text
-from upheld.language.stratification import stratify
+from upheld.language.strata import stratify
+from upheld.language.syntax.files import read_text
 
 Plain = frozenset[Fact]
 

@@ -20,8 +20,8 @@ import pytest
 import upheld
 from tests.cases import CASES, requires_cases
 from tests.rdf.isomorphism import entails
-from upheld.language.datatypes import canonical
-from upheld.language.terms import NoValue
+from upheld.language.types.datatypes import canonical
+from upheld.language.types.terms import NoValue
 
 pytestmark = requires_cases
 

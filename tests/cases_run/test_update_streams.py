@@ -18,8 +18,8 @@ import pytest
 
 import upheld
 from tests.cases import CASES, requires_cases
-from upheld.language.ast import Value
 from upheld.language.core import Fact
+from upheld.language.syntax.ast import Value
 from upheld.maintain.algorithms import ALGORITHMS, MARKING
 from upheld.maintain.marking import Marking
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from upheld.language import rdfox, souffle
-from upheld.language.ast import (
+from upheld.language.syntax import rdfox, souffle
+from upheld.language.syntax.ast import (
     Atom,
     Attribute,
     Call,
@@ -26,7 +26,7 @@ from upheld.language.ast import (
     Variable,
     Wildcard,
 )
-from upheld.language.parser import COMPARISONS, TERM
+from upheld.language.syntax.parser import COMPARISONS, TERM
 
 #: Few enough leaves to stay below the limit of nesting, many enough to mix every operator with every other.
 LEAVES = 12

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from upheld.language import terms
-from upheld.language.functors import CONSTRAINTS, NEGATED, SIGNATURES, Undefined, constraint, functor
-from upheld.language.terms import XSD, NoValue, number_of, string_of
-from upheld.language.values import INT64_MAX, INT64_MIN, NAN, UINT64_MAX
+from upheld.language.types import terms
+from upheld.language.types.functors import CONSTRAINTS, NEGATED, SIGNATURES, Undefined, constraint, functor
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN, NAN, UINT64_MAX
+from upheld.language.types.terms import XSD, NoValue, number_of, string_of
 
 NUMBERS = st.integers(INT64_MIN, INT64_MAX)
 UNSIGNED = st.integers(0, UINT64_MAX)

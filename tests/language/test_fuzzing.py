@@ -14,8 +14,8 @@ from collections.abc import Callable
 import pytest
 
 from upheld.errors import UpheldError
-from upheld.language.printer import to_text
-from upheld.language.reading import DIALECTS, read_query, read_text
+from upheld.language.syntax.files import DIALECTS, read_query, read_text
+from upheld.language.syntax.printer import to_text
 
 SECONDS = float(os.environ.get("UPHELD_FUZZ_SECONDS", "10"))
 #: What one text may take.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import upheld
-from upheld.language.compiling import compile_program
-from upheld.language.reading import read_text
+from upheld.language.compile import compile_program
+from upheld.language.syntax.files import read_text
 
 
 def types(text: str, known: dict[str, tuple[str, ...]] | None = None) -> dict[str, tuple[str, ...]]:

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from upheld import parse
-from upheld.language.compiling import compile_program
-from upheld.language.normalform import normal_text, normal_texts
+from upheld.language.compile import compile_program
+from upheld.language.normal_form import normal_text, normal_texts
 
 TYPES = {"e": ("number", "number"), "f": ("number", "number"), "s": ("number",), "t": ("symbol",)}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import upheld
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.passes import PASSES
-from upheld.language.reading import read_text
+from upheld.language.syntax.files import read_text
 
 PREFIX = "PREFIX : <http://a/>\n"
 

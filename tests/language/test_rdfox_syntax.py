@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from upheld.language.ast import (
+from upheld.language.syntax.ast import (
     Atom,
     Call,
     Clause,
@@ -17,8 +17,8 @@ from upheld.language.ast import (
     Variable,
     Wildcard,
 )
-from upheld.language.rdfox import RDF, XSD
-from upheld.language.reading import read_query, read_text
+from upheld.language.syntax.files import read_query, read_text
+from upheld.language.syntax.rdfox import RDF, XSD
 
 x, y, z = map(Variable, "xyz")
 PREFIX = "PREFIX : <http://e/>\n"

@@ -10,9 +10,9 @@ from hypothesis import given
 
 from tests.language.syntax_trees import dl_formulas, dl_programs, dl_terms, dlog_formulas, dlog_programs, dlog_terms
 from upheld.errors import ProgramError
-from upheld.language.ast import Call, Conjunction, Constant, Negation, Program, Test, Truth, Variable
-from upheld.language.printer import to_text
-from upheld.language.reading import read_file, read_query, read_text
+from upheld.language.syntax.ast import Call, Conjunction, Constant, Negation, Program, Test, Truth, Variable
+from upheld.language.syntax.files import read_file, read_query, read_text
+from upheld.language.syntax.printer import to_text
 
 x, y, one = Variable("x"), Variable("y"), Constant(1, "number")
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cases import CASES
 from upheld.errors import ProgramError
-from upheld.language.ast import (
+from upheld.language.syntax.ast import (
     Atom,
     Attribute,
     Call,
@@ -24,7 +24,7 @@ from upheld.language.ast import (
     Variable,
     Wildcard,
 )
-from upheld.language.reading import read_file, read_query, read_text
+from upheld.language.syntax.files import read_file, read_query, read_text
 
 x, y, z = map(Variable, "xyz")
 p, q = Atom("p", (x,)), Atom("q", (x,))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import upheld
 from tests.strategies import cases
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Core
-from upheld.language.reading import read_text
-from upheld.language.stratification import Stratification, _share_instances, pattern_of, stratify
+from upheld.language.strata import Stratification, _share_instances, pattern_of, stratify
+from upheld.language.syntax.files import read_text
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from upheld.errors import ProgramError, UsageError
-from upheld.language.parser import PROBLEM_LIMIT
-from upheld.language.reading import read_file, read_query, read_text
+from upheld.language.syntax.files import read_file, read_query, read_text
+from upheld.language.syntax.parser import PROBLEM_LIMIT
 
 MANY = 100_000
 

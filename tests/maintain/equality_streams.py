@@ -13,8 +13,8 @@ from unittest.mock import patch
 import upheld
 from upheld.changes import Change
 from upheld.errors import LimitReached, Problem
-from upheld.language.ast import Program
-from upheld.language.equality import SAME_AS
+from upheld.language.equality.equality import SAME_AS
+from upheld.language.syntax.ast import Program
 from upheld.materialisation import Materialisation
 
 Triple = tuple[str, str, str]

@@ -21,9 +21,9 @@ from tests.maintain.equality_streams import (
 from upheld.algebra.reference import Facts, ReferenceEngine
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.errors import ProgramError
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Rule
-from upheld.language.equality import with_equality
+from upheld.language.equality.equality import with_equality
 
 T = TypeVar("T")
 

@@ -27,12 +27,12 @@ from tests.strategies import (
 from upheld.algebra.reference import ReferenceEngine, RuleInstance
 from upheld.changes import Change
 from upheld.errors import EvaluationError
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.hypertrees.deciding import decompose_program
-from upheld.language.reading import read_text
-from upheld.language.stratification import Stratification, Stratum, stratify
-from upheld.language.values import normalise_float
+from upheld.language.strata import Stratification, Stratum, stratify
+from upheld.language.syntax.files import read_text
+from upheld.language.types.primitive import normalise_float
 from upheld.maintain import adaptive
 from upheld.maintain.algorithms import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting

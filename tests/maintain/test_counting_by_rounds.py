@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from tests.maintain.streams import facts_of, random_stream
 from upheld.algebra.reference import ReferenceEngine
 from upheld.language.core import Fact
-from upheld.language.stratification import Stratification
+from upheld.language.strata import Stratification
 from upheld.maintain.counting_by_rounds import counting_by_rounds
 from upheld.maintain.seminaive import Multisets, seminaive_counting
 

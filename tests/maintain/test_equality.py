@@ -26,7 +26,7 @@ from upheld.algebra import meter
 from upheld.algebra.reference import ReferenceEngine, RuleInstance
 from upheld.engines import ENGINES
 from upheld.errors import ProgramError, UsageError
-from upheld.language.equality import SAME_AS
+from upheld.language.equality.equality import SAME_AS
 from upheld.maintain import equality
 from upheld.materialisation import Materialisation
 

@@ -13,7 +13,7 @@ import upheld
 from tests.maintain.streams import CONSTANTS, NAMES, Stream, follow, random_stream
 from tests.strategies import Case, Update, cases, graph_cases, typed_cases
 from upheld.engines import ENGINES
-from upheld.language.ast import Constant
+from upheld.language.syntax.ast import Constant
 from upheld.maintain.algorithms import ALGORITHMS
 
 #: Streams come in blocks, so that test processes can share them. Each block makes so many updates by every algorithm.

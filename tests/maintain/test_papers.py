@@ -11,10 +11,10 @@ import pytest
 
 from tests.strategies import FactsGiven
 from upheld.engines import ENGINES, open_engine
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Fact
-from upheld.language.reading import read_text
-from upheld.language.stratification import stratify
+from upheld.language.strata import stratify
+from upheld.language.syntax.files import read_text
 from upheld.maintain import hybrids
 from upheld.maintain.algorithms import ALGORITHMS
 from upheld.materialisation import Materialisation

@@ -10,10 +10,10 @@ from hypothesis import given
 from tests.algebra import brute_force
 from tests.strategies import Case, cases
 from upheld.engines import ENGINES, open_engine
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
-from upheld.language.reading import read_text
-from upheld.language.stratification import Stratification, stratify
+from upheld.language.strata import Stratification, stratify
+from upheld.language.syntax.files import read_text
 from upheld.maintain.seminaive import seminaive, seminaive_counting
 
 Plain = frozenset[Fact]

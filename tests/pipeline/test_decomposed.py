@@ -13,9 +13,9 @@ import upheld
 from tests.pipeline.test_runs import REACH, read, rows_of
 from tests.strategies import random_typed_case
 from upheld.errors import LimitReached, ProgramError
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.pivots import Pivots, find_pivots
-from upheld.language.reading import read_text
+from upheld.language.syntax.files import read_text
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -10,9 +10,9 @@ import pytest
 import upheld
 from tests.pipeline.test_runs import REACH, read, rows_of
 from upheld.errors import LimitReached
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.pivots import find_pivots
-from upheld.language.reading import read_text
+from upheld.language.syntax.files import read_text
 from upheld.pipeline.job import Settings
 from upheld.pipeline.modes import Shape, Sizes, choose
 

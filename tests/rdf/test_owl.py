@@ -9,7 +9,7 @@ import pytest
 
 import upheld
 from tests.cases import CASES, requires_cases
-from upheld.language.reading import read_text
+from upheld.language.syntax.files import read_text
 
 PREFIXES = """
 @prefix : <http://e/> .

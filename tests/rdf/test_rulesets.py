@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import upheld
-from upheld.language.compiling import compile_program
-from upheld.language.equality import Equality, follows_from_equality, with_equality
-from upheld.language.reading import read_text
+from upheld.language.compile import compile_program
+from upheld.language.equality.equality import Equality, follows_from_equality, with_equality
+from upheld.language.syntax.files import read_text
 from upheld.rdf.rulesets import named_clauses
 
 PREFIX = "PREFIX : <http://e/>\n"

@@ -28,11 +28,11 @@ from tests.merging import together
 from tests.reliability.naive import Instance, Naive, NoResult
 from tests.reliability.programme import Run, goal
 from tests.strategies import random_cyclic_cases
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
-from upheld.language.equality import with_equality
-from upheld.language.reading import read_text
-from upheld.language.stratification import Stratification
+from upheld.language.equality.equality import with_equality
+from upheld.language.strata import Stratification
+from upheld.language.syntax.files import read_text
 from upheld.maintain.algorithms import MARKING
 
 #: Databases of a program, and of one whose derived facts seldom change.

@@ -16,7 +16,7 @@ from tests.maintain.streams import NAMES
 from tests.reliability.programme import Run, goal
 from tests.strategies import Case, FactsGiven, Update, random_case, random_graph_case, random_typed_case
 from upheld.errors import EvaluationError
-from upheld.language.ast import (
+from upheld.language.syntax.ast import (
     Atom,
     Attribute,
     Call,
@@ -35,7 +35,7 @@ from upheld.language.ast import (
     Wildcard,
     variables,
 )
-from upheld.language.printer import to_text
+from upheld.language.syntax.printer import to_text
 
 Row = tuple[Value, ...]
 Facts = set[tuple[str, Row]]

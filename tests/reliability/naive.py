@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Rule
-from upheld.language.values import NAN
+from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.types.primitive import NAN
 
 Row = tuple[Value, ...]
 Facts = dict[str, set[Row]]

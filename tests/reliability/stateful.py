@@ -32,10 +32,10 @@ from tests.maintain.streams import NAMES
 from tests.reliability.naive import Naive, NoResult
 from tests.reliability.programme import Run, goal
 from upheld.errors import EvaluationError, FactsError, LimitReached, Problem, UpheldError
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
-from upheld.language.equality import with_equality
-from upheld.language.reading import read_text
+from upheld.language.equality.equality import with_equality
+from upheld.language.syntax.files import read_text
 from upheld.maintain.algorithms import MARKING
 
 PLAIN = """

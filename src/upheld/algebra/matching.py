@@ -11,11 +11,11 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from upheld.errors import EvaluationError, Problem, quote
-from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule, expression_variables
-from upheld.language.corewriter import value_text
-from upheld.language.functors import Undefined, constraint
-from upheld.language.terms import NoValue
+from upheld.language.core_text import value_text
+from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.types.functors import Undefined, constraint
+from upheld.language.types.terms import NoValue
 
 Binding = dict[str, Value]
 #: Gives the rows of a predicate with these values at these positions.

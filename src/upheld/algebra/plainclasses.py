@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from upheld.algebra.expanding import Expansions, Parts, between, pair_blocks
 from upheld.algebra.words import Constants, Difference, FactSet
-from upheld.language.ast import Value
 from upheld.language.core import Fact
-from upheld.language.equality import Equality
+from upheld.language.equality.equality import Equality
+from upheld.language.syntax.ast import Value
 
 if TYPE_CHECKING:
     from upheld.algebra.reference import CountedFacts, Facts, ReferenceEngine

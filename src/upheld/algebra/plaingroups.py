@@ -11,8 +11,8 @@ from upheld.algebra.expanding import Expansions, Rows
 from upheld.algebra.pairing import pairs_between, pairs_within
 from upheld.algebra.plainclasses import connected
 from upheld.algebra.words import Engine, FactSet
-from upheld.language.ast import Value
 from upheld.language.core import Classing
+from upheld.language.syntax.ast import Value
 
 if TYPE_CHECKING:
     from upheld.algebra.reference import ReferenceEngine

@@ -10,7 +10,7 @@ from upheld.algebra.ranksums import rank_sums, sums_of_ranks
 from upheld.algebra.rounds import RoundByRound
 from upheld.algebra.words import Bag, FactSet, Instances
 from upheld.language.core import Fact
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 
 if TYPE_CHECKING:
     from upheld.algebra.reference import CountedFacts, Facts, InstanceList, ReferenceEngine, RuleInstance

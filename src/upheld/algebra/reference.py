@@ -22,10 +22,10 @@ from upheld.algebra.plainclasses import PlainClasses
 from upheld.algebra.plaingroups import PlainGroups
 from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
 from upheld.algebra.words import Bag, FactSet, Freed, Instances, Numbered, Own
-from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
-from upheld.language.equality import Equality
-from upheld.language.stratification import Stratification, Stratum
+from upheld.language.equality.equality import Equality
+from upheld.language.strata import Stratification, Stratum
+from upheld.language.syntax.ast import Constant, Value
 
 Row = tuple[Value, ...]
 T = TypeVar("T")

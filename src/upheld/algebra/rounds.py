@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from upheld.algebra.words import Bag, FactSet, derive_bag
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 
 #: More than any update comes to.
 MANY = 1 << 62

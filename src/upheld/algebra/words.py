@@ -16,10 +16,10 @@ from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from upheld.algebra.expanding import Rows
 from upheld.algebra.meter import Meter
-from upheld.language.ast import Value
 from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
-from upheld.language.equality import Equality
-from upheld.language.stratification import Stratification, Stratum
+from upheld.language.equality.equality import Equality
+from upheld.language.strata import Stratification, Stratum
+from upheld.language.syntax.ast import Value
 
 
 class FactSet(Protocol):

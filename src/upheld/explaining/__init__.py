@@ -17,7 +17,7 @@ from upheld.explaining.proving import Prover
 from upheld.explaining.refuting import Refuter
 from upheld.explaining.unfolding import Rules, bound
 from upheld.language.core import Core, Fact, Rule
-from upheld.language.stratification import Stratification
+from upheld.language.strata import Stratification
 from upheld.language.substitution import substitute_rule
 
 __all__ = ["Explainer", "Explanation", "Failure", "Kept", "Proof", "ProofStep"]

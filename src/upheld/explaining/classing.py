@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import Bag, FactSet, bag, derive, settle, supports
-from upheld.language.ast import Value
-from upheld.language.classing import binding_as_written
 from upheld.language.core import Core, Fact
-from upheld.language.stratification import Stratification, Stratum
+from upheld.language.equality.equivalences import binding_as_written
+from upheld.language.strata import Stratification, Stratum
+from upheld.language.syntax.ast import Value
 
 
 class Round(NamedTuple):

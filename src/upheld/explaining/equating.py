@@ -20,10 +20,10 @@ from itertools import islice, product
 from upheld.algebra.matching import Binding, cheapest_first, evaluate_builtin, instantiate, is_ready, unify
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import Classes, FactSet, Instances, bag, instances, settle, supports
-from upheld.language.ast import Value, Variable
 from upheld.language.core import Atom, Builtin, Fact, Predicate, Rule
-from upheld.language.equality import Equality
-from upheld.language.functors import Undefined
+from upheld.language.equality.equality import Equality
+from upheld.language.syntax.ast import Value, Variable
+from upheld.language.types.functors import Undefined
 
 #: The relation of what the atoms of a rule bind, where its head has more; no dialect lets a user write such a name.
 BOUND = "$bound"

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Builtin, Fact, Rule
-from upheld.language.corewriter import atom_text, builtin_text, expression_text, rule_text
+from upheld.language.core_text import atom_text, builtin_text, expression_text, rule_text
+from upheld.language.syntax.ast import Constant, Value
 
 #: Rules of which the text shows why they do not derive a fact.
 FAILURES_SHOWN = 10

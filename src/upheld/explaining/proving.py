@@ -25,8 +25,8 @@ from itertools import islice
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import Bag, FactSet, bag, derive, settle, supports
 from upheld.explaining.unfolding import Rules
-from upheld.language.ast import Value
 from upheld.language.core import Fact, Rule
+from upheld.language.syntax.ast import Value
 
 #: Facts that are looked behind at a time, so that their derivations fit in memory however many there are.
 BATCH = 8192

@@ -16,12 +16,12 @@ from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import FactSet, supports
 from upheld.explaining.explanation import Failure, Literal
 from upheld.explaining.unfolding import Rules, Unfolded, bound
-from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule
-from upheld.language.functors import Undefined
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.substitution import substitute_atom, substitute_builtin
+from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.types.functors import Undefined
 
 #: The relation of the bindings that an atom is to be matched with; no dialect lets a user write such a name.
 ASKED = "$asked"

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from upheld.algebra.matching import Binding, instantiate
 from upheld.algebra.reference import RuleInstance
-from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Core, CoreTerm, Fact, Rule
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.substitution import Substitution, substitute_atom, substitute_builtin
+from upheld.language.syntax.ast import Constant, Variable
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,9 +18,9 @@ from upheld.columns import Columns, Row
 from upheld.errors import FactsError, Problem, nearest, quote
 from upheld.factfiles.badrows import EXPECTED, BadRows, column_name, count
 from upheld.factfiles.formats import Format
-from upheld.language.ast import Value
-from upheld.language.ntriples import NotATerm, are_canonical, term
-from upheld.language.values import FLOAT, INTEGER, INTEGER_RANGES, normalise_float
+from upheld.language.syntax.ast import Value
+from upheld.language.types.ntriples import NotATerm, are_canonical, term
+from upheld.language.types.primitive import FLOAT, INTEGER, INTEGER_RANGES, normalise_float
 from upheld.limits import allow, look
 
 #: What makes rows of the bytes of a facts file, as `rows_in` does.

@@ -12,8 +12,8 @@ from upheld.columns import Row
 from upheld.errors import FactsError, Problem, quote
 from upheld.factfiles.formats import Format
 from upheld.factfiles.replacement import Replacement, unwritable
-from upheld.language.ast import Value
-from upheld.language.values import float_text, sorted_rows
+from upheld.language.syntax.ast import Value
+from upheld.language.types.primitive import float_text, sorted_rows
 
 #: What makes the text of a facts file, as `facts_text` does.
 Writer = Callable[[Iterable[Row], Sequence[str], Format], str]

@@ -16,7 +16,7 @@ from upheld.ingest.columnar import Unfit, fit, some_rows, source_of, types_of
 from upheld.ingest.files import kind_of, read_parquet, read_text
 from upheld.ingest.fitting import fitted, inferred, same_arity
 from upheld.ingest.tables import order_of, table_of, wrong_arity
-from upheld.language.rdfox import QUAD
+from upheld.language.syntax.rdfox import QUAD
 from upheld.rdf.formats import is_rdf
 from upheld.rdf.reading import read_relation
 

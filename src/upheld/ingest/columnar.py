@@ -20,8 +20,8 @@ from upheld.ingest.tables import (
     type_of_dtype,
     type_of_integers,
 )
-from upheld.language.ntriples import NotATerm, are_canonical, term
-from upheld.language.values import INT64_MAX
+from upheld.language.types.ntriples import NotATerm, are_canonical, term
+from upheld.language.types.primitive import INT64_MAX
 from upheld.relation import Relation
 
 

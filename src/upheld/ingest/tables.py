@@ -11,7 +11,7 @@ from typing import Any
 from upheld.errors import FactsError, Problem, described_type, quote
 from upheld.factfiles.badrows import BadRows, count
 from upheld.language.core import unnamed_columns
-from upheld.language.values import INT64_MAX
+from upheld.language.types.primitive import INT64_MAX
 from upheld.relation import Relation
 
 #: The files that facts may be passed in, by how their names end.

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from upheld.language.ast import Clause, Constant, Directive, Value, Variable
-from upheld.language.functors import Functor, functor
+from upheld.language.syntax.ast import Clause, Constant, Directive, Value, Variable
+from upheld.language.types.functors import Functor, functor
 from upheld.source import Span
 
 Fact = tuple[str, tuple[Value, ...]]
@@ -79,7 +79,7 @@ class Rule:
     part_of: Rule | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
-        from upheld.language.corewriter import rule_text
+        from upheld.language.core_text import rule_text
 
         return rule_text(self)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from upheld.language.ast import Variable
 from upheld.language.core import Apply, Builtin, Rule, expression_variables
-from upheld.language.functors import IDEMPOTENT
-from upheld.language.stratification import Stratification, Stratum
+from upheld.language.strata import Stratification, Stratum
+from upheld.language.syntax.ast import Variable
+from upheld.language.types.functors import IDEMPOTENT
 
 
 def growing_rules(strata: Stratification) -> Iterator[Rule]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from upheld.errors import Problem, nearest, quote
-from upheld.language.ast import (
+from upheld.language.syntax.ast import (
     Atom,
     Call,
     Clause,
@@ -21,8 +21,8 @@ from upheld.language.ast import (
     Truth,
     variables,
 )
-from upheld.language.rdfox import COLUMNS
-from upheld.language.terms import number_of, string_of
+from upheld.language.syntax.rdfox import COLUMNS
+from upheld.language.types.terms import number_of, string_of
 
 #: Warnings of one kind that are shown where nobody has asked for all of them.
 WARNINGS_SHOWN = 5

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
+from upheld.language.syntax.ast import Constant, Variable
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from upheld.errors import Problem, ProgramError, nearest, quote
-from upheld.language.ast import Atom, Clause, Formula, Program, Wildcard, variables
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact, Predicate
-from upheld.language.reading import read_query
+from upheld.language.syntax.ast import Atom, Clause, Formula, Program, Wildcard, variables
+from upheld.language.syntax.files import read_query
 from upheld.source import Source, Span
 
 #: No dialect lets a user write such a name.

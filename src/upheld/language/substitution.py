@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from upheld.language.ast import Variable
 from upheld.language.core import Apply, Atom, Builtin, CoreTerm, Expression, Rule
+from upheld.language.syntax.ast import Variable
 
 Substitution = Mapping[str, CoreTerm]
 

@@ -23,7 +23,7 @@ from math import prod
 from upheld.algebra.meter import phase
 from upheld.algebra.rounds import MANY
 from upheld.algebra.words import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 from upheld.maintain.books import Ranked
 from upheld.maintain.fbf import grounds
 from upheld.maintain.proving import Abort, Proving

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from upheld.algebra.words import FactSet
 from upheld.errors import Problem, UsageError, nearest, quote
-from upheld.language.stratification import Stratification
+from upheld.language.strata import Stratification
 from upheld.maintain.adaptive import adaptive
 from upheld.maintain.books import Books, Counters, NoBooks, Ranked, Traced
 from upheld.maintain.counting import counting

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from upheld.algebra.words import FactSet, Numbers, Ranks, Trace, bag, derive, derive_bag
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 
 
 class Books(Protocol):

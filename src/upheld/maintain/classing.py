@@ -24,7 +24,7 @@ from __future__ import annotations
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.language.core import Classing
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 
 
 def materialise_classes(s: Stratum, E: FactSet, I: FactSet) -> None:

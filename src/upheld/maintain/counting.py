@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, Instances, Trace, bag, instances, settle
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 from upheld.maintain.state import State, reached
 
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from upheld.algebra.meter import phase
 from upheld.algebra.words import Bag, FactSet, bag, derive_bag, settle
 from upheld.language.core import Rule
-from upheld.language.stratification import Stratification
+from upheld.language.strata import Stratification
 from upheld.maintain.seminaive import Multisets
 
 

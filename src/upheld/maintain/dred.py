@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, derive, settle
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 from upheld.maintain.state import State, reached
 
 

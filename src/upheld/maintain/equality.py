@@ -37,10 +37,10 @@ from dataclasses import replace
 from upheld.algebra.expanding import Rows
 from upheld.algebra.meter import phase
 from upheld.algebra.words import Classes, Constants, FactSet, Instances, derive, settle
-from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Core, Rule
-from upheld.language.equality import CONSTANTS, Equality, reflexivity
-from upheld.language.stratification import Stratification, Whole
+from upheld.language.equality.equality import CONSTANTS, Equality, reflexivity
+from upheld.language.strata import Stratification, Whole
+from upheld.language.syntax.ast import Constant, Value
 from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.state import State
 

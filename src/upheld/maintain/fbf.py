@@ -15,7 +15,7 @@ from functools import partial
 
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, derive, settle
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 from upheld.maintain.dred import insert, loses_nothing
 from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.state import State, reached

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, Numbers, bag, derive, derive_bag, settle
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.state import State, reached
 

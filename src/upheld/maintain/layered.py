@@ -22,11 +22,11 @@ from dataclasses import replace
 from upheld.algebra.expanding import Rows
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, derive, settle
-from upheld.language.ast import Variable
 from upheld.language.core import Atom, Core, Rule
-from upheld.language.equality import Equality
-from upheld.language.layering import LOOP, MEMBER, Layers, has_layers, layers
-from upheld.language.stratification import Stratification
+from upheld.language.equality.equality import Equality
+from upheld.language.equality.layers import LOOP, MEMBER, Layers, has_layers, layers
+from upheld.language.strata import Stratification
+from upheld.language.syntax.ast import Variable
 from upheld.maintain.adaptive import adaptive
 from upheld.maintain.books import Ranked
 from upheld.maintain.equality import Rewriting, RewrittenRules, changed_rows

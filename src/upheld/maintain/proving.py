@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, Instances, Own, derive, settle
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 
 
 @dataclass

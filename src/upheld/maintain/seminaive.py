@@ -10,7 +10,7 @@ Departures from the paper: none. `books` counts derivations on the way, for algo
 from __future__ import annotations
 
 from upheld.algebra.words import Bag, FactSet, bag, derive_bag, settle
-from upheld.language.stratification import Stratification, Stratum
+from upheld.language.strata import Stratification, Stratum
 from upheld.maintain.books import Books, NoBooks
 from upheld.maintain.classing import materialise_classes
 

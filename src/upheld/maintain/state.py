@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from upheld.algebra.words import FactSet, Numbers, Ranks, Trace
-from upheld.language.stratification import Stratification, Stratum
+from upheld.language.strata import Stratification, Stratum
 from upheld.maintain.classing import MaintainedClasses
 
 

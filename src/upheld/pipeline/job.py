@@ -12,7 +12,7 @@ from typing import Any
 
 from upheld.errors import Problem, UsageError, described_type, nearest, quote
 from upheld.factfiles.reading import unreadable
-from upheld.language.ast import Program
+from upheld.language.syntax.ast import Program
 from upheld.opening import parse
 
 #: The formats of files that sources are read from, by how their names end; `.gz` may follow.

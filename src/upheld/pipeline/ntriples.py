@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.language.terms import XSD
+from upheld.language.types.terms import XSD
 from upheld.pipeline.plain import TEXTS, PlainTriples
 from upheld.pipeline.reading import Reading, columns, file_of_row, lines, numbered
 

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from upheld.errors import FactsError
 from upheld.factfiles.reading import Unpacked
-from upheld.language.terms import XSD
+from upheld.language.types.terms import XSD
 from upheld.pipeline.filesystem import shown
 from upheld.pipeline.packed import packed, unpacked
 

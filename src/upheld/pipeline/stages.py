@@ -20,7 +20,7 @@ from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import Problem, UpheldError, UsageError, nearest, quote
 from upheld.factfiles.badrows import count
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.limits import Limits

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from upheld.engines.spark.paths import verbatim
 from upheld.errors import FactsError
 from upheld.factfiles.reading import GZIP_MAGIC, Unpacked
-from upheld.language.terms import escape
+from upheld.language.types.terms import escape
 from upheld.pipeline.ntriples import NAMES
 from upheld.pipeline.reading import Reading, columns, file_of_row
 from upheld.relation import missing_package

@@ -19,7 +19,7 @@ from upheld.arguments import checked
 from upheld.columns import Columns, Row, Texts
 from upheld.errors import FactsError, Problem, UsageError, quote
 from upheld.factfiles.reading import read_bytes
-from upheld.language.rdfox import QUAD, TRIPLE
+from upheld.language.syntax.rdfox import QUAD, TRIPLE
 from upheld.limits import look
 from upheld.rdf.entities import problem_of_entities
 from upheld.rdf.formats import RdfFormat, format_of, is_rdf, pyoxigraph

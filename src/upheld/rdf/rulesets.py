@@ -10,8 +10,8 @@ from pathlib import Path
 
 from upheld.arguments import checked
 from upheld.errors import Problem, UsageError, nearest, quote
-from upheld.language.ast import Clause, Program
-from upheld.language.reading import read_file, read_text
+from upheld.language.syntax.ast import Clause, Program
+from upheld.language.syntax.files import read_file, read_text
 from upheld.source import Source, Span
 
 _FOLDER = Path(__file__).parent / "rules"

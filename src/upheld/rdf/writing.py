@@ -14,8 +14,8 @@ from upheld.errors import FactsError, Problem, UsageError, quote
 from upheld.factfiles.badrows import EXPECTED, BadRows
 from upheld.factfiles.formats import Format
 from upheld.factfiles.writing import Output, Writer, write_all
-from upheld.language.ntriples import NotATerm, are_canonical, term_of
-from upheld.language.rdfox import PREFIXES
+from upheld.language.syntax.rdfox import PREFIXES
+from upheld.language.types.ntriples import NotATerm, are_canonical, term_of
 from upheld.rdf.formats import format_of, pyoxigraph
 
 

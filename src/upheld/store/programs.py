@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from upheld.errors import Problem, UsageError, quote
 from upheld.language.core import Core
-from upheld.language.normalform import normal_texts
+from upheld.language.normal_form import normal_texts
 from upheld.store.manifest import Manifest
 
 

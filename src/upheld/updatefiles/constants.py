@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from upheld.columns import Row
 from upheld.errors import Problem, nearest, quote
 from upheld.factfiles.badrows import EXPECTED, column_name, count
-from upheld.language.ast import Atom, Call, Constant, Term, Value, Variable
 from upheld.language.core import Predicate
-from upheld.language.values import INTEGER_RANGES, normalise_float
+from upheld.language.syntax.ast import Atom, Call, Constant, Term, Value, Variable
+from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.source import Span
 
 #: Programs have no way to write these floats; facts files do, and relations may hold them.

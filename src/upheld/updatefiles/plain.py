@@ -11,12 +11,12 @@ from itertools import chain, repeat
 from operator import methodcaller
 
 from upheld.columns import Row
-from upheld.language.ast import Value
 from upheld.language.core import Predicate
-from upheld.language.ntriples import are_canonical
-from upheld.language.rdfox import TRIPLE, XSD
-from upheld.language.souffle import ESCAPES_HERE
-from upheld.language.values import INTEGER_RANGES, normalise_float
+from upheld.language.syntax.ast import Value
+from upheld.language.syntax.rdfox import TRIPLE, XSD
+from upheld.language.syntax.souffle import ESCAPES_HERE
+from upheld.language.types.ntriples import are_canonical
+from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 
 _STRING = r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'
 _IRI = r'<[^\x00-\x20<>"{}|^`\\]*+>'

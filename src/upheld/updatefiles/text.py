@@ -12,12 +12,12 @@ from pathlib import Path
 
 from upheld.errors import FactsError, Problem, ProgramError
 from upheld.factfiles.reading import decoded
-from upheld.language import parser as language
-from upheld.language.ast import Atom
 from upheld.language.core import Predicate
-from upheld.language.parser import PROBLEM_LIMIT, Parser, first_problems, too_deep
-from upheld.language.rdfox import PREFIXES, RDFoxParser
-from upheld.language.souffle import SouffleParser
+from upheld.language.syntax import parser as language
+from upheld.language.syntax.ast import Atom
+from upheld.language.syntax.parser import PROBLEM_LIMIT, Parser, first_problems, too_deep
+from upheld.language.syntax.rdfox import PREFIXES, RDFoxParser
+from upheld.language.syntax.souffle import SouffleParser
 from upheld.source import Source, Span
 from upheld.updatefiles.constants import row_of
 from upheld.updatefiles.plain import PlainFacts

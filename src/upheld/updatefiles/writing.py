@@ -13,8 +13,8 @@ from upheld.algebra.interruptions import uninterrupted
 from upheld.columns import Row
 from upheld.errors import FactsError, Problem
 from upheld.factfiles.replacement import unwritable
-from upheld.language.rdfox import TRIPLE
-from upheld.language.souffle import quoted
+from upheld.language.syntax.rdfox import TRIPLE
+from upheld.language.syntax.souffle import quoted
 from upheld.relation import Relation
 
 #: How each type is written. Floats have a point or an exponent, by which programs too know them.

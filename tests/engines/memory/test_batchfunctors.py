@@ -10,10 +10,10 @@ import pytest
 
 from upheld.engines.memory.batchfunctors import Batch, evaluate, holds
 from upheld.engines.memory.codes import Codec
-from upheld.language.ast import Value, Variable
 from upheld.language.core import Apply, Builtin
-from upheld.language.functors import SIGNATURES, Functor, Undefined, constraint, functor
-from upheld.language.values import INT64_MAX, INT64_MIN, NAN, UINT64_MAX
+from upheld.language.syntax.ast import Value, Variable
+from upheld.language.types.functors import SIGNATURES, Functor, Undefined, constraint, functor
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN, NAN, UINT64_MAX
 
 EXTREMES: dict[str, list[Value]] = {
     "number": [INT64_MIN, INT64_MIN + 1, -(2**32), -64, -3, -1, 0, 1, 2, 5, 63, 64, 2**32, INT64_MAX - 1, INT64_MAX],

@@ -11,7 +11,7 @@ from upheld.columns import Columns, Texts
 from upheld.columns.ordering import ascending, holds
 from upheld.engines.memory.codes import Codec
 from upheld.engines.memory.texts import TextPool
-from upheld.language.values import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_float, sorted_rows
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_float, sorted_rows
 
 TYPES = ("number", "unsigned", "float", "symbol", "term")
 SOME_TEXTS = st.sampled_from(["", "a", "b", "ab", "a\0", "é", "\uffff", "\U0001f600", "line\nbreak", "t\tab", '"q"'])

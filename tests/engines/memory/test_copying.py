@@ -15,8 +15,8 @@ from upheld.engines.memory import copykernels
 from upheld.engines.memory.copying import backward_copies, forward_copies
 from upheld.engines.memory.matching import Matcher
 from upheld.engines.memory.table import key_slots
-from upheld.language.compiling import compile_program
-from upheld.language.reading import read_text
+from upheld.language.compile import compile_program
+from upheld.language.syntax.files import read_text
 
 
 @given(tables(least_arity=1), st.data())

@@ -13,8 +13,8 @@ from upheld.algebra.matching import unify
 from upheld.engines import open_engine
 from upheld.engines.memory import groupkernels
 from upheld.engines.memory.table import key_slots
-from upheld.language.compiling import compile_program
-from upheld.language.reading import read_text
+from upheld.language.compile import compile_program
+from upheld.language.syntax.files import read_text
 
 
 @given(tables(least_arity=1), st.data())

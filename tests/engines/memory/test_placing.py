@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import upheld
 from upheld.algebra.words import settle
 from upheld.engines import open_engine
-from upheld.language.compiling import compile_program
-from upheld.language.reading import read_text
-from upheld.language.stratification import stratify
+from upheld.language.compile import compile_program
+from upheld.language.strata import stratify
+from upheld.language.syntax.files import read_text
 
 TERMS = st.sampled_from(["?x", "?y", "?z", ":a", ":b", ":c"])
 ATOMS = st.tuples(TERMS, TERMS, TERMS).map(lambda terms: f"[{', '.join(terms)}]")

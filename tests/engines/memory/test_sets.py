@@ -14,9 +14,9 @@ from upheld.algebra.words import derive, settle
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.sets import BITS, NOTHING, TruthTables
 from upheld.errors import EvaluationError, FactsError, LimitReached
-from upheld.language.compiling import compile_program
-from upheld.language.reading import read_text
-from upheld.language.stratification import stratify
+from upheld.language.compile import compile_program
+from upheld.language.strata import stratify
+from upheld.language.syntax.files import read_text
 from upheld.limits import Limits
 from upheld.maintain.seminaive import seminaive
 from upheld.opening import materialise

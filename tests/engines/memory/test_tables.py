@@ -15,8 +15,8 @@ from tests.engines.memory.kernel_rows import MODULE_OF
 from upheld.engines.memory import indexkernels, kernels
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.table import BlockIndex, ChainIndex, Table, key_view
-from upheld.language.compiling import compile_program
-from upheld.language.reading import read_text
+from upheld.language.compile import compile_program
+from upheld.language.syntax.files import read_text
 from upheld.opening import materialise
 
 WIDE = (2**31, -(2**31) - 1, 2**32, 2**63 - 1, -(2**63))

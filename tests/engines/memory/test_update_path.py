@@ -18,10 +18,10 @@ from upheld.engines.memory.joins import Join
 from upheld.engines.memory.plans import Planner
 from upheld.engines.memory.sets import TruthTables
 from upheld.engines.memory.table import Table, key_view
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Core
-from upheld.language.reading import read_text
-from upheld.language.stratification import stratify
+from upheld.language.strata import stratify
+from upheld.language.syntax.files import read_text
 from upheld.maintain.algorithms import ALGORITHMS
 from upheld.maintain.seminaive import seminaive
 from upheld.opening import materialise, parse

@@ -8,9 +8,9 @@ import pytest
 
 import upheld
 from tests.maintain.streams import Recomputed, assert_recomputed
-from upheld.language.compiling import compile_program
-from upheld.language.reading import read_text
-from upheld.language.stratification import stratify
+from upheld.language.compile import compile_program
+from upheld.language.strata import stratify
+from upheld.language.syntax.files import read_text
 
 pytestmark = pytest.mark.xdist_group("spark")
 

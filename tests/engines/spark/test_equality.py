@@ -13,10 +13,10 @@ import pytest
 import upheld
 from tests.maintain.equality_streams import EqualityCase, Triple, assert_seen, check_state, iri, random_equality_case
 from upheld.algebra.reference import ReferenceEngine
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Fact, Predicate
-from upheld.language.equality import SAME_AS, Equality, with_equality
-from upheld.language.layering import MEMBER
+from upheld.language.equality.equality import SAME_AS, Equality, with_equality
+from upheld.language.equality.layers import MEMBER
 from upheld.maintain import equality
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.maintain.streams import Recomputed, assert_recomputed, facts_of
 from tests.merging import Merged, random_merged
-from upheld.language.stratification import stratify
+from upheld.language.strata import stratify
 from upheld.maintain.algorithms import ALGORITHMS, MARKING
 from upheld.opening import materialise, materialise_core
 

@@ -14,10 +14,10 @@ from tests.strategies import random_case
 from upheld.algebra.reference import InstanceList, ReferenceEngine
 from upheld.algebra.words import derive, derive_bag, instances, settle, supports
 from upheld.errors import EvaluationError, FactsError, LimitReached, ProgramError
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Fact
-from upheld.language.reading import read_text
-from upheld.language.stratification import stratify
+from upheld.language.strata import stratify
+from upheld.language.syntax.files import read_text
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.language.hypertrees import definitions
 from tests.language.hypertrees.hypergraphs import random_hypergraphs
-from upheld.language.ast import Variable
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Atom, Rule
 from upheld.language.hypertrees.cost import COLUMN, Costs, cheapest, choose
 from upheld.language.hypertrees.decomposition import is_complete, violations
@@ -19,7 +18,8 @@ from upheld.language.hypertrees.estimates import Estimate, Table, estimate_atom,
 from upheld.language.hypertrees.hypergraph import Hypergraph, hypergraph_of
 from upheld.language.hypertrees.limit import Limit
 from upheld.language.hypertrees.width import hypertree_width
-from upheld.language.reading import read_text
+from upheld.language.syntax.ast import Variable
+from upheld.language.syntax.files import read_text
 
 COLLABORATOR = "pc(x, y) :- cw(x, z1), ca(x, z2), pc(z1, y), pc(z2, y)."
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.language.hypertrees.test_rewriting import read
-from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom
 from upheld.language.hypertrees.estimates import Table
 from upheld.language.hypertrees.forecast import Forecast
+from upheld.language.syntax.ast import Constant, Variable
 
 
 def forecast(text: str, **tables: Table) -> dict[str, Table]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.hypertrees.jointree import edges_from, tree_of
-from upheld.language.reading import read_text
+from upheld.language.syntax.files import read_text
 
 
 @pytest.mark.parametrize(

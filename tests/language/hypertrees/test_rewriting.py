@@ -14,7 +14,7 @@ import upheld
 from tests.language.hypertrees.hypergraphs import random_decomposition
 from tests.language.hypertrees.test_costs import collaborators
 from tests.strategies import Case, cyclic_cases, typed_cases
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.core import Core, Predicate, Rule
 from upheld.language.hypertrees.cost import choose
 from upheld.language.hypertrees.decomposition import Decomposition, Node, complete, violations
@@ -23,7 +23,7 @@ from upheld.language.hypertrees.hypergraph import hypergraph_of
 from upheld.language.hypertrees.limit import Limit
 from upheld.language.hypertrees.rewriting import Nodes, decompose, decompose_rules
 from upheld.language.hypertrees.width import hypertree_width
-from upheld.language.reading import read_text
+from upheld.language.syntax.files import read_text
 from upheld.materialisation import Materialisation
 from upheld.opening import materialise_core
 

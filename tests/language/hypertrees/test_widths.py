@@ -20,7 +20,7 @@ from tests.language.hypertrees.hypergraphs import (
     random_hypergraphs,
     read_hypergraph,
 )
-from upheld.language.compiling import compile_program
+from upheld.language.compile import compile_program
 from upheld.language.hypertrees.acyclicity import is_acyclic, join_tree
 from upheld.language.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
 from upheld.language.hypertrees.detkdecomp import det_k_decomp
@@ -29,7 +29,7 @@ from upheld.language.hypertrees.hypergraph import Hypergraph, hypergraph_of
 from upheld.language.hypertrees.limit import Limit, LimitSpent
 from upheld.language.hypertrees.separation import Separations
 from upheld.language.hypertrees.width import hypertree_width
-from upheld.language.reading import read_text
+from upheld.language.syntax.files import read_text
 
 #: Edges of Adler's hypergraph, whose generalised hypertree width is 2: condition 4 makes the difference.
 ADLER = ("abi", "bcj", "cd", "dei", "efj", "fgi", "ghj", "ha")

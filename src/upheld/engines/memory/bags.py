@@ -16,7 +16,7 @@ from upheld.engines.memory.codes import Codes
 from upheld.engines.memory.sets import MemorySet, Settled, Truth
 from upheld.engines.memory.table import Rows, Table, distinct_rows
 from upheld.language.core import Atom, Fact, Rule
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine, Where

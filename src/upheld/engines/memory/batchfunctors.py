@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.codes import Codec, Codes
-from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Apply, Builtin, Expression
-from upheld.language.functors import SIGNATURES, Functor, Undefined, constraint
-from upheld.language.terms import NoValue
-from upheld.language.values import INTEGER_RANGES
+from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.types.functors import SIGNATURES, Functor, Undefined, constraint
+from upheld.language.types.primitive import INTEGER_RANGES
+from upheld.language.types.terms import NoValue
 from upheld.limits import MUCH, reserve
 
 Mask = npt.NDArray[np.bool_]

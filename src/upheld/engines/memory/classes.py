@@ -25,8 +25,8 @@ from upheld.engines.memory.joins import pair_room
 from upheld.engines.memory.sets import NOTHING, Settled, Truth, own_set
 from upheld.engines.memory.table import Rows as RowNumbers
 from upheld.engines.memory.table import Table, distinct_rows
-from upheld.language.ast import Value
-from upheld.language.equality import Equality, constant_columns
+from upheld.language.equality.equality import Equality, constant_columns
+from upheld.language.syntax.ast import Value
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine

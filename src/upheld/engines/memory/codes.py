@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from upheld.columns import Column, Columns, Dictionary, Texts, plain
 from upheld.engines.memory.texts import TextPool
-from upheld.language.ast import Value
-from upheld.language.values import NAN
+from upheld.language.syntax.ast import Value
+from upheld.language.types.primitive import NAN
 
 Codes = npt.NDArray[np.int64]
 

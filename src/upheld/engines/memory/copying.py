@@ -22,8 +22,8 @@ from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.joins import CHUNK
 from upheld.engines.memory.plans import HEIGHT, Plan
 from upheld.engines.memory.table import Rows, Table, key_slots
-from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Rule
+from upheld.language.syntax.ast import Constant, Variable
 
 #: What rules of one shape have in common: the predicates of two atoms, the columns of the first with constants, and
 #: for each column of the second the column of the first that has its value, or -1 where it has a constant.

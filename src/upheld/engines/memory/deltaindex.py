@@ -13,8 +13,8 @@ import numpy as np
 
 from upheld.engines.memory.codes import Codec
 from upheld.engines.memory.table import Rows, Table
-from upheld.language.ast import Constant
 from upheld.language.core import Atom, Rule
+from upheld.language.syntax.ast import Constant
 
 #: So few different constants are looked for one by one; for more, the values that occur are looked up.
 _FEW = 8

@@ -47,10 +47,10 @@ from upheld.engines.memory.sets import (
 )
 from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows
 from upheld.engines.memory.trace import MemoryTrace
-from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Classing, Core, Fact, Predicate, Rule
-from upheld.language.equality import Equality
-from upheld.language.stratification import classes_of_atoms
+from upheld.language.equality.equality import Equality
+from upheld.language.strata import classes_of_atoms
+from upheld.language.syntax.ast import Constant, Value
 
 
 class MemoryEngine:

@@ -22,8 +22,8 @@ from upheld.engines.memory.jit import kernel
 from upheld.engines.memory.texts import NEWLINE, Bytes, Places, TextPool
 from upheld.factfiles.formats import Format
 from upheld.factfiles.reading import rows_in
-from upheld.language.ntriples import are_canonical
-from upheld.language.values import INTEGER_RANGES
+from upheld.language.types.ntriples import are_canonical
+from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.limits import allow, look
 
 #: Below so many bytes the careful reader is done before the kernels have been loaded.

@@ -18,7 +18,7 @@ from upheld.engines.memory.jit import kernel
 from upheld.engines.memory.texts import NEWLINE, Places, utf8
 from upheld.factfiles.formats import Format
 from upheld.factfiles.writing import enclosed, facts_text, header_text
-from upheld.language.values import float_text
+from upheld.language.types.primitive import float_text
 from upheld.relation import Relation
 
 #: Below so many rows, Python is done before the kernel has been loaded.

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from upheld.engines.memory import groupkernels
 from upheld.engines.memory.codes import Codec, Codes
 from upheld.engines.memory.table import Rows, Table, key_slots
-from upheld.language.ast import Value
-from upheld.language.stratification import Pattern
+from upheld.language.strata import Pattern
+from upheld.language.syntax.ast import Value
 
 Numbers = npt.NDArray[np.int32]
 

@@ -16,8 +16,8 @@ from upheld.engines.memory.joins import pair_room
 from upheld.engines.memory.sets import NOTHING, Settled, Truth, own_set
 from upheld.engines.memory.table import Rows as RowNumbers
 from upheld.engines.memory.table import Table
-from upheld.language.ast import Value
 from upheld.language.core import Classing
+from upheld.language.syntax.ast import Value
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine

@@ -17,8 +17,8 @@ from upheld.engines.memory.parts import Part
 from upheld.engines.memory.plans import HEIGHT, AtomStep, BuiltinStep, ChoiceStep, Literal, Plan, Planner
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows, Table
-from upheld.language.ast import Variable
 from upheld.language.core import Apply, Builtin, Rule
+from upheld.language.syntax.ast import Variable
 
 #: Pairs that one probe may write. Batches of this size stay in the cache between steps.
 CHUNK = 1 << 16

@@ -35,11 +35,11 @@ from upheld.engines.memory.reducing import Reduced, Reduction, may_pay, pays, sp
 from upheld.engines.memory.roundcode import Start
 from upheld.engines.memory.sets import MemorySet, Spelling, Truth, own_set
 from upheld.engines.memory.table import Rows, Table
-from upheld.language.ast import Variable
 from upheld.language.core import Atom, Predicate, Rule
-from upheld.language.corewriter import atom_text
+from upheld.language.core_text import atom_text
 from upheld.language.hypertrees.jointree import Tree, tree_of
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
+from upheld.language.syntax.ast import Variable
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine

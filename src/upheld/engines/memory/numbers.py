@@ -25,7 +25,7 @@ from upheld.engines.memory.sets import Deferred, MemorySet, Named, Settled, Spel
 from upheld.engines.memory.smallrounds import SmallRounds
 from upheld.engines.memory.table import Column, Rows, Table
 from upheld.language.core import Fact
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine

@@ -16,9 +16,9 @@ from typing import TypeGuard
 from upheld.engines.memory.codes import Codec
 from upheld.engines.memory.grouping import Grouping, Groupings
 from upheld.engines.memory.table import BlockIndex, DistinctValues, Rows, Table
-from upheld.language.ast import Constant
 from upheld.language.core import Atom, CoreTerm
-from upheld.language.stratification import Pattern, has_distinct_variables
+from upheld.language.strata import Pattern, has_distinct_variables
+from upheld.language.syntax.ast import Constant
 
 
 class Part:

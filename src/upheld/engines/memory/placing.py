@@ -11,7 +11,7 @@ from upheld.engines.memory.collecting import selected
 from upheld.engines.memory.grouping import Grouping, Groupings, Numbers
 from upheld.engines.memory.sets import MemorySet, Named
 from upheld.engines.memory.table import Rows, Table
-from upheld.language.stratification import UNSPOKEN, Stratification, Stratum
+from upheld.language.strata import UNSPOKEN, Stratification, Stratum
 
 
 class Placing:

@@ -20,8 +20,8 @@ from upheld.engines.memory.kernels import MATCHED
 from upheld.engines.memory.ordering import best_order
 from upheld.engines.memory.parts import Part, Parts
 from upheld.engines.memory.table import Table
-from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Rule
+from upheld.language.syntax.ast import Constant, Variable
 
 Places = npt.NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from upheld.engines.memory.plans import AtomStep, ChoiceStep, Plan, Step
-from upheld.language.corewriter import atom_text, builtin_text
+from upheld.language.core_text import atom_text, builtin_text
 
 
 def plan_lines(start: str, plan: Plan) -> Iterator[str]:

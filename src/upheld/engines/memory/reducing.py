@@ -26,9 +26,9 @@ from upheld.engines.memory.joins import Join
 from upheld.engines.memory.plans import AtomStep, Literal, Plan
 from upheld.engines.memory.sets import Truth
 from upheld.engines.memory.table import Rows, Table, distinct_rows, key_view
-from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom
 from upheld.language.hypertrees.jointree import SMALLER, Tree, edges_from
+from upheld.language.syntax.ast import Constant, Variable
 
 #: Rows of a delta that are joined to see what becomes of them, and rows from which on that is worth while.
 TRIAL, FEWEST = 128, 512

@@ -40,8 +40,8 @@ from upheld.engines.memory.roundkernels import (
     TWO_NUMBERS,
 )
 from upheld.engines.memory.table import BlockIndex, Column, Table
-from upheld.language.ast import Constant
 from upheld.language.core import Atom, Rule
+from upheld.language.syntax.ast import Constant
 
 Numbers = npt.NDArray[np.int64]
 

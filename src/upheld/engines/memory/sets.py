@@ -24,9 +24,9 @@ from upheld.engines.memory import kernels
 from upheld.engines.memory.bits import BITS
 from upheld.engines.memory.densebits import DenseBits, dense_bits
 from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows, distinct_values
-from upheld.language.ast import Constant
 from upheld.language.core import Atom
-from upheld.language.stratification import Stratification, Stratum
+from upheld.language.strata import Stratification, Stratum
+from upheld.language.syntax.ast import Constant
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine

@@ -39,7 +39,7 @@ from upheld.engines.memory.roundkernels import (
 from upheld.engines.memory.sets import MemorySet, Named, Settled, Spelling
 from upheld.engines.memory.table import FLAGS, Rows, Table
 from upheld.language.core import Rule
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine

@@ -15,7 +15,7 @@ from upheld.engines.memory.codes import Codes
 from upheld.engines.memory.sets import Settled, own_set
 from upheld.engines.memory.table import Rows, Table
 from upheld.language.core import Fact
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine

@@ -21,10 +21,10 @@ from upheld.engines.spark.matching import BAD, Found
 from upheld.engines.spark.nearby import Known, Nearby
 from upheld.engines.spark.sets import SparkSet
 from upheld.engines.spark.table import Observed, Request, Rows, Stored
-from upheld.language.ast import Value
 from upheld.language.core import Atom, Fact, Rule
-from upheld.language.functors import Undefined
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
+from upheld.language.syntax.ast import Value
+from upheld.language.types.functors import Undefined
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine

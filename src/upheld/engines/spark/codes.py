@@ -20,9 +20,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from upheld.engines.spark.cols import col
-from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, CoreTerm, Predicate
-from upheld.language.values import INT64_MAX, normalise_float
+from upheld.language.syntax.ast import Constant, Value
+from upheld.language.types.primitive import INT64_MAX, normalise_float
 
 #: A row of values as they stand in DataFrames.
 Row = tuple[Any, ...]

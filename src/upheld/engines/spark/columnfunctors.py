@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from upheld.engines.spark.codes import literal
 from upheld.engines.spark.cols import lit
 from upheld.errors import Problem, ProgramError, quote
-from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Builtin, Expression, Rule
-from upheld.language.corewriter import builtin_text
-from upheld.language.values import INT64_MAX, INT64_MIN
+from upheld.language.core_text import builtin_text
+from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.types.primitive import INT64_MAX, INT64_MIN
 
 
 class Valued(NamedTuple):

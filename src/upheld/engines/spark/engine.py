@@ -46,10 +46,10 @@ from upheld.engines.spark.sets import (
 from upheld.engines.spark.table import Request, Rows, Stored, Tables, arranged
 from upheld.engines.spark.trace import SparkTrace
 from upheld.errors import Problem, ProgramError
-from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Classing, Core, CoreTerm, Predicate, Rule
-from upheld.language.equality import Equality
-from upheld.language.stratification import Stratum
+from upheld.language.equality.equality import Equality
+from upheld.language.strata import Stratum
+from upheld.language.syntax.ast import Constant, Value
 
 
 class Keepable(Protocol):

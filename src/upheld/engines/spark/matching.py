@@ -25,11 +25,11 @@ from upheld.engines.spark.columnfunctors import check, either, evaluate, holds, 
 from upheld.engines.spark.nearby import Nearby, Step, can_step, is_near
 from upheld.engines.spark.reducing import Placed, reduced
 from upheld.engines.spark.sets import Local, Part, SparkSet, Term, bound, combine, is_large
-from upheld.language.ast import Constant, Variable
 from upheld.language.core import Atom, Builtin, Expression, Rule
-from upheld.language.corewriter import atom_text, builtin_text
+from upheld.language.core_text import atom_text, builtin_text
 from upheld.language.hypertrees.jointree import Tree, tree_of
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
+from upheld.language.syntax.ast import Constant, Variable
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine

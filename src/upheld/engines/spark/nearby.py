@@ -15,8 +15,8 @@ from upheld.algebra.matching import evaluate_builtin
 from upheld.engines.spark.codes import Row, decode, encode
 from upheld.engines.spark.lookups import TooMany, Work
 from upheld.engines.spark.sets import Combined, Local, Part, Term, Tiered
-from upheld.language.ast import Constant
 from upheld.language.core import Atom, Builtin, Rule
+from upheld.language.syntax.ast import Constant
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine

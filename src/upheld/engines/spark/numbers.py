@@ -26,7 +26,7 @@ from upheld.engines.spark.lookups import Wanted, Work, fetch_rows
 from upheld.engines.spark.sets import MOST_TIERS, Local, Part, SparkSet, most_touched, own_set
 from upheld.engines.spark.table import Request, Rows, Stored, arranged
 from upheld.language.core import Atom, Fact, Rule
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine

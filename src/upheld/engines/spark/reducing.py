@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from upheld.engines.spark.sets import Matching, Term, bound, is_large
-from upheld.language.ast import Variable
 from upheld.language.core import Atom, Rule
 from upheld.language.hypertrees.jointree import SMALLER, Tree, edges_from
+from upheld.language.syntax.ast import Variable
 
 #: An atom, and the facts that it is matched in.
 Placed = tuple[Atom, Term]

@@ -22,9 +22,9 @@ from upheld.engines.spark.cols import col
 from upheld.engines.spark.frames import SparkRows
 from upheld.engines.spark.lookups import Wanted, grouped
 from upheld.engines.spark.table import Stored, Tables
-from upheld.language.ast import Value
 from upheld.language.core import Atom
-from upheld.language.stratification import Stratification, Stratum
+from upheld.language.strata import Stratification, Stratum
+from upheld.language.syntax.ast import Value
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine

@@ -16,7 +16,7 @@ from upheld.engines.spark.numbers import Values, rows_of
 from upheld.engines.spark.sets import Local, Part, SparkSet, own_set
 from upheld.engines.spark.table import Request, Rows, Stored
 from upheld.language.core import Atom, Fact, Rule
-from upheld.language.stratification import Stratum
+from upheld.language.strata import Stratum
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine

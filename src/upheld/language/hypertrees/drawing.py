@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from upheld.language.core import Rule
-from upheld.language.corewriter import atom_text
+from upheld.language.core_text import atom_text
 from upheld.language.hypertrees.cost import Choice
 from upheld.language.hypertrees.deciding import Decision
 

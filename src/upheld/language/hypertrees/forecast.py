@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from upheld.language.ast import Constant, Value
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.hypertrees.estimates import Table, estimate_atom, estimate_join
+from upheld.language.syntax.ast import Constant, Value
 
 #: Tells the table of the explicit facts that have the constants of an atom.
 Explicit = Callable[[Atom], Table]

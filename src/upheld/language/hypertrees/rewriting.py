@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Predicate, Rule
-from upheld.language.corewriter import atom_text, builtin_text
+from upheld.language.core_text import atom_text, builtin_text
 from upheld.language.hypertrees.decomposition import Decomposition, is_complete, violations
 from upheld.language.hypertrees.hypergraph import hypergraph_of
 from upheld.language.hypertrees.literals import partial_literals
+from upheld.language.syntax.ast import Constant, Variable
 
 #: Ways to begin the description of a node that are followed at once. With more, two nodes that are the same but for the
 #: order of atoms all alike may be described differently, and then are not shared.

@@ -10,12 +10,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from upheld.language.ast import Atom, Call, Clause, Conjunction, Constant, Term, Test, Variable, Wildcard, variables
-from upheld.language.functors import SIGNATURES
 from upheld.language.passes.disjunction import Literal, literals
 from upheld.language.passes.draft import Draft
 from upheld.language.passes.wildcards import PREFIX
-from upheld.language.printer import to_text
+from upheld.language.syntax.ast import (
+    Atom,
+    Call,
+    Clause,
+    Conjunction,
+    Constant,
+    Term,
+    Test,
+    Variable,
+    Wildcard,
+    variables,
+)
+from upheld.language.syntax.printer import to_text
+from upheld.language.types.functors import SIGNATURES
 
 
 def split_components(draft: Draft) -> None:

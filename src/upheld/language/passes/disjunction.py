@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from upheld.language.ast import Atom, Clause, Conjunction, Disjunction, Formula, Negation, Test, Truth
 from upheld.language.passes.draft import Draft
+from upheld.language.syntax.ast import Atom, Clause, Conjunction, Disjunction, Formula, Negation, Test, Truth
 
 Literal = Atom | Negation | Test
 

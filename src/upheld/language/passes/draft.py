@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from upheld.errors import Problem
-from upheld.language.ast import Clause, Program
+from upheld.language.syntax.ast import Clause, Program
 from upheld.source import Span
 
 

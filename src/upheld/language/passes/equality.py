@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from upheld.language.ast import Atom, Call, Clause, Conjunction, Constant, Negation, Term, Test, Variable
 from upheld.language.passes.disjunction import Literal, literals
 from upheld.language.passes.draft import Draft
-from upheld.language.terms import number_of
+from upheld.language.syntax.ast import Atom, Call, Clause, Conjunction, Constant, Negation, Term, Test, Variable
+from upheld.language.types.terms import number_of
 
 Substitution = dict[str, Term]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
-from upheld.language.ast import Atom, Call, Clause, Conjunction, Negation, Term, Test, Variable
-from upheld.language.functors import SIGNATURES
 from upheld.language.passes.disjunction import Literal, literals
 from upheld.language.passes.draft import Draft
+from upheld.language.syntax.ast import Atom, Call, Clause, Conjunction, Negation, Term, Test, Variable
+from upheld.language.types.functors import SIGNATURES
 
 #: No dialect lets a user write such a name.
 PREFIX = "$"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from upheld.language.ast import Atom, Conjunction, Disjunction, Formula, Negation, Test, Truth
-from upheld.language.functors import NEGATED
 from upheld.language.passes.draft import Draft
+from upheld.language.syntax.ast import Atom, Conjunction, Disjunction, Formula, Negation, Test, Truth
+from upheld.language.types.functors import NEGATED
 
 
 def push_negation(draft: Draft) -> None:

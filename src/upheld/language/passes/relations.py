@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from upheld.errors import nearest, quote
-from upheld.language.ast import Atom, Clause, Conjunction, Disjunction, Formula, Negation, Test, Truth
 from upheld.language.passes.draft import Draft
+from upheld.language.syntax.ast import Atom, Clause, Conjunction, Disjunction, Formula, Negation, Test, Truth
 from upheld.source import Span
 
 

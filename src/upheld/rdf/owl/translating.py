@@ -22,10 +22,10 @@ from pathlib import Path
 from upheld.arguments import checked
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.factfiles.replacement import Replacement, unwritable
-from upheld.language.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
-from upheld.language.printer import to_text
-from upheld.language.rdfox import PREFIXES, TRIPLE
-from upheld.language.terms import literal
+from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
+from upheld.language.syntax.printer import to_text
+from upheld.language.syntax.rdfox import PREFIXES, TRIPLE
+from upheld.language.types.terms import literal
 from upheld.rdf.owl.axioms import Axiom, Fact, HasKey, SubClassOf, SubPropertyOf, Unread, axioms_of
 from upheld.rdf.owl.expressions import (
     NOTHING,

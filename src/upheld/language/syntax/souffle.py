@@ -8,7 +8,7 @@ from math import isinf
 from typing import NoReturn
 
 from upheld.errors import nearest, quote
-from upheld.language.ast import (
+from upheld.language.syntax.ast import (
     Atom,
     Attribute,
     Call,
@@ -26,9 +26,19 @@ from upheld.language.ast import (
     Variable,
     Wildcard,
 )
-from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, STRING, Scanner, Token, pattern, string_value
-from upheld.language.parser import AND, COMPARISONS, LITERAL, LOOK_EVERY, OR, POWER, PREFIX, TERM, Draft, Parser
-from upheld.language.values import INTEGER_RANGES
+from upheld.language.syntax.lexer import (
+    BLANKS,
+    COMMENT,
+    ESCAPES,
+    NUMBER_LENGTH,
+    STRING,
+    Scanner,
+    Token,
+    pattern,
+    string_value,
+)
+from upheld.language.syntax.parser import AND, COMPARISONS, LITERAL, LOOK_EVERY, OR, POWER, PREFIX, TERM, Draft, Parser
+from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.limits import look
 from upheld.source import Source, Span
 

@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from upheld.errors import Problem, ProgramError, quote
-from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Atom, Classing, Core, Fact, Rule
-from upheld.language.corewriter import atom_text
+from upheld.language.core_text import atom_text
+from upheld.language.syntax.ast import Constant, Value, Variable
 from upheld.source import Span
 
 #: The class of facts that are instances of no atom of a program. They are in the first stratum.

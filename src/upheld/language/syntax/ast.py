@@ -185,7 +185,7 @@ class Program:
         return f"<Program of .{self.dialect}: rules: {len(self.clauses) - facts}, facts: {facts}>"
 
     def __str__(self) -> str:
-        from upheld.language.printer import to_text  # which is about these classes
+        from upheld.language.syntax.printer import to_text  # which is about these classes
 
         return to_text(self)
 

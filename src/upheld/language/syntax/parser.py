@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NoReturn
 
 from upheld.errors import Problem, ProgramError, quote
-from upheld.language.ast import (
+from upheld.language.syntax.ast import (
     Atom,
     Call,
     Clause,
@@ -33,7 +33,7 @@ from upheld.language.ast import (
     Variable,
     Wildcard,
 )
-from upheld.language.lexer import Scanner, Token
+from upheld.language.syntax.lexer import Scanner, Token
 from upheld.limits import look
 from upheld.source import Source, Span
 

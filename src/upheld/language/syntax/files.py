@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
-from upheld.language.ast import Formula, Program
-from upheld.language.confinement import outside
-from upheld.language.parser import Draft, Parser
-from upheld.language.rdfox import RDFoxParser
-from upheld.language.souffle import SouffleParser
+from upheld.language.syntax.ast import Formula, Program
+from upheld.language.syntax.confinement import outside
+from upheld.language.syntax.parser import Draft, Parser
+from upheld.language.syntax.rdfox import RDFoxParser
+from upheld.language.syntax.souffle import SouffleParser
 from upheld.limits import allow
 from upheld.source import Source, Span
 

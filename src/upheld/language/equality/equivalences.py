@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Atom, Builtin, Classing, Core, CoreTerm, Predicate, Rule
 from upheld.language.substitution import substitute_atom
+from upheld.language.syntax.ast import Constant, Value, Variable
 
 
 def by_classes(core: Core) -> Core:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ipaddress import AddressValueError, IPv6Address
 
 from upheld.errors import quote
-from upheld.language.terms import RDF, XSD, escape, literal
+from upheld.language.types.terms import RDF, XSD, escape, literal
 
 # -- IRIs -------------------------------------------------------------------------------------------------------------
 

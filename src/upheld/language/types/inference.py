@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from upheld.errors import nearest, quote
-from upheld.language.ast import Atom, Call, Clause, Constant, Negation, Term, Test, Variable
-from upheld.language.functors import ALL, CONSTRAINTS, NUMERIC, SIGNATURES, Signature
 from upheld.language.passes.disjunction import literals
 from upheld.language.passes.draft import Draft
-from upheld.language.typetable import TypeTable
+from upheld.language.syntax.ast import Atom, Call, Clause, Constant, Negation, Term, Test, Variable
+from upheld.language.types.declared import TypeTable
+from upheld.language.types.functors import ALL, CONSTRAINTS, NUMERIC, SIGNATURES, Signature
 from upheld.source import Span
 
 _LITERALS = {

@@ -21,12 +21,12 @@ from itertools import chain, combinations
 from typing import NamedTuple, TypeVar
 
 from upheld.errors import Problem, ProgramError, quote
-from upheld.language.ast import Constant, Value, Variable
 from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
-from upheld.language.corewriter import atom_text
-from upheld.language.equality import Equality, constant_columns
-from upheld.language.stratification import Stratification, pattern_of, share_an_instance, stratify
+from upheld.language.core_text import atom_text
+from upheld.language.equality.equality import Equality, constant_columns
+from upheld.language.strata import Stratification, pattern_of, share_an_instance, stratify
 from upheld.language.substitution import substitute_atom, substitute_builtin, substitute_rule, substitute_term
+from upheld.language.syntax.ast import Constant, Value, Variable
 from upheld.source import Span
 
 #: A representative and another member of its class.

@@ -17,10 +17,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from upheld.language import datatypes, terms
-from upheld.language.ast import Value
-from upheld.language.regex import NotARegex, matches
-from upheld.language.values import (
+from upheld.language.syntax.ast import Value
+from upheld.language.types import datatypes, terms
+from upheld.language.types.primitive import (
     FLOAT,
     INT64_MAX,
     INTEGER,
@@ -30,6 +29,7 @@ from upheld.language.values import (
     float_text,
     normalise_float,
 )
+from upheld.language.types.regex import NotARegex, matches
 
 NUMERIC = frozenset({"number", "unsigned", "float"})
 INTEGRAL = frozenset({"number", "unsigned"})

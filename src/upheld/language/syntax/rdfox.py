@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from upheld.errors import Problem, ProgramError, nearest, quote
-from upheld.language import ntriples
-from upheld.language.ast import (
+from upheld.language.syntax.ast import (
     Atom,
     Call,
     Conjunction,
@@ -27,10 +26,21 @@ from upheld.language.ast import (
     Wildcard,
     variables,
 )
-from upheld.language.lexer import BLANKS, COMMENT, ESCAPES, NUMBER_LENGTH, STRING, Scanner, Token, pattern, string_value
-from upheld.language.ntriples import NotATerm
-from upheld.language.parser import AND, COMPARISONS, LITERAL, OR, PREFIX, TERM, Draft, Parser
-from upheld.language.terms import literal
+from upheld.language.syntax.lexer import (
+    BLANKS,
+    COMMENT,
+    ESCAPES,
+    NUMBER_LENGTH,
+    STRING,
+    Scanner,
+    Token,
+    pattern,
+    string_value,
+)
+from upheld.language.syntax.parser import AND, COMPARISONS, LITERAL, OR, PREFIX, TERM, Draft, Parser
+from upheld.language.types import ntriples
+from upheld.language.types.ntriples import NotATerm
+from upheld.language.types.terms import literal
 from upheld.source import Source, Span
 
 OPERATORS = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from upheld.language.ast import Constant, Variable
 from upheld.language.core import Apply, Atom, Builtin, Expression, Rule
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
+from upheld.language.syntax.ast import Constant, Variable
 
 _INFIX = frozenset("+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor".split())
 _PREFIX = frozenset(("-", "bnot", "lnot"))

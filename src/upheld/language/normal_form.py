@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
-from upheld.language.ast import Constant, Variable
 from upheld.language.core import Core, Expression, Rule
+from upheld.language.syntax.ast import Constant, Variable
 
 #: A part of a rule: its text with `?` for each variable, and these variables in order.
 _Part = tuple[str, tuple[str, ...]]
@@ -49,7 +49,7 @@ def normal_text(rule: Rule, names: Mapping[str, str] | None = None) -> str:
     """Return the text of a rule up to the names of variables and the order of its body; `names` renames relations.
 
     >>> from upheld import parse
-    >>> from upheld.language.compiling import compile_program
+    >>> from upheld.language.compile import compile_program
     >>> one, other = (compile_program(parse(text)).core.rules[0] for text in (
     ...     "p(x, z) :- e(x, y), e(y, z), x < 5.", "p(a, b) :- a < 5, e(c, b), e(a, c)."))
     >>> normal_text(one) == normal_text(other)

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
-from upheld.language.ast import Constant, Value, Variable
-from upheld.language.classing import by_classes
 from upheld.language.core import Atom, Core, CoreTerm, Fact, Predicate, Rule
-from upheld.language.rdfox import COLUMNS, TRIPLE
+from upheld.language.equality.equivalences import by_classes
+from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.rdfox import COLUMNS, TRIPLE
 
 #: What `equality` may be: nothing special, rules, or one representative for each class of equal constants.
 MODES = ("off", "axioms", "rewrite")

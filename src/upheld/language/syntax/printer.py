@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from upheld.language import rdfox, souffle
-from upheld.language.ast import (
+from upheld.language.syntax import rdfox, souffle
+from upheld.language.syntax.ast import (
     Atom,
     Call,
     Clause,
@@ -28,7 +28,7 @@ from upheld.language.ast import (
     Variable,
     Wildcard,
 )
-from upheld.language.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, TIGHTEST
+from upheld.language.syntax.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, TIGHTEST
 
 Node = Term | Formula
 #: A text, or a node with the loosest level at which it needs no brackets.

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from upheld.errors import Problem, ProgramError, quote
-from upheld.language import ast
-from upheld.language.ast import Call, Clause, Constant, Negation, Program, Term, Test, Value, Variable, Wildcard
 from upheld.language.core import (
     Apply,
     Atom,
@@ -20,16 +18,18 @@ from upheld.language.core import (
     Rule,
     unnamed_columns,
 )
-from upheld.language.functors import SIGNATURES, Undefined, constraint, functor
-from upheld.language.inference import FACTS, Inference
-from upheld.language.parser import LOOK_EVERY, first_problems
 from upheld.language.passes import PASSES, Draft
 from upheld.language.passes.disjunction import literals
-from upheld.language.rdfox import COLUMNS
-from upheld.language.regex import NotARegex, regular_expression
-from upheld.language.subtypes import check_subtypes
-from upheld.language.terms import NoValue, string_of
-from upheld.language.values import INTEGER_RANGES, normalise_float
+from upheld.language.syntax import ast
+from upheld.language.syntax.ast import Call, Clause, Constant, Negation, Program, Term, Test, Value, Variable, Wildcard
+from upheld.language.syntax.parser import LOOK_EVERY, first_problems
+from upheld.language.syntax.rdfox import COLUMNS
+from upheld.language.types.functors import SIGNATURES, Undefined, constraint, functor
+from upheld.language.types.inference import FACTS, Inference
+from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
+from upheld.language.types.regex import NotARegex, regular_expression
+from upheld.language.types.subtypes import check_subtypes
+from upheld.language.types.terms import NoValue, string_of
 from upheld.limits import look
 
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from upheld.errors import nearest, quote
-from upheld.language.ast import TypeDeclaration
 from upheld.language.passes.draft import Draft
-from upheld.language.values import PRIMITIVE_TYPES
+from upheld.language.syntax.ast import TypeDeclaration
+from upheld.language.types.primitive import PRIMITIVE_TYPES
 from upheld.source import Span
 
 #: What other languages call the types.
