@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from upheld.data.factfiles import Format
+from upheld.data.relation import Relation
 from upheld.engines.memory.codes import Codec
 from upheld.engines.memory.filereader import columns_in
 from upheld.engines.memory.filewriter import columns_text
-from upheld.factfiles import Format
 from upheld.ingest import facts_of
-from upheld.relation import Relation
 
 T = TypeVar("T")
 

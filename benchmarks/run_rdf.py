@@ -21,8 +21,9 @@ from measuring import Spent, spending
 from report_rdf import REASONERS
 
 import upheld
-from upheld.algebra.meter import Meter, Statistics
+from upheld.algebra.meter import Meter
 from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Program
+from upheld.runtime.statistics import Statistics
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE / ".cache"

@@ -14,7 +14,8 @@ from measuring import Measurement, Spent, folder_and_limit, limit_memory, peak_m
 from rulesets import read_program
 
 import upheld
-from upheld.algebra.meter import Meter, Statistics
+from upheld.algebra.meter import Meter
+from upheld.runtime.statistics import Statistics
 
 deriving = Spent()
 

@@ -18,10 +18,10 @@ import pytest
 
 import upheld
 from tests.strategies import Case, FactsGiven, random_case, random_typed_case
-from upheld import applying
 from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.maintain.algorithms import ALGORITHMS
+from upheld.runs import apply as applying
 from upheld.updatefiles import transaction_text
 
 RULES = """\

@@ -19,17 +19,17 @@ from hypothesis import settings
 
 from tests.engines.memory.kernel_rows import MODULE_OF, PARTS
 from tests.engines.memory.test_tables import assert_whole
-from upheld.algebra.interruptions import interrupted_once, uninterrupted
 from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
 from upheld.algebra.reference import Facts, ReferenceEngine
 from upheld.engines import ENGINES
 from upheld.engines.memory import kernels, roundkernels
 from upheld.engines.memory.bits import BITS
 from upheld.errors import EvaluationError, FactsError, LimitReached
-from upheld.limits import Limits
 from upheld.maintain.algorithms import ALGORITHMS
-from upheld.materialisation import Materialisation
-from upheld.opening import materialise
+from upheld.materialisation.build import materialise
+from upheld.materialisation.materialisation import Materialisation
+from upheld.runtime.interruptions import interrupted_once, uninterrupted
+from upheld.runtime.limits import Limits
 
 PROGRAM = """
 .decl edge(x:symbol, y:symbol)

@@ -15,8 +15,8 @@ from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
-from upheld.materialisation import Materialisation
-from upheld.opening import materialise_core
+from upheld.materialisation.build import materialise_core
+from upheld.materialisation.materialisation import Materialisation
 
 PC = "pc(x, y) :- cw(x, z1), ca(x, z2), pc(z1, y), pc(z2, y)."
 DECLARED = "".join(f".decl {name}(x:symbol, y:symbol)\n" for name in ("cw", "ca", "pc")) + PC

@@ -19,8 +19,8 @@ from upheld.language.syntax.ast import Constant, Value, Variable
 from upheld.language.syntax.files import read_text
 from upheld.language.types.functors import Undefined, constraint
 from upheld.language.types.primitive import NAN
-from upheld.materialisation import Materialisation
-from upheld.opening import materialise
+from upheld.materialisation.build import materialise
+from upheld.materialisation.materialisation import Materialisation
 
 Binding = dict[str, Value]
 

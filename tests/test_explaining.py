@@ -18,14 +18,14 @@ from upheld.algebra.words import derive, settle, supports
 from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.errors import EvaluationError
-from upheld.explaining import proving, refuting
-from upheld.explaining.explanation import LEVELS_INDENTED, Explanation, Literal, Proof, ProofStep
+from upheld.explain import proof, refutation
+from upheld.explain.explanation import LEVELS_INDENTED, Explanation, Literal, Proof, ProofStep
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule
 from upheld.language.syntax.ast import Constant, Value, Variable
 from upheld.language.syntax.files import read_text
 from upheld.language.types.functors import Undefined
-from upheld.materialisation import Materialisation
-from upheld.opening import materialise
+from upheld.materialisation.build import materialise
+from upheld.materialisation.materialisation import Materialisation
 
 REACH = """\
 path(x, y) :- edge(x, y).
@@ -495,11 +495,11 @@ def test_limits_on_time():
 
 def test_more_derivations_than_are_looked_at(monkeypatch, engine):
     """Where a fact has very many derivations some are left out, and every fact still has one."""
-    monkeypatch.setattr(proving, "MOST_DERIVATIONS", 3)
-    monkeypatch.setattr(proving, "MOST_COMPARED", 5)
-    monkeypatch.setattr(proving, "BATCH", 4)
-    monkeypatch.setattr(proving, "LITTLE", 0)
-    monkeypatch.setattr(refuting, "MOST_BINDINGS", 3)
+    monkeypatch.setattr(proof, "MOST_DERIVATIONS", 3)
+    monkeypatch.setattr(proof, "MOST_COMPARED", 5)
+    monkeypatch.setattr(proof, "BATCH", 4)
+    monkeypatch.setattr(proof, "LITTLE", 0)
+    monkeypatch.setattr(refutation, "MOST_BINDINGS", 3)
     for seed in range(10):
         explain_some(random_case(Random(seed)), engine)
 
@@ -745,11 +745,11 @@ def needs(r: Random) -> dict[str, list[tuple[int, ...]]]:
     return {"base": rows(1, 2), "one": rows(2, thin * n), "two": rows(3, wide * n), "far": rows(1, 2), "g": rows(1, 1)}
 
 
-@pytest.mark.parametrize("little", [0, proving.LITTLE])
+@pytest.mark.parametrize("little", [0, proof.LITTLE])
 @pytest.mark.parametrize("seed", range(65, 90))
 def test_no_high_proof_is_shorter(seed, little, engine, monkeypatch):
     """The same for proofs of many levels, looked for from both ends or mostly from above."""
-    monkeypatch.setattr(proving, "LITTLE", little)
+    monkeypatch.setattr(proof, "LITTLE", little)
     check_shortest(materialise(NEEDS, needs(Random(seed)), engine=engine), Random(seed), 8)
 
 

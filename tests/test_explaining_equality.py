@@ -14,9 +14,9 @@ from upheld.algebra.matching import evaluate_builtin
 from upheld.algebra.plainclasses import connected
 from upheld.cli import main
 from upheld.engines import ENGINES
-from upheld.explaining import Proof, ProofStep
+from upheld.explain import Proof, ProofStep
 from upheld.language.equality.equality import SAME_AS
-from upheld.materialisation import Materialisation
+from upheld.materialisation.materialisation import Materialisation
 
 
 @pytest.mark.parametrize("engine", ENGINES)

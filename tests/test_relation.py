@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from upheld.data.relation import Relation
 from upheld.errors import MissingDependency
 from upheld.ingest import facts_of
 from upheld.language.types.primitive import INT64_MIN, NAN, PRIMITIVE_TYPES, UINT64_MAX
-from upheld.relation import Relation
 
 TYPES = ("number", "unsigned", "float", "symbol", "term")
 ROWS = [(INT64_MIN, UINT64_MAX, 0.5, "a", "<a:b>"), (-1, 0, NAN, "", "_:c"), (-1, 0, float("inf"), "z", '"d"')]

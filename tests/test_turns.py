@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from upheld.errors import UsageError
-from upheld.turns import Turns
+from upheld.runtime.turns import Turns
 
 SOON = 10
 

@@ -9,8 +9,8 @@ from itertools import product
 import pytest
 
 import upheld
-from upheld import views
 from upheld.engines import ENGINES
+from upheld.materialisation.materialisation import views
 
 PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 SAME = """

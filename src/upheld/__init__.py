@@ -5,20 +5,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from upheld.algebra.meter import Statistics
-from upheld.applying import apply, read_updates
-from upheld.arrivals import Arrivals
-from upheld.changes import Change
-from upheld.checking import Report, check
+from upheld.data.change import Change
+from upheld.data.relation import Relation
 from upheld.errors import UpheldError, UpheldWarning
-from upheld.explaining import Explanation, Failure, Proof, ProofStep
+from upheld.explain import Explanation, Failure, Proof, ProofStep
 from upheld.language.syntax.ast import Program
-from upheld.limits import Limits
-from upheld.materialisation import Materialisation, Progress
-from upheld.opening import materialise, parse, restore
-from upheld.relation import Relation
-from upheld.running import Run, load, run
-from upheld.snapshot import Snapshot
+from upheld.materialisation.build import materialise, parse, restore
+from upheld.materialisation.materialisation import Materialisation, Progress
+from upheld.materialisation.snapshot import Snapshot
+from upheld.materialisation.stream import Arrivals
+from upheld.runs.apply import apply, read_updates
+from upheld.runs.check import Report, check
+from upheld.runs.run import Run, load, run
+from upheld.runtime.limits import Limits
+from upheld.runtime.statistics import Statistics
 from upheld.updatefiles import Update
 
 if TYPE_CHECKING:

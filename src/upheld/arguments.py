@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 
 from upheld.errors import Problem, UsageError, quote
 from upheld.language.syntax.ast import Program
-from upheld.limits import Limits
+from upheld.runtime.limits import Limits
 
 A = ParamSpec("A")
 R = TypeVar("R")

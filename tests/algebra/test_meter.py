@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import upheld
-from upheld.algebra import meter
+from upheld.runtime import statistics
 
 
 def test_a_phase_that_an_interruption_left_behind():
     """Interrupted just before a procedure, its phase stays set; the next run does not count by it."""
-    token = meter._phase.set("deletion")
+    token = statistics.current_phase.set("deletion")
     try:
         m = upheld.materialise("q(x) :- p(x).", {"p": [1, 2]})
         change = m.update(delete={"p": [1]}, algorithm="rematerialise")
     finally:
-        meter._phase.reset(token)
+        statistics.current_phase.reset(token)
     assert m.statistics.instances == {"materialisation": 2}
     assert change.statistics.instances == {"materialisation": 1}

@@ -14,8 +14,8 @@ from tests.cases import requires_cases
 from tests.cases_run.test_souffle_cases import LIMITS, REFUSED, RUN, program_in
 from upheld.language.core import Fact
 from upheld.maintain.algorithms import ALGORITHMS
-from upheld.materialisation import Materialisation
-from upheld.opening import materialise_core
+from upheld.materialisation.build import materialise_core
+from upheld.materialisation.materialisation import Materialisation
 
 pytestmark = requires_cases
 

@@ -13,7 +13,7 @@ from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.language.syntax.files import read_text
-from upheld.opening import materialise_core
+from upheld.materialisation.build import materialise_core
 
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z). edge(1, 2)."
 

@@ -11,7 +11,7 @@ from random import Random
 
 import upheld
 from upheld.algebra.words import derive, settle
-from upheld.materialisation import Materialisation
+from upheld.materialisation.materialisation import Materialisation
 
 Row = tuple[int, ...]
 Facts = dict[str, set[Row]]

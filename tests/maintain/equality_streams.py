@@ -11,11 +11,11 @@ from random import Random
 from unittest.mock import patch
 
 import upheld
-from upheld.changes import Change
+from upheld.data.change import Change
 from upheld.errors import LimitReached, Problem
 from upheld.language.equality.equality import SAME_AS
 from upheld.language.syntax.ast import Program
-from upheld.materialisation import Materialisation
+from upheld.materialisation.materialisation import Materialisation
 
 Triple = tuple[str, str, str]
 Update = tuple[set[Triple], set[Triple]]

@@ -25,7 +25,7 @@ from tests.strategies import (
     random_typed_case,
 )
 from upheld.algebra.reference import ReferenceEngine, RuleInstance
-from upheld.changes import Change
+from upheld.data.change import Change
 from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
@@ -36,8 +36,8 @@ from upheld.language.types.primitive import normalise_float
 from upheld.maintain import adaptive
 from upheld.maintain.algorithms import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting
-from upheld.materialisation import Materialisation, _forecast
-from upheld.opening import materialise_core
+from upheld.materialisation.build import materialise_core
+from upheld.materialisation.materialisation import Materialisation, _forecast
 
 NAMES = (*ALGORITHMS, "fbf(depth=1)", "fbf(budget=3)")
 

@@ -14,9 +14,9 @@ from upheld.algebra.plainclasses import connected
 from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.errors import UsageError
-from upheld.explaining import Proof
+from upheld.explain import Proof
 from upheld.maintain.algorithms import ALGORITHMS
-from upheld.materialisation import Materialisation
+from upheld.materialisation.materialisation import Materialisation
 
 #: Streams come in blocks, so that test processes can share them.
 BLOCKS, STREAMS = 4, 10

@@ -22,13 +22,13 @@ from tests.maintain.equality_streams import (
     random_equality_case,
     recomputed,
 )
-from upheld.algebra import meter
 from upheld.algebra.reference import ReferenceEngine, RuleInstance
 from upheld.engines import ENGINES
 from upheld.errors import ProgramError, UsageError
 from upheld.language.equality.equality import SAME_AS
 from upheld.maintain import equality
-from upheld.materialisation import Materialisation
+from upheld.materialisation.materialisation import Materialisation
+from upheld.runtime import statistics
 
 #: Streams come in blocks, so that test processes can share them.
 BLOCKS, STREAMS = 4, 12
@@ -115,7 +115,7 @@ def test_instances_are_considered_once():
     parts = {"overdeletion": "deleting", "one-step rederivation": "proving", "insertion": "proving"}
 
     def count(self: ReferenceEngine, instance: RuleInstance) -> None:
-        if part := parts.get(meter._phase.get()):
+        if part := parts.get(statistics.current_phase.get()):
             considered[part, instance.rule, instance.values] += 1
         consider(self, instance)
 

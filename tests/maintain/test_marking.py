@@ -15,13 +15,13 @@ import pytest
 from tests.maintain.streams import Recomputed, Stream, assert_recomputed, assert_told, facts_of, held, random_stream
 from tests.strategies import Update
 from tests.test_atomic import Fuse, books, fused
-from upheld.changes import Change
+from upheld.data.change import Change
 from upheld.engines import ENGINES
 from upheld.errors import EvaluationError
 from upheld.language.core import Fact
 from upheld.maintain import marking, proving
-from upheld.materialisation import Materialisation
-from upheld.opening import materialise
+from upheld.materialisation.build import materialise
+from upheld.materialisation.materialisation import Materialisation
 
 MARKING = ("adaptive", "bf-marking", "dred-marking")
 

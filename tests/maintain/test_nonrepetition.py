@@ -12,9 +12,9 @@ from functools import cache
 import pytest
 
 from tests.maintain.streams import Recomputed, Stream, random_stream
-from upheld.algebra.meter import _phase
 from upheld.algebra.plainnumbers import PlainTrace
 from upheld.algebra.reference import RuleInstance
+from upheld.runtime.statistics import current_phase
 
 SEEDS = range(300_000, 300_060)
 
@@ -28,7 +28,7 @@ class Recording(list[RuleInstance]):
         self.by_phase: Considered = defaultdict(Counter)
 
     def append(self, instance: RuleInstance) -> None:
-        self.by_phase[_phase.get()][instance] += 1
+        self.by_phase[current_phase.get()][instance] += 1
 
 
 @cache

@@ -17,8 +17,8 @@ from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain import hybrids
 from upheld.maintain.algorithms import ALGORITHMS
-from upheld.materialisation import Materialisation
-from upheld.opening import materialise
+from upheld.materialisation.build import materialise
+from upheld.materialisation.materialisation import Materialisation
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 

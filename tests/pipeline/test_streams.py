@@ -20,8 +20,8 @@ from tests.engines.spark.test_faults import drop_blocks
 from tests.pipeline.test_runs import REACH, read, rows_of
 from upheld.cli import main
 from upheld.language.core import Predicate
-from upheld.materialisation import draft_of
-from upheld.opening import compile_saved
+from upheld.materialisation.build import compile_saved
+from upheld.materialisation.materialisation import draft_of
 from upheld.pipeline.batches import Batches
 from upheld.pipeline.job import job_of
 from upheld.store import LocalFiles, Store

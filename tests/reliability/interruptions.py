@@ -22,7 +22,7 @@ import upheld
 from tests.reliability.programme import Run, goal
 from tests.test_atomic import DELETE, FACTS, INSERT, PROGRAM, LineFuse, heard_inside
 from upheld.language.core import Fact
-from upheld.materialisation import Materialisation
+from upheld.materialisation.materialisation import Materialisation
 
 ALGORITHMS = ("adaptive", "counting", "bf-c", "dred")
 QUERY = "open(x, y), weight(y, n), z = n + 1"

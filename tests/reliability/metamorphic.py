@@ -98,7 +98,7 @@ class Told:
         }
 
 
-def told(part: upheld.changes.ByRelation) -> Facts:
+def told(part: upheld.data.change.ByRelation) -> Facts:
     return {(name, row) for name, relation in part.items() for row in relation.to_set()}
 
 

@@ -22,7 +22,7 @@ import upheld
 from tests.cases import ROOT
 from tests.reliability.programme import Run, goal
 from upheld.errors import LimitReached
-from upheld.limits import Limits, memory_in_use
+from upheld.runtime.limits import Limits, memory_in_use
 
 MB = 1 << 20
 #: Memory that an update may take: more for caps on something else, so that it is that one which is reached.

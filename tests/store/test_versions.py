@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import upheld
 from tests.maintain.streams import Recomputed, assert_recomputed
 from tests.strategies import cases, typed_cases
-from upheld.materialisation import draft_of
+from upheld.materialisation.materialisation import draft_of
 from upheld.store import LocalFiles, Store
 from upheld.store import versions as module
 

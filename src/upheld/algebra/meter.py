@@ -1,64 +1,16 @@
-"""What a run may use, and what it has used: limits, rounds, and rule instances by phase.
-
-Algorithms do not count. They mark their procedures with the phase they belong to, and engines report here.
-"""
+"""The meter of an engine: counts the work of a run, and stops it at its limits."""
 
 from __future__ import annotations
 
-import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
 
 from upheld.errors import LimitReached, Problem, quote
 from upheld.language.core import Rule
-from upheld.limits import Budget, Limits, within
-
-A = ParamSpec("A")
-R = TypeVar("R")
-
-#: The phase of what no procedure has marked.
-DEFAULT_PHASE = "materialisation"
-_phase: ContextVar[str] = ContextVar("phase", default=DEFAULT_PHASE)
-
-
-def phase(name: str) -> Callable[[Callable[A, R]], Callable[A, R]]:
-    """Mark a procedure: rule instances considered while it runs are counted under `name`."""
-
-    def mark(procedure: Callable[A, R]) -> Callable[A, R]:
-        @functools.wraps(procedure)
-        def run(*args: A.args, **kwargs: A.kwargs) -> R:
-            token = _phase.set(name)
-            try:
-                return procedure(*args, **kwargs)
-            finally:
-                _phase.reset(token)
-
-        return run
-
-    return mark
-
-
-@dataclass
-class Statistics:
-    """What a run did. `instances` counts the rule instances considered, by phase."""
-
-    instances: Counter[str] = field(default_factory=Counter)
-    rounds: int = 0
-    #: Facts touched: the sum of the facts that each round found.
-    facts: int = 0
-    seconds: float = 0.0
-    #: Facts marked for the next update of a stream: `explicit` ones that it undoes, `derived` ones that go with them.
-    marks: Counter[str] = field(default_factory=Counter)
-    #: Rule instances that need not be considered since the update before has marked what they lead to, by phase.
-    saved: Counter[str] = field(default_factory=Counter)
-    #: What was chosen on the way, and why.
-    choices: list[str] = field(default_factory=list)
-
+from upheld.runtime.limits import Budget, Limits, within
+from upheld.runtime.statistics import DEFAULT_PHASE, Statistics, current_phase
 
 #: Told now and then how far a run has come, and which rule keeps it busy.
 Watcher = Callable[[Statistics, Rule | None], None]
@@ -100,8 +52,8 @@ class Meter:
         self._at = None
         statistics = self.statistics
         # An interruption just before or after a procedure may have left its phase behind.
-        outer = _phase.get()
-        _phase.set(DEFAULT_PHASE)
+        outer = current_phase.get()
+        current_phase.set(DEFAULT_PHASE)
         try:
             with within(self.limits) as self._budget:
                 outer_stop, self._budget.stop = self._budget.stop, self._exceeded
@@ -110,12 +62,12 @@ class Meter:
                 finally:
                     self._budget.stop = outer_stop
         finally:
-            _phase.set(outer)
+            current_phase.set(outer)
             statistics.seconds = time.monotonic() - self._started
 
     def instances(self, rule: Rule, count: int = 1) -> None:
         """Note that instances of a rule were considered."""
-        self.statistics.instances[_phase.get()] += count
+        self.statistics.instances[current_phase.get()] += count
         self._busy[rule] += count
         self.tried(rule, count)
 

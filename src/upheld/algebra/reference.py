@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any, Self, TypeVar
 from weakref import ref
 
-from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.matching import Binding, Step, instantiate, match, unify
 from upheld.algebra.meter import Meter
 from upheld.algebra.plainclasses import PlainClasses
@@ -26,6 +25,7 @@ from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import Stratification, Stratum
 from upheld.language.syntax.ast import Constant, Value
+from upheld.runtime.interruptions import uninterrupted
 
 Row = tuple[Value, ...]
 T = TypeVar("T")

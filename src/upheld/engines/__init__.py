@@ -10,11 +10,11 @@ from typing import Protocol
 from upheld.algebra.meter import Meter
 from upheld.algebra.reference import ReferenceEngine
 from upheld.algebra.words import Engine
-from upheld.columns import Row
+from upheld.data.columns import Row
+from upheld.data.factfiles import Reader, Writer, facts_text, rows_in
 from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
-from upheld.factfiles import Reader, Writer, facts_text, rows_in
 from upheld.language.core import Core
-from upheld.limits import Limits
+from upheld.runtime.limits import Limits
 
 #: The engines that work in this process alone.
 ENGINES = ("memory", "reference")

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from upheld.columns import Columns, Row
+from upheld.data.columns import Columns, Row
+from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
+from upheld.data.factfiles.reading import Reader, rows_in
 from upheld.errors import FactsError, Problem, quote
-from upheld.factfiles.badrows import BAD_ROWS_SHOWN
-from upheld.factfiles.reading import Reader, rows_in
 from upheld.ingest.columnar import Unfit, fit, some_rows, source_of, types_of
 from upheld.ingest.files import kind_of, read_parquet, read_text
 from upheld.ingest.fitting import fitted, inferred, same_arity

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from upheld.columns import Column, Columns, Texts
+from upheld.data.columns import Column, Columns, Texts
+from upheld.data.relation import Relation
 from upheld.ingest.fitting import is_unicode
 from upheld.ingest.tables import (
     arrow_values,
@@ -22,7 +23,6 @@ from upheld.ingest.tables import (
 )
 from upheld.language.types.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.primitive import INT64_MAX
-from upheld.relation import Relation
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from upheld.data.factfiles.badrows import BadRows, count
+from upheld.data.relation import Relation
 from upheld.errors import FactsError, Problem, described_type, quote
-from upheld.factfiles.badrows import BadRows, count
 from upheld.language.core import unnamed_columns
 from upheld.language.types.primitive import INT64_MAX
-from upheld.relation import Relation
 
 #: The files that facts may be passed in, by how their names end.
 FILES = {

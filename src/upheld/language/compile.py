@@ -30,7 +30,7 @@ from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.types.regex import NotARegex, regular_expression
 from upheld.language.types.subtypes import check_subtypes
 from upheld.language.types.terms import NoValue, string_of
-from upheld.limits import look
+from upheld.runtime.limits import look
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
 
-from upheld.algebra.meter import phase
 from upheld.algebra.rounds import MANY
 from upheld.algebra.words import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
 from upheld.language.strata import Stratum
@@ -30,6 +29,7 @@ from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.ranked import add, insert
 from upheld.maintain.seminaive import seminaive
 from upheld.maintain.state import State, reached
+from upheld.runtime.statistics import phase
 
 #: A search is for so few facts at most, and may consider so many instances: one that pays finds its proof soon.
 SEARCH_FOR, SEARCH_BUDGET = 4, 16

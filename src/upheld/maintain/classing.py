@@ -21,10 +21,10 @@ all known, so that a class which they hold together loses nothing.
 
 from __future__ import annotations
 
-from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.language.core import Classing
 from upheld.language.strata import Stratum
+from upheld.runtime.statistics import phase
 
 
 def materialise_classes(s: Stratum, E: FactSet, I: FactSet) -> None:

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, Instances, Trace, bag, instances, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.state import State, reached
+from upheld.runtime.statistics import phase
 
 
 def counting(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from upheld.algebra.meter import phase
 from upheld.algebra.words import Bag, FactSet, bag, derive_bag, settle
 from upheld.language.core import Rule
 from upheld.language.strata import Stratification
 from upheld.maintain.seminaive import Multisets
+from upheld.runtime.statistics import phase
 
 
 @phase("counting by rounds")

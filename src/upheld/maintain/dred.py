@@ -12,10 +12,10 @@ Strata that the update cannot reach are left out, and so is deletion where an up
 
 from __future__ import annotations
 
-from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.state import State, reached
+from upheld.runtime.statistics import phase
 
 
 def dred(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:

@@ -35,7 +35,6 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from upheld.algebra.expanding import Rows
-from upheld.algebra.meter import phase
 from upheld.algebra.words import Classes, Constants, FactSet, Instances, derive, settle
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.equality.equality import CONSTANTS, Equality, reflexivity
@@ -43,6 +42,7 @@ from upheld.language.strata import Stratification, Whole
 from upheld.language.syntax.ast import Constant, Value
 from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.state import State
+from upheld.runtime.statistics import phase
 
 #: Further steps by which explicit facts may prove that classes hold together, if more facts than so many mention each:
 #: with fewer, to tear them apart costs less.

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.dred import insert, loses_nothing
 from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.state import State, reached
+from upheld.runtime.statistics import phase
 
 
 def fbf(state: State, E_minus: FactSet, E_plus: FactSet, abort: Abort) -> tuple[FactSet, FactSet]:

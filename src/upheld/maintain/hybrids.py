@@ -13,11 +13,11 @@ Departures from the paper: those of `dred` and of `proving`. Line 91 means the r
 
 from __future__ import annotations
 
-from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, Numbers, bag, derive, derive_bag, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.state import State, reached
+from upheld.runtime.statistics import phase
 
 
 def dred_c(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from upheld.algebra.expanding import Rows
-from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.equality.equality import Equality
@@ -32,6 +31,7 @@ from upheld.maintain.books import Ranked
 from upheld.maintain.equality import Rewriting, RewrittenRules, changed_rows
 from upheld.maintain.ranked import add
 from upheld.maintain.state import State
+from upheld.runtime.statistics import phase
 
 
 class Layered:

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, Instances, Own, derive, settle
 from upheld.language.strata import Stratum
+from upheld.runtime.statistics import phase
 
 
 @dataclass

@@ -15,10 +15,10 @@ derivation that leans on the fact itself from one that does not.
 
 from __future__ import annotations
 
-from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet, Ranks, bag, derive_bag, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.state import State, reached
+from upheld.runtime.statistics import phase
 
 
 def ranked(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:

@@ -7,10 +7,10 @@ D, A              all of the old materialisation, and all of the new one
 
 from __future__ import annotations
 
-from upheld.algebra.meter import phase
 from upheld.algebra.words import FactSet
 from upheld.maintain.seminaive import seminaive
 from upheld.maintain.state import State
+from upheld.runtime.statistics import phase
 
 
 @phase("materialisation")

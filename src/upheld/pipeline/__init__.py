@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from upheld.engines.spark.session import open_session
 from upheld.errors import Problem, UsageError
 from upheld.language.syntax.ast import Program
-from upheld.limits import Limits
 from upheld.pipeline.job import Job, Settings, job_of, read_job
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
+from upheld.runtime.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from upheld.changes import Change
-from upheld.columns import Row
+from upheld.data.change import Change
+from upheld.data.columns import Row
+from upheld.data.relation import Relation, arrow_for_spark
 from upheld.language.core import Core
-from upheld.materialisation import Materialisation, draft_of
+from upheld.materialisation.materialisation import Materialisation, draft_of
 from upheld.pipeline.filesystem import child
 from upheld.pipeline.job import Sink
 from upheld.pipeline.sinks import FEED, feed_text, staged
 from upheld.pipeline.stages import by_default, feeds_of
 from upheld.pipeline.updates import together
-from upheld.relation import Relation, arrow_for_spark
 from upheld.store import Draft, Store
 from upheld.updatefiles import Update
 

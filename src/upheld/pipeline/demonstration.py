@@ -20,7 +20,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from upheld.engines.spark.session import open_session
-from upheld.opening import materialise
+from upheld.materialisation.build import materialise
 from upheld.pipeline import Pipeline
 from upheld.pipeline.streaming import PipelineStream
 from upheld.pipeline.university import PROGRAM, university

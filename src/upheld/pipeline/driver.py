@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.columns import Column, Columns, Texts
+from upheld.data.columns import Column, Columns, Texts
+from upheld.data.relation import Relation
 from upheld.engines.memory.texts import TextPool
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.session import ARROW, configured
 from upheld.language.core import Core, Predicate
-from upheld.limits import Limits
-from upheld.materialisation import Materialisation
-from upheld.opening import materialise_core
+from upheld.materialisation.build import materialise_core
+from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.dictionary import encoded
 from upheld.pipeline.job import Settings
 from upheld.pipeline.modes import bytes_of
 from upheld.pipeline.plain import TEXTS
-from upheld.relation import Relation
+from upheld.runtime.limits import Limits
 
 if TYPE_CHECKING:
     import pyarrow

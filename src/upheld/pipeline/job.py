@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from upheld.data.factfiles.reading import unreadable
 from upheld.errors import Problem, UsageError, described_type, nearest, quote
-from upheld.factfiles.reading import unreadable
 from upheld.language.syntax.ast import Program
-from upheld.opening import parse
+from upheld.materialisation.build import parse
 
 #: The formats of files that sources are read from, by how their names end; `.gz` may follow.
 EXTENSIONS = {

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from upheld.columns import Texts
+from upheld.data.columns import Texts
+from upheld.data.relation import Relation, arrow_texts
 from upheld.engines.spark.codes import ARROW_TYPES, Codec
 from upheld.engines.spark.slots import Slots
 from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
-from upheld.limits import Limits
-from upheld.opening import materialise_core
+from upheld.materialisation.build import materialise_core
 from upheld.pipeline.driver import columns_of
 from upheld.pipeline.leaving import NOTE, Piece
 from upheld.pipeline.packed import packed, unpacked
-from upheld.relation import Relation, arrow_texts
+from upheld.runtime.limits import Limits
 
 #: Rows that go back to Spark at a time.
 _BATCH = 1 << 16

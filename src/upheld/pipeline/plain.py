@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 from pyspark.sql import SparkSession
 
+from upheld.data.factfiles.reading import Unpacked
 from upheld.errors import FactsError
-from upheld.factfiles.reading import Unpacked
 from upheld.language.types.terms import XSD
 from upheld.pipeline.filesystem import shown
 from upheld.pipeline.packed import packed, unpacked

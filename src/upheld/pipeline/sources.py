@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from upheld.data.factfiles.badrows import count
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
-from upheld.factfiles.badrows import count
 from upheld.language.core import Predicate
 from upheld.pipeline.columnar import Columnar, Given
 from upheld.pipeline.delimited import Delimited

@@ -14,18 +14,17 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.columns import Columns
+from upheld.data.columns import Columns
+from upheld.data.factfiles.badrows import count
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import Problem, UpheldError, UsageError, nearest, quote
-from upheld.factfiles.badrows import count
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
-from upheld.limits import Limits
-from upheld.materialisation import Materialisation, draft_of
-from upheld.opening import materialise_core
+from upheld.materialisation.build import materialise_core
+from upheld.materialisation.materialisation import Materialisation, draft_of
 from upheld.pipeline import PipelineRun, decomposed, driver
 from upheld.pipeline.derived import Derived, Frames
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
@@ -42,6 +41,7 @@ from upheld.pipeline.report import Recorder, StageWatcher
 from upheld.pipeline.sinks import Writer, view_name
 from upheld.pipeline.sources import choose, find, known_types
 from upheld.pipeline.sparkerrors import explained
+from upheld.runtime.limits import Limits
 from upheld.store import Store
 
 #: Facts are held for seconds: packing them costs more than it saves (2 us a triple).

@@ -16,9 +16,8 @@ from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import FactsError, Problem
 from upheld.language.core import Core
-from upheld.limits import Limits
-from upheld.materialisation import Materialisation
-from upheld.opening import compile_saved, restore
+from upheld.materialisation.build import compile_saved, restore
+from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline import driver
 from upheld.pipeline.batches import Batches, Version
 from upheld.pipeline.filesystem import FileSystem
@@ -27,6 +26,7 @@ from upheld.pipeline.report import RunReport, Stage, StageWatcher
 from upheld.pipeline.sinks import version_of_feed
 from upheld.pipeline.stages import algorithm_in_rounds, by_default, check_relations, feeds_of, open_state, run, writing
 from upheld.pipeline.updates import Updates, find
+from upheld.runtime.limits import Limits
 from upheld.store import Store
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.data.factfiles.reading import GZIP_MAGIC, Unpacked
+from upheld.data.relation import missing_package
 from upheld.engines.spark.paths import verbatim
 from upheld.errors import FactsError
-from upheld.factfiles.reading import GZIP_MAGIC, Unpacked
 from upheld.language.types.terms import escape
 from upheld.pipeline.ntriples import NAMES
 from upheld.pipeline.reading import Reading, columns, file_of_row
-from upheld.relation import missing_package
 
 if TYPE_CHECKING:
     import pyarrow

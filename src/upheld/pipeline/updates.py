@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.columns import Row
+from upheld.data.columns import Row
 from upheld.engines.spark.paths import verbatim
 from upheld.engines.spark.session import ARROW, configured
 from upheld.errors import FactsError, Problem, UpheldError, UsageError

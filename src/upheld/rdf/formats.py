@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from upheld.data.relation import missing_package
 from upheld.errors import FactsError, Problem, nearest, quote
-from upheld.relation import missing_package
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
-from upheld.columns import Columns, Row, Texts
+from upheld.data.columns import Columns, Row, Texts
+from upheld.data.factfiles.reading import read_bytes
 from upheld.errors import FactsError, Problem, UsageError, quote
-from upheld.factfiles.reading import read_bytes
 from upheld.language.syntax.rdfox import QUAD, TRIPLE
-from upheld.limits import look
 from upheld.rdf.entities import problem_of_entities
 from upheld.rdf.formats import RdfFormat, format_of, is_rdf, pyoxigraph
+from upheld.runtime.limits import look
 from upheld.source import Source, Span
 
 #: Statements parsed at a time.

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
-from upheld.columns import Row
+from upheld.data.columns import Row
+from upheld.data.factfiles.badrows import EXPECTED, BadRows
+from upheld.data.factfiles.formats import Format
+from upheld.data.factfiles.writing import Output, Writer, write_all
 from upheld.errors import FactsError, Problem, UsageError, quote
-from upheld.factfiles.badrows import EXPECTED, BadRows
-from upheld.factfiles.formats import Format
-from upheld.factfiles.writing import Output, Writer, write_all
 from upheld.language.syntax.rdfox import PREFIXES
 from upheld.language.types.ntriples import NotATerm, are_canonical, term_of
 from upheld.rdf.formats import format_of, pyoxigraph

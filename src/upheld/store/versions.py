@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote as escaped
 from uuid import uuid4
 
-from upheld.columns import Row
+from upheld.data.columns import Row
+from upheld.data.factfiles.reading import unreadable
+from upheld.data.factfiles.replacement import unwritable
+from upheld.data.relation import Relation, missing_package
 from upheld.errors import FactsError, Problem, UpheldError, UsageError, quote
-from upheld.factfiles.reading import unreadable
-from upheld.factfiles.replacement import unwritable
 from upheld.language.core import Predicate
-from upheld.relation import Relation, missing_package
 from upheld.store.files import Checksum, Files, LocalFiles, Summed
 from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import chain, repeat
 from operator import methodcaller
 
-from upheld.columns import Row
+from upheld.data.columns import Row
 from upheld.language.core import Predicate
 from upheld.language.syntax.ast import Value
 from upheld.language.syntax.rdfox import TRIPLE, XSD

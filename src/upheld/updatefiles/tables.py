@@ -10,8 +10,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from upheld.data.factfiles.badrows import count
 from upheld.errors import FactsError, Problem, nearest, quote
-from upheld.factfiles.badrows import count
 from upheld.ingest.fitting import is_missing
 from upheld.ingest.tables import check_distinct, order_of
 from upheld.language.core import Predicate

@@ -10,8 +10,8 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
+from upheld.data.factfiles.reading import decoded
 from upheld.errors import FactsError, Problem, ProgramError
-from upheld.factfiles.reading import decoded
 from upheld.language.core import Predicate
 from upheld.language.syntax import parser as language
 from upheld.language.syntax.ast import Atom

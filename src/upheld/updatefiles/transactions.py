@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from upheld.columns import Row
+from upheld.data.columns import Row
 
 #: The rows of each relation.
 Rows = dict[str, list[Row]]

@@ -9,13 +9,13 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TextIO
 
-from upheld.algebra.interruptions import uninterrupted
-from upheld.columns import Row
+from upheld.data.columns import Row
+from upheld.data.factfiles.replacement import unwritable
+from upheld.data.relation import Relation
 from upheld.errors import FactsError, Problem
-from upheld.factfiles.replacement import unwritable
 from upheld.language.syntax.rdfox import TRIPLE
 from upheld.language.syntax.souffle import quoted
-from upheld.relation import Relation
+from upheld.runtime.interruptions import uninterrupted
 
 #: How each type is written. Floats have a point or an exponent, by which programs too know them.
 _AS_TEXT: dict[str, Callable[..., str]] = {

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upheld.columns import Columns, Texts
-from upheld.columns.ordering import ascending, holds
+from upheld.data.columns import Columns, Texts
+from upheld.data.columns.ordering import ascending, holds
 from upheld.engines.memory.codes import Codec
 from upheld.engines.memory.texts import TextPool
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_float, sorted_rows

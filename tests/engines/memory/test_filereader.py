@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from upheld.columns import Columns
+from upheld.data.columns import Columns
+from upheld.data.factfiles import Format, read_bytes, rows_in
 from upheld.engines.memory import filereader
 from upheld.engines.memory.filereader import columns_in, parsed
 from upheld.errors import FactsError
-from upheld.factfiles import Format, read_bytes, rows_in
 
 PATH = Path("r.facts")
 TYPES = ("number", "unsigned", "float", "symbol", "term")

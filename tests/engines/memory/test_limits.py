@@ -13,8 +13,8 @@ from upheld.engines import ENGINES
 from upheld.engines.memory.table import Table
 from upheld.engines.memory.texts import TextPool
 from upheld.errors import LimitReached
-from upheld.limits import Limits, memory_in_use, within
-from upheld.opening import materialise
+from upheld.materialisation.build import materialise
+from upheld.runtime.limits import Limits, memory_in_use, within
 
 COUNTING = """
 .decl up(x:number)

@@ -21,8 +21,8 @@ from upheld.engines.memory.reclaiming import Pace, Reclaiming
 from upheld.engines.memory.table import BlockIndex
 from upheld.errors import EvaluationError
 from upheld.maintain.algorithms import ALGORITHMS
-from upheld.materialisation import Materialisation
-from upheld.opening import materialise, parse
+from upheld.materialisation.build import materialise, parse
+from upheld.materialisation.materialisation import Materialisation
 
 RULES = """
 .decl edge(x:symbol, y:symbol)

@@ -17,9 +17,9 @@ from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.language.compile import compile_program
 from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
-from upheld.limits import Limits
 from upheld.maintain.seminaive import seminaive
-from upheld.opening import materialise
+from upheld.materialisation.build import materialise
+from upheld.runtime.limits import Limits
 
 PATHS = """
 .decl edge(x:number, y:number)

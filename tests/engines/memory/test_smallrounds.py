@@ -12,7 +12,7 @@ from tests.engines.memory.test_tables import assert_whole
 from tests.maintain.streams import Stream, random_stream
 from upheld.engines.memory import roundkernels, smallrounds
 from upheld.errors import EvaluationError, FactsError, LimitReached
-from upheld.materialisation import Materialisation
+from upheld.materialisation.materialisation import Materialisation
 
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 

@@ -17,7 +17,7 @@ from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.table import BlockIndex, ChainIndex, Table, key_view
 from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
-from upheld.opening import materialise
+from upheld.materialisation.build import materialise
 
 WIDE = (2**31, -(2**31) - 1, 2**32, 2**63 - 1, -(2**63))
 NARROW = (0, 1, -1, 2**31 - 1, -(2**31))

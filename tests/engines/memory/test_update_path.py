@@ -24,7 +24,7 @@ from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain.algorithms import ALGORITHMS
 from upheld.maintain.seminaive import seminaive
-from upheld.opening import materialise, parse
+from upheld.materialisation.build import materialise, parse
 
 # -- rows -------------------------------------------------------------------------------------------------------------
 

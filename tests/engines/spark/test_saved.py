@@ -9,7 +9,7 @@ import pytest
 import upheld
 from upheld.engines.spark.engine import DataFrameEngine
 from upheld.engines.spark.sets import Local
-from upheld.materialisation import draft_of
+from upheld.materialisation.materialisation import draft_of
 from upheld.store import Store
 
 pytestmark = pytest.mark.xdist_group("spark")

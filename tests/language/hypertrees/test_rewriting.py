@@ -24,8 +24,8 @@ from upheld.language.hypertrees.limit import Limit
 from upheld.language.hypertrees.rewriting import Nodes, decompose, decompose_rules
 from upheld.language.hypertrees.width import hypertree_width
 from upheld.language.syntax.files import read_text
-from upheld.materialisation import Materialisation
-from upheld.opening import materialise_core
+from upheld.materialisation.build import materialise_core
+from upheld.materialisation.materialisation import Materialisation
 
 
 def read(text: str) -> Core:

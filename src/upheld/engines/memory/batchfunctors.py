@@ -19,7 +19,7 @@ from upheld.language.syntax.ast import Constant, Value, Variable
 from upheld.language.types.functors import SIGNATURES, Functor, Undefined, constraint
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.language.types.terms import NoValue
-from upheld.limits import MUCH, reserve
+from upheld.runtime.limits import MUCH, reserve
 
 Mask = npt.NDArray[np.bool_]
 

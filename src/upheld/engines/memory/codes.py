@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from upheld.columns import Column, Columns, Dictionary, Texts, plain
+from upheld.data.columns import Column, Columns, Dictionary, Texts, plain
 from upheld.engines.memory.texts import TextPool
 from upheld.language.syntax.ast import Value
 from upheld.language.types.primitive import NAN

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.interruptions import uninterrupted
 from upheld.engines.memory import kernels
 from upheld.engines.memory.codes import Codes
 from upheld.engines.memory.densebits import BITS_PER_DELTA_ROW, FEWEST_ROWS, NO_PAIRS, DenseBits, dense_bits
@@ -18,6 +17,7 @@ from upheld.engines.memory.plans import AtomStep, Places, Plan
 from upheld.engines.memory.sets import Named, Spelling, Truth
 from upheld.engines.memory.table import FLAGS, Rows, Table, key_view
 from upheld.errors import EvaluationError, FactsError, Problem, quote
+from upheld.runtime.interruptions import uninterrupted
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
 from upheld.algebra.words import FactSet, Freed, Numbered, Own
-from upheld.columns import Columns
+from upheld.data.columns import Columns
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.bits import BITS, Bits
@@ -51,6 +50,7 @@ from upheld.language.core import Atom, Classing, Core, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import classes_of_atoms
 from upheld.language.syntax.ast import Constant, Value
+from upheld.runtime.interruptions import uninterrupted
 
 
 class MemoryEngine:

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from upheld.columns import Columns, Row, Texts
+from upheld.data.columns import Columns, Row, Texts
+from upheld.data.factfiles.formats import Format
+from upheld.data.factfiles.reading import rows_in
 from upheld.engines.memory.jit import kernel
 from upheld.engines.memory.texts import NEWLINE, Bytes, Places, TextPool
-from upheld.factfiles.formats import Format
-from upheld.factfiles.reading import rows_in
 from upheld.language.types.ntriples import are_canonical
 from upheld.language.types.primitive import INTEGER_RANGES
-from upheld.limits import allow, look
+from upheld.runtime.limits import allow, look
 
 #: Below so many bytes the careful reader is done before the kernels have been loaded.
 WORTH_A_KERNEL = 1 << 16

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from upheld.columns import Column, Columns, Row, Texts
+from upheld.data.columns import Column, Columns, Row, Texts
+from upheld.data.factfiles.formats import Format
+from upheld.data.factfiles.writing import enclosed, facts_text, header_text
+from upheld.data.relation import Relation
 from upheld.engines.memory.jit import kernel
 from upheld.engines.memory.texts import NEWLINE, Places, utf8
-from upheld.factfiles.formats import Format
-from upheld.factfiles.writing import enclosed, facts_text, header_text
 from upheld.language.types.primitive import float_text
-from upheld.relation import Relation
 
 #: Below so many rows, Python is done before the kernel has been loaded.
 WORTH_A_KERNEL = 1 << 12

@@ -18,7 +18,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import event, types
 from numba.extending import intrinsic
 
-from upheld.algebra.interruptions import uninterrupted
+from upheld.runtime.interruptions import uninterrupted
 
 F = TypeVar("F", bound=Callable[..., Any])
 

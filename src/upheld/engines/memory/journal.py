@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.interruptions import uninterrupted
 from upheld.engines.memory import kernels
 from upheld.engines.memory.table import Rows, Table
+from upheld.runtime.interruptions import uninterrupted
 
 #: The number of rows that a kernel has written into a log.
 Used = npt.NDArray[np.int64]

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.words import FactSet, Freed
 from upheld.engines.memory import kernels
 from upheld.engines.memory.codes import Codec, Codes, is_text
@@ -39,6 +38,7 @@ from upheld.engines.memory.table import (
 )
 from upheld.engines.memory.texts import TextPool
 from upheld.engines.memory.trace import Entries
+from upheld.runtime.interruptions import uninterrupted
 
 if TYPE_CHECKING:
     from upheld.engines.memory.classes import MemoryClasses

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.words import FactSet
-from upheld.columns import Columns
+from upheld.data.columns import Columns
 from upheld.engines.memory import kernels
 from upheld.engines.memory.bits import BITS
 from upheld.engines.memory.densebits import DenseBits, dense_bits

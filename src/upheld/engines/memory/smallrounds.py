@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.interruptions import uninterrupted
 from upheld.engines.memory import kernels, roundkernels
 from upheld.engines.memory.addresses import address_of
 from upheld.engines.memory.collecting import never_counted, too_many_derivations
@@ -40,6 +39,7 @@ from upheld.engines.memory.sets import MemorySet, Named, Settled, Spelling
 from upheld.engines.memory.table import FLAGS, Rows, Table
 from upheld.language.core import Rule
 from upheld.language.strata import Stratum
+from upheld.runtime.interruptions import uninterrupted
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine

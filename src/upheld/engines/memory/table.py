@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory import indexkernels, kernels
-from upheld.limits import reserve
+from upheld.runtime.limits import reserve
 
 Rows = npt.NDArray[np.int32]
 #: A number for each row of a table.

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.jit import kernel, prefetch, word_at
-from upheld.limits import reserve
+from upheld.runtime.limits import reserve
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]

@@ -11,7 +11,6 @@ from weakref import WeakSet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.algebra.interruptions import uninterrupted
 from upheld.algebra.meter import Meter
 from upheld.algebra.words import FactSet, Freed, Numbered, Own
 from upheld.engines.spark.bags import NUMBER, Heads, SparkBag, SparkInstances
@@ -50,6 +49,7 @@ from upheld.language.core import Atom, Classing, Core, CoreTerm, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import Stratum
 from upheld.language.syntax.ast import Constant, Value
+from upheld.runtime.interruptions import uninterrupted
 
 
 class Keepable(Protocol):

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.algebra.words import FactSet, Numbered
-from upheld.columns import Row
+from upheld.data.columns import Row
 from upheld.engines.spark.codes import Layout
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.frames import FrameRows, SparkRows, decoded

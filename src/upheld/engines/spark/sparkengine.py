@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from upheld.algebra.meter import Meter
-from upheld.columns import Row
+from upheld.data.columns import Row
 from upheld.engines.spark.session import open_session
 from upheld.language.core import Core
-from upheld.limits import Limits
+from upheld.runtime.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

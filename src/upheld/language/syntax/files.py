@@ -12,7 +12,7 @@ from upheld.language.syntax.confinement import outside
 from upheld.language.syntax.parser import Draft, Parser
 from upheld.language.syntax.rdfox import RDFoxParser
 from upheld.language.syntax.souffle import SouffleParser
-from upheld.limits import allow
+from upheld.runtime.limits import allow
 from upheld.source import Source, Span
 
 DIALECTS = ("dl", "dlog")

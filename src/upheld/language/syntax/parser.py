@@ -34,7 +34,7 @@ from upheld.language.syntax.ast import (
     Wildcard,
 )
 from upheld.language.syntax.lexer import Scanner, Token
-from upheld.limits import look
+from upheld.runtime.limits import look
 from upheld.source import Source, Span
 
 NESTING_LIMIT = 200

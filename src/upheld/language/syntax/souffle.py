@@ -39,7 +39,7 @@ from upheld.language.syntax.lexer import (
 )
 from upheld.language.syntax.parser import AND, COMPARISONS, LITERAL, LOOK_EVERY, OR, POWER, PREFIX, TERM, Draft, Parser
 from upheld.language.types.primitive import INTEGER_RANGES
-from upheld.limits import look
+from upheld.runtime.limits import look
 from upheld.source import Source, Span
 
 #: Infix operators by level, as in Soufflé's grammar.

@@ -20,8 +20,8 @@ from itertools import combinations
 from pathlib import Path
 
 from upheld.arguments import checked
+from upheld.data.factfiles.replacement import Replacement, unwritable
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
-from upheld.factfiles.replacement import Replacement, unwritable
 from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
 from upheld.language.syntax.printer import to_text
 from upheld.language.syntax.rdfox import PREFIXES, TRIPLE

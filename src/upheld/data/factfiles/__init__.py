@@ -1,8 +1,8 @@
 """Facts files as Soufflé reads and writes them."""
 
-from upheld.factfiles.formats import Format
-from upheld.factfiles.reading import Reader, read_bytes, read_facts, rows_in
-from upheld.factfiles.writing import Output, Writer, facts_text, stdout_text, write_all, write_facts
+from upheld.data.factfiles.formats import Format
+from upheld.data.factfiles.reading import Reader, read_bytes, read_facts, rows_in
+from upheld.data.factfiles.writing import Output, Writer, facts_text, stdout_text, write_all, write_facts
 
 __all__ = [
     "Format",

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
-from upheld.columns import Row
+from upheld.data.columns import Row
 from upheld.engines import EngineChoice, chosen_engine, facts_reader
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote, warn
 from upheld.ingest import facts_of
-from upheld.keeping import Reopened, serves, width_of
+from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.equality.equality import with_equality
@@ -23,11 +23,11 @@ from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_file, read_text
 from upheld.language.syntax.rdfox import COLUMNS
-from upheld.limits import Limits, limited
-from upheld.loading import FactsGiven, by_name, fitted_facts
 from upheld.maintain.algorithms import Algorithm, algorithm_named
-from upheld.materialisation import Materialisation, ProgressWatcher
+from upheld.materialisation.materialisation import Materialisation, ProgressWatcher
+from upheld.materialisation.saved_bookkeeping import Reopened, serves, width_of
 from upheld.rdf.rulesets import RULESETS, rules
+from upheld.runtime.limits import Limits, limited
 from upheld.store import Manifest, SavedBooks, Store, check_program, digest
 
 #: A text that can be the name of something, and not a program: not a directive, and not a comment.

@@ -24,7 +24,7 @@ from itertools import islice
 
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import Bag, FactSet, bag, derive, settle, supports
-from upheld.explaining.unfolding import Rules
+from upheld.explain.unfold import Rules
 from upheld.language.core import Fact, Rule
 from upheld.language.syntax.ast import Value
 

@@ -8,7 +8,7 @@ from itertools import islice
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Protocol
 
-from upheld.columns import Column, Columns, Row, Texts
+from upheld.data.columns import Column, Columns, Row, Texts
 from upheld.errors import MissingDependency, Problem
 from upheld.language.syntax.ast import Value
 from upheld.language.types.primitive import normalise_float, sorted_rows
@@ -97,7 +97,7 @@ class Relation:
         """The rows by column, in ascending order, if that is how they are kept."""
         if self.unordered is None:
             return None
-        from upheld.columns.ordering import ascending
+        from upheld.data.columns.ordering import ascending
 
         return ascending(self.unordered)
 
@@ -128,7 +128,7 @@ class Relation:
         if self._live is not None and not in_order and (found := self._live.has(_normal(row))) is not None:
             return found
         if self.by_column is not None:
-            from upheld.columns.ordering import holds
+            from upheld.data.columns.ordering import holds
 
             return holds(self.by_column, row)
         return _normal(row) in self._rows

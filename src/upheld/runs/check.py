@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
-from upheld.directives import compile_with_formats
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.core import Core, Rule
 from upheld.language.growth import growing_rules
@@ -16,7 +15,8 @@ from upheld.language.lints import lint, without_facts
 from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.confinement import outside
-from upheld.opening import parse
+from upheld.materialisation.build import parse
+from upheld.runs.directives import compile_with_formats
 
 
 @dataclass(frozen=True, repr=False)

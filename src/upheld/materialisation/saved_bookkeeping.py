@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from upheld.algebra.words import FactSet, Numbered
-from upheld.columns import Row
+from upheld.data.columns import Row
+from upheld.data.relation import Relation
 from upheld.language.core import Core, Predicate
 from upheld.language.normal_form import normal_text
 from upheld.language.strata import Stratification
 from upheld.maintain.algorithms import Algorithm
 from upheld.maintain.state import State
-from upheld.relation import Relation
 from upheld.store import Draft, SavedBooks
 
 #: What can be saved, as attributes of a state, and what its numbers are called. Derivations by round cannot.

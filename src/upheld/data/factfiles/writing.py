@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from upheld.columns import Row
+from upheld.data.columns import Row
+from upheld.data.factfiles.formats import Format
+from upheld.data.factfiles.replacement import Replacement, unwritable
 from upheld.errors import FactsError, Problem, quote
-from upheld.factfiles.formats import Format
-from upheld.factfiles.replacement import Replacement, unwritable
 from upheld.language.syntax.ast import Value
 from upheld.language.types.primitive import float_text, sorted_rows
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from upheld.changes import unknown_relation
-from upheld.columns import Row
+from upheld.data.change import unknown_relation
+from upheld.data.columns import Row
+from upheld.data.factfiles import Reader
 from upheld.errors import FactsError, Problem
-from upheld.factfiles import Reader
 from upheld.ingest import facts_of
 from upheld.language.core import Core
 from upheld.rdf.reading import read as read_rdf

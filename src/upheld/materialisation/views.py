@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from upheld.changes import Change
-from upheld.columns import Columns, Row
+from upheld.data.change import Change
+from upheld.data.columns import Columns, Row
+from upheld.data.relation import Relation
 from upheld.errors import Problem
-from upheld.relation import Relation
-from upheld.turns import Turns
+from upheld.runtime.turns import Turns
 
 Rows = Columns | Collection[Row]
 

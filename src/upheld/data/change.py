@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from upheld.algebra.meter import Statistics
-from upheld.columns import Row
+from upheld.data.columns import Row
+from upheld.data.relation import Relation
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.core import Predicate
-from upheld.relation import Relation
+from upheld.runtime.statistics import Statistics
 
 
 class ByRelation(Mapping[str, Relation]):

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import TextIO
 
 from upheld.arguments import PATH_OR_NONE, checked
-from upheld.arrivals import Arrivals, Present
-from upheld.changes import Change
-from upheld.columns import Row
+from upheld.data.change import Change
+from upheld.data.columns import Row
+from upheld.data.relation import Relation
 from upheld.errors import FactsError, Problem, UpheldError, UsageError, VerificationFailed, quote
 from upheld.language.core import Predicate
 from upheld.language.lints import some
 from upheld.language.syntax.ast import Program
 from upheld.language.types.primitive import sorted_rows
-from upheld.limits import Limits, within
 from upheld.maintain.algorithms import ALGORITHMS, MARKING, algorithm_named
-from upheld.materialisation import Materialisation, ProgressWatcher
-from upheld.opening import materialise_core
-from upheld.relation import Relation
-from upheld.running import Job, Run
+from upheld.materialisation.build import materialise_core
+from upheld.materialisation.materialisation import Materialisation, ProgressWatcher
+from upheld.materialisation.stream import Arrivals, Present
+from upheld.runs.run import Job, Run
+from upheld.runtime.limits import Limits, within
 from upheld.updatefiles import STDIN, ChangeFile, Update, fact_texts, transaction_text, updates_of
 
 #: Facts that an error of `verify` shows of each kind.

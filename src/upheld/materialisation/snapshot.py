@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NoReturn, Protocol, Self, SupportsIndex
 
-from upheld.columns import Row
+from upheld.data.columns import Row
+from upheld.data.relation import Relation
 from upheld.errors import UsageError
-from upheld.explaining import Explanation
+from upheld.explain import Explanation
 from upheld.language.core import Fact, Predicate
 from upheld.language.queries import Query
 from upheld.language.syntax.ast import Value
-from upheld.relation import Relation
-from upheld.turns import Turns
-from upheld.views import not_copied
+from upheld.materialisation.views import not_copied
+from upheld.runtime.turns import Turns
 
 
 class Source(Protocol):

@@ -9,23 +9,23 @@ from itertools import islice
 from pathlib import Path
 
 from upheld.arguments import PATH_OR_NONE, checked
-from upheld.columns import Row
-from upheld.directives import compile_with_formats
+from upheld.data.columns import Row
+from upheld.data.factfiles import Format, Output, Reader, Writer, facts_text, read_bytes, stdout_text, write_all
 from upheld.engines import facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote, warn
-from upheld.factfiles import Format, Output, Reader, Writer, facts_text, read_bytes, stdout_text, write_all
 from upheld.language.compile import Compiled
 from upheld.language.core import Core
 from upheld.language.lints import lint, some, without_facts
 from upheld.language.syntax.ast import Directive, Program
 from upheld.language.syntax.confinement import outside
 from upheld.language.syntax.rdfox import QUAD, TRIPLE
-from upheld.limits import Limits, limited
-from upheld.materialisation import Materialisation, ProgressWatcher
-from upheld.opening import materialise_core, parse
+from upheld.materialisation.build import materialise_core, parse
+from upheld.materialisation.materialisation import Materialisation, ProgressWatcher
 from upheld.rdf.formats import format_of, is_rdf
 from upheld.rdf.reading import read as read_rdf
 from upheld.rdf.writing import Written, prepared, statements_text
+from upheld.runs.directives import compile_with_formats
+from upheld.runtime.limits import Limits, limited
 
 #: Inconsistent facts that a run tells of one by one.
 VIOLATIONS_SHOWN = 5

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from upheld.columns import Column, Columns, Texts
+from upheld.data.columns import Column, Columns, Texts
 
 _KEY_BITS = 64
 

@@ -14,8 +14,8 @@ from itertools import islice
 from upheld.algebra.matching import Binding, evaluate_builtin, is_ready, unify
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import FactSet, supports
-from upheld.explaining.explanation import Failure, Literal
-from upheld.explaining.unfolding import Rules, Unfolded, bound
+from upheld.explain.explanation import Failure, Literal
+from upheld.explain.unfold import Rules, Unfolded, bound
 from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD

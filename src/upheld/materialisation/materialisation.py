@@ -9,17 +9,16 @@ from operator import or_
 from pathlib import Path
 from typing import NoReturn, SupportsIndex, overload
 
-from upheld.algebra.interruptions import interrupted_once
-from upheld.algebra.meter import Statistics, Watcher, phase
+from upheld.algebra.meter import Watcher
 from upheld.algebra.words import FactSet, Freed, Indexed, derive, settle
 from upheld.arguments import ALGORITHM_OR_NONE, UPDATES, checked
-from upheld.arrivals import Queue, follow, follow_async
-from upheld.changes import ByRelation, Change, relation_of, unknown_relation
-from upheld.columns import Columns, Row
+from upheld.data.change import ByRelation, Change, relation_of, unknown_relation
+from upheld.data.columns import Columns, Row
+from upheld.data.relation import Relation
 from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, nearest, quote
-from upheld.explaining import Explainer, Explanation, Kept
-from upheld.keeping import Reopened, can_keep, keep_books
+from upheld.explain import Explainer, Explanation, Kept
+from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.core import Core, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality, Tested, tests_apart
 from upheld.language.equality.equivalences import asking_for_classes
@@ -33,18 +32,20 @@ from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.ast import Value
 from upheld.language.syntax.files import query_prefixes
 from upheld.language.syntax.rdfox import PREFIXES
-from upheld.limits import Limits
-from upheld.loading import FactsGiven, by_name, fitted_facts
 from upheld.maintain.algorithms import Algorithm, algorithm_named
 from upheld.maintain.equality import Rewriting
 from upheld.maintain.layered import Layered, rewriting
 from upheld.maintain.marking import Given, Outcome, make, merged
 from upheld.maintain.state import State
-from upheld.relation import Relation
-from upheld.snapshot import Snapshot
+from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
+from upheld.materialisation.snapshot import Snapshot
+from upheld.materialisation.stream import Queue, follow, follow_async
+from upheld.materialisation.views import History, Rows, RowsInTurn, Version, View, not_copied
+from upheld.runtime.interruptions import interrupted_once
+from upheld.runtime.limits import Limits
+from upheld.runtime.statistics import Statistics, phase
+from upheld.runtime.turns import Turns
 from upheld.store import Base, Draft, Store, check_program, digest
-from upheld.turns import Turns
-from upheld.views import History, Rows, RowsInTurn, Version, View, not_copied
 
 #: The algorithms by which updates are made where equal constants are rewritten.
 REWRITING = ("adaptive", "rematerialise")

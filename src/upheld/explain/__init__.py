@@ -7,18 +7,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from upheld.algebra.matching import instantiate
-from upheld.algebra.meter import Meter, phase
+from upheld.algebra.meter import Meter
 from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import FactSet
-from upheld.explaining.classing import ClassProver
-from upheld.explaining.equating import Kept, prove
-from upheld.explaining.explanation import Explanation, Failure, Proof, ProofStep, fact_text
-from upheld.explaining.proving import Prover
-from upheld.explaining.refuting import Refuter
-from upheld.explaining.unfolding import Rules, bound
+from upheld.explain.equality import Kept, prove
+from upheld.explain.equivalences import ClassProver
+from upheld.explain.explanation import Explanation, Failure, Proof, ProofStep, fact_text
+from upheld.explain.proof import Prover
+from upheld.explain.refutation import Refuter
+from upheld.explain.unfold import Rules, bound
 from upheld.language.core import Core, Fact, Rule
 from upheld.language.strata import Stratification
 from upheld.language.substitution import substitute_rule
+from upheld.runtime.statistics import phase
 
 __all__ = ["Explainer", "Explanation", "Failure", "Kept", "Proof", "ProofStep"]
 

@@ -1,0 +1,1 @@
+"""Materialisations: how they are built, read, updated, followed and saved."""

@@ -1,0 +1,1 @@
+"""Programs run as their directives ask: `run`, `apply` and `check`."""

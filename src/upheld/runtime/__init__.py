@@ -1,0 +1,1 @@
+"""What every run shares: limits, statistics, interruptions, and whose turn it is. Nothing here knows of rules."""

@@ -1,0 +1,54 @@
+"""Statistics of a run: rounds, facts, and the rule instances considered, by phase.
+
+Algorithms do not count. They mark their procedures with the phase they belong to, and engines report to the meter.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+A = ParamSpec("A")
+R = TypeVar("R")
+
+#: The phase of what no procedure has marked.
+DEFAULT_PHASE = "materialisation"
+current_phase: ContextVar[str] = ContextVar("phase", default=DEFAULT_PHASE)
+
+
+def phase(name: str) -> Callable[[Callable[A, R]], Callable[A, R]]:
+    """Mark a procedure: rule instances considered while it runs are counted under `name`."""
+
+    def mark(procedure: Callable[A, R]) -> Callable[A, R]:
+        @functools.wraps(procedure)
+        def run(*args: A.args, **kwargs: A.kwargs) -> R:
+            token = current_phase.set(name)
+            try:
+                return procedure(*args, **kwargs)
+            finally:
+                current_phase.reset(token)
+
+        return run
+
+    return mark
+
+
+@dataclass
+class Statistics:
+    """What a run did. `instances` counts the rule instances considered, by phase."""
+
+    instances: Counter[str] = field(default_factory=Counter)
+    rounds: int = 0
+    #: Facts touched: the sum of the facts that each round found.
+    facts: int = 0
+    seconds: float = 0.0
+    #: Facts marked for the next update of a stream: `explicit` ones that it undoes, `derived` ones that go with them.
+    marks: Counter[str] = field(default_factory=Counter)
+    #: Rule instances that need not be considered since the update before has marked what they lead to, by phase.
+    saved: Counter[str] = field(default_factory=Counter)
+    #: What was chosen on the way, and why.
+    choices: list[str] = field(default_factory=list)
