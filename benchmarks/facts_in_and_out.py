@@ -16,9 +16,9 @@ import numpy as np
 
 from upheld.data.factfiles import Format
 from upheld.data.relation import Relation
-from upheld.engines.memory.codes import Codec
-from upheld.engines.memory.filereader import columns_in
-from upheld.engines.memory.filewriter import columns_text
+from upheld.engines.memory.files.reader import columns_in
+from upheld.engines.memory.files.writer import columns_text
+from upheld.engines.memory.storage.codec import Codec
 from upheld.ingest import facts_of
 
 T = TypeVar("T")

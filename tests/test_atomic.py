@@ -22,8 +22,9 @@ from tests.engines.memory.test_tables import assert_whole
 from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
 from upheld.algebra.reference import Facts, ReferenceEngine
 from upheld.engines import ENGINES
-from upheld.engines.memory import kernels, roundkernels
-from upheld.engines.memory.bits import BITS
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.rounds import interpreter
+from upheld.engines.memory.sets.bits import BITS
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.maintain.algorithms import ALGORITHMS
 from upheld.materialisation.build import materialise
@@ -255,7 +256,7 @@ class Fuse:
 
 
 KERNELS = [(module, name) for name, module in MODULE_OF.items() if name not in PARTS]
-KERNELS += [(roundkernels, "lose_rounds"), (roundkernels, "gain_rounds")]
+KERNELS += [(interpreter, "lose_rounds"), (interpreter, "gain_rounds")]
 #: What changes something on the reference engine.
 PLAIN = [
     (Facts, "__ior__"),

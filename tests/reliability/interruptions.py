@@ -32,7 +32,10 @@ BACK = {"delete": INSERT, "insert": {**DELETE, "edge": [row for row in DELETE["e
 
 #: Kernels that are compiled in a second or less.
 QUICK = ("select", "set_bits", "clear_bits", "gather", "make_rows")
-MODULES = ("kernels", "indexkernels", "roundkernels", "copykernels", "groupkernels", "texts")
+MODULES = (
+    *(f"kernels.{name}" for name in ("rows", "indexes", "copies", "groups")),
+    *("rounds.interpreter", "storage.dictionary"),
+)
 
 
 class Stopped(Exception):
@@ -221,7 +224,7 @@ def dispatchers() -> list[Any]:
 @contextmanager
 def uncached(name: str) -> Iterator[None]:
     """Let a kernel be compiled anew, whatever is on disk."""
-    from upheld.engines.memory import kernels
+    from upheld.engines.memory.kernels import rows as kernels
 
     made: Any = getattr(kernels, name)
     cache = made._cache

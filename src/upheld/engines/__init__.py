@@ -69,13 +69,13 @@ def chosen_engine(name: str | EngineChoice) -> str | EngineChoice:
 
 def facts_reader(name: str | EngineChoice) -> Reader:
     """Return what reads facts files for an engine. All give the same rows and raise the same errors."""
-    reader: Reader = _memory("filereader").columns_in if name == "memory" else rows_in
+    reader: Reader = _memory("files.reader").columns_in if name == "memory" else rows_in
     return reader
 
 
 def facts_writer(name: str) -> Writer:
     """Return what makes the text of facts files for an engine. All make the same text."""
-    writer: Writer = _memory("filewriter").columns_text if name == "memory" else facts_text
+    writer: Writer = _memory("files.writer").columns_text if name == "memory" else facts_text
     return writer
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.data.columns import Column, Columns, Texts
 from upheld.data.relation import Relation
-from upheld.engines.memory.texts import TextPool
+from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.session import ARROW, configured
 from upheld.language.core import Core, Predicate

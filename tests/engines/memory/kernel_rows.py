@@ -8,13 +8,16 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.engines.memory.naive import Row
-from upheld.engines.memory import copykernels, groupkernels, indexkernels, kernels
-from upheld.engines.memory.table import FLAGS, key_view
+from upheld.engines.memory.kernels import copies as copy_kernels
+from upheld.engines.memory.kernels import groups as group_kernels
+from upheld.engines.memory.kernels import indexes as index_kernels
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.storage.table import FLAGS, key_view
 
 #: The module of each kernel. Those of `meeting`, which change nothing, and of small rounds have tests of their own.
 MODULE_OF = {
     name: module
-    for module in (kernels, indexkernels, groupkernels, copykernels)
+    for module in (kernels, index_kernels, group_kernels, copy_kernels)
     for name, value in vars(module).items()
     if callable(value) and getattr(value, "__module__", "") == module.__name__
 }

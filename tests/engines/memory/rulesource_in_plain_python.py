@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import upheld
 from tests.engines.memory.test_hotrules import hot
 from tests.strategies import Case, cases, cyclic_cases, typed_cases
-from upheld.engines.memory import hotrules, kernels
+from upheld.engines.memory.codegen import hot_rules
+from upheld.engines.memory.kernels import rows as kernels
 from upheld.errors import EvaluationError
 
 
@@ -25,7 +26,7 @@ def impatient() -> Iterator[None]:
     """Kernels of rules come back after every few rows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "PATIENCE", 8)  # more than the loops of a nest, so that it gets on
-        patch.setattr(hotrules, "pair_room", lambda width: 3)
+        patch.setattr(hot_rules, "pair_room", lambda width: 3)
         yield
 
 

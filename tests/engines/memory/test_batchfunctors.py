@@ -8,8 +8,8 @@ from math import inf
 import numpy as np
 import pytest
 
-from upheld.engines.memory.batchfunctors import Batch, evaluate, holds
-from upheld.engines.memory.codes import Codec
+from upheld.engines.memory.joins.functors import Batch, evaluate, holds
+from upheld.engines.memory.storage.codec import Codec
 from upheld.language.core import Apply, Builtin
 from upheld.language.syntax.ast import Value, Variable
 from upheld.language.types.functors import SIGNATURES, Functor, Undefined, constraint, functor

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import upheld
-from upheld.engines.memory import jit
+from upheld.engines.memory.kernels import jit
 
 #: Uses two kernels, one of which calls others, and says how many were read from the cache and how many compiled.
 PROGRAM = """
 import numpy as np
-from upheld.engines.memory import kernels
+from upheld.engines.memory.kernels import rows as kernels
 
 flags, out = np.array([1, 0, 1], np.uint16), np.empty(3, np.int32)
 assert kernels.scan(flags, 3, np.array([False, True]), out) == 2

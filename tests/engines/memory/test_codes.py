@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from upheld.data.columns import Columns, Texts
 from upheld.data.columns.ordering import ascending, holds
-from upheld.engines.memory.codes import Codec
-from upheld.engines.memory.texts import TextPool
+from upheld.engines.memory.storage.codec import Codec
+from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, UINT64_MAX, normalise_float, sorted_rows
 
 TYPES = ("number", "unsigned", "float", "symbol", "term")

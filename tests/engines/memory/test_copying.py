@@ -11,10 +11,10 @@ from tests.engines.memory import naive
 from tests.engines.memory.kernel_rows import NONSENSE, numbers, tables, values_of
 from tests.engines.memory.test_placing import VALUES
 from upheld.engines import open_engine
-from upheld.engines.memory import copykernels
-from upheld.engines.memory.copying import backward_copies, forward_copies
-from upheld.engines.memory.matching import Matcher
-from upheld.engines.memory.table import key_slots
+from upheld.engines.memory.joins.bulk_copy import backward_copies, forward_copies
+from upheld.engines.memory.joins.matching import Matcher
+from upheld.engines.memory.kernels import copies as copy_kernels
+from upheld.engines.memory.storage.table import key_slots
 from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 
@@ -35,7 +35,7 @@ def test_copy_rows(table, data):
     wanted = np.array(list(first), np.int64).reshape(len(first), len(columns))
     room = len(chosen) * len(rules)
     origins, B = np.full(room, NONSENSE, np.int32), np.full((len(sources), room), NONSENSE, np.int64)
-    count = copykernels.copy_rows(
+    count = copy_kernels.copy_rows(
         table.array(), np.array(chosen, np.int32), numbers(columns), wanted, key_slots(wanted),
         numbers(list(first.values())), numbers(following), numbers(sources),
         np.array([values for _, values in rules], np.int64), origins, B,

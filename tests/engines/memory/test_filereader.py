@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from upheld.data.columns import Columns
 from upheld.data.factfiles import Format, read_bytes, rows_in
-from upheld.engines.memory import filereader
-from upheld.engines.memory.filereader import columns_in, parsed
+from upheld.engines.memory.files import reader
+from upheld.engines.memory.files.reader import columns_in, parsed
 from upheld.errors import FactsError
 
 PATH = Path("r.facts")
@@ -103,12 +103,12 @@ def test_errors_are_those_of_the_careful_reader(file):
         except FactsError as error:
             return error.problems
 
-    worth = filereader.WORTH_A_KERNEL
-    filereader.WORTH_A_KERNEL = 0
+    worth = reader.WORTH_A_KERNEL
+    reader.WORTH_A_KERNEL = 0
     try:
         assert outcome(columns_in) == outcome(rows_in)
     finally:
-        filereader.WORTH_A_KERNEL = worth
+        reader.WORTH_A_KERNEL = worth
 
 
 @pytest.mark.parametrize("packed", [False, True])

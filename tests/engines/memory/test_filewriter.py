@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.engines.memory.test_codes import COLUMN_VALUES, TYPES, coded
 from upheld.data.factfiles import Format, facts_text
 from upheld.data.relation import Relation
-from upheld.engines.memory.filewriter import WORTH_A_KERNEL, columns_text, lines
+from upheld.engines.memory.files.writer import WORTH_A_KERNEL, columns_text, lines
 
 
 @given(st.lists(st.sampled_from(TYPES), min_size=1, max_size=4), st.data())

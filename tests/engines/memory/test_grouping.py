@@ -11,8 +11,8 @@ from tests.engines.memory.kernel_rows import NONSENSE, numbers, pairs, tables, v
 from tests.engines.memory.test_placing import ROWS, programs
 from upheld.algebra.matching import unify
 from upheld.engines import open_engine
-from upheld.engines.memory import groupkernels
-from upheld.engines.memory.table import key_slots
+from upheld.engines.memory.kernels import groups as group_kernels
+from upheld.engines.memory.storage.table import key_slots
 from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 
@@ -26,7 +26,7 @@ def test_group_rows(table, data):
     start = data.draw(st.integers(0, len(table.rows)))
     wanted = np.array(list(groups), np.int64).reshape(len(groups), len(columns))
     out = np.full(len(table.rows), NONSENSE, np.int32)
-    groupkernels.group_rows(
+    group_kernels.group_rows(
         table.array(), start, len(table.rows), numbers(columns), pairs(equal), wanted, key_slots(wanted),
         np.array(list(groups.values()), np.int32), out,
     )  # fmt: skip
@@ -38,10 +38,10 @@ def test_group_rows(table, data):
 def test_sorting_by_group(listed, data):
     start = data.draw(st.integers(0, len(listed)))
     array, counts = np.array(listed, np.int32), np.zeros(5, np.int64)
-    groupkernels.count_groups(array, start, len(listed), counts)
+    group_kernels.count_groups(array, start, len(listed), counts)
     ends = np.cumsum(counts)
     rows = np.full(int(ends[-1]), NONSENSE, np.int32)
-    groupkernels.sort_by_group(array, start, len(listed), ends - counts, rows)
+    group_kernels.sort_by_group(array, start, len(listed), ends - counts, rows)
     expected = naive.members(listed, start)
     assert [rows[end - count : end].tolist() for end, count in zip(ends, counts)] == [
         expected.get(group, []) for group in range(5)

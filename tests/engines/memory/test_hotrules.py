@@ -13,26 +13,27 @@ import numpy as np
 import pytest
 
 import upheld
-from upheld.engines.memory import hotrules, matching
+from upheld.engines.memory.codegen import hot_rules
+from upheld.engines.memory.joins import matching
 
 
 @contextmanager
 def hot(after: int = 0) -> Iterator[list[str]]:
     """Rules are hot after so many instances, however large their tables are; yield those that have kernels run."""
     ran: list[str] = []
-    run = hotrules.Nest.run
+    run = hot_rules.Nest.run
 
     def noted(nest, kernel, B, width):
         ran.append(str(nest.join.plan.rule))
         run(nest, kernel, B, width)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hotrules, "HOT", after)
+        patch.setattr(hot_rules, "HOT", after)
         patch.setattr(matching, "FEWEST_BINDINGS", 1)
-        patch.setattr(hotrules, "CACHED_ROWS", 1 << 31)
-        patch.setattr(hotrules, "_kernels", {})
-        patch.setattr(hotrules, "_heat", hotrules.Counter())
-        patch.setattr(hotrules.Nest, "run", noted)
+        patch.setattr(hot_rules, "CACHED_ROWS", 1 << 31)
+        patch.setattr(hot_rules, "_kernels", {})
+        patch.setattr(hot_rules, "_heat", hot_rules.Counter())
+        patch.setattr(hot_rules.Nest, "run", noted)
         yield ran
 
 
@@ -47,7 +48,7 @@ COMPILED = {
 def wait() -> None:
     """Wait for all that is being compiled."""
     for thread in threading.enumerate():
-        if thread.name == hotrules.THREAD:
+        if thread.name == hot_rules.THREAD:
             thread.join()
 
 
@@ -64,7 +65,7 @@ def test_compiled(relation):
         first = upheld.materialise(COMPILED[relation], facts, algorithm="dred")
         upheld.materialise(COMPILED[relation], facts, algorithm="dred")  # without recursion, a rule runs once
         wait()
-        assert hotrules._kernels and all(map(callable, hotrules._kernels.values()))
+        assert hot_rules._kernels and all(map(callable, hot_rules._kernels.values()))
         ran.clear()
         again = upheld.materialise(COMPILED[relation], facts, algorithm="dred")
         assert ran
@@ -85,8 +86,8 @@ def test_a_kernel_that_cannot_be_made(monkeypatch):
     def broken(shape, name):
         raise RuntimeError("no source")
 
-    monkeypatch.setattr(hotrules, "source_of", broken)
-    hotrules._function.cache_clear()
+    monkeypatch.setattr(hot_rules, "source_of", broken)
+    hot_rules._function.cache_clear()
     facts = {"edge": [(k, k + 1) for k in range(20)]}
     with hot(), pytest.raises(RuntimeError, match="no source"):
         materialise_twice(facts)
@@ -95,6 +96,6 @@ def test_a_kernel_that_cannot_be_made(monkeypatch):
 
 def test_cool_rules():
     """Rules with little work get no kernel."""
-    before = dict(hotrules._kernels)
+    before = dict(hot_rules._kernels)
     upheld.materialise(COMPILED["path"], {"edge": [(k, k + 1) for k in range(400)]}, algorithm="dred")
-    assert hotrules._kernels == before
+    assert hot_rules._kernels == before

@@ -22,7 +22,7 @@ from tests.engines.memory.kernel_rows import (
     truths,
 )
 from tests.engines.memory.naive import Row
-from upheld.engines.memory import indexkernels
+from upheld.engines.memory.kernels import indexes as index_kernels
 
 
 @dataclass
@@ -39,10 +39,10 @@ def column_index(table: Rows, columns: list[int], step: int) -> Index:
     row = distinct = 0
     while row < len(table.rows):
         upto = min(row + step, len(table.rows))
-        row, distinct = indexkernels.index_rows(array, row, upto, key_columns, slots, distinct, following)
+        row, distinct = index_kernels.index_rows(array, row, upto, key_columns, slots, distinct, following)
         if row < upto:
             larger = np.full(2 * len(slots), -1, np.int32)
-            indexkernels.rehash_columns(array, key_columns, slots, larger)
+            index_kernels.rehash_columns(array, key_columns, slots, larger)
             slots = larger
     return Index(slots, following, distinct)
 
@@ -94,7 +94,7 @@ def test_probe(case, data, truth, room):
     found = []
     i, row = 0, -1
     while i < len(wanted):
-        i, row, count = indexkernels.probe(
+        i, row, count = index_kernels.probe(
             numbers(wanted).reshape(-1, len(columns)), i, row, len(wanted), table.array(), numbers(columns),
             index.slots, index.following, table.flag_array(), np.array(truth), pairs(equal), parents, matches,
         )  # fmt: skip
@@ -118,7 +118,7 @@ def block_index(table: Rows, columns: list[int], step: int, chosen: list[int] | 
     upto = distinct = used = 0
     for n in [*range(0, count, step), count]:
         while upto < n:
-            upto, distinct, used = indexkernels.block_rows(
+            upto, distinct, used = index_kernels.block_rows(
                 array, some, upto, n, of, slots, entries, distinct, pool, used
             )
             if upto < n:
@@ -126,9 +126,9 @@ def block_index(table: Rows, columns: list[int], step: int, chosen: list[int] | 
     assert distinct == len(naive.chains([table.rows[i] for i in chosen or range(count)], columns))
     for size in (64, 128):
         slots = np.full(size, -1, np.int32)
-        indexkernels.rehash_blocks(entries, distinct, slots)
+        index_kernels.rehash_blocks(entries, distinct, slots)
     packed = np.full(2 * len(table.rows) + distinct, NONSENSE, np.int32)
-    assert indexkernels.repack_blocks(entries, distinct, pool, packed) <= len(packed)
+    assert index_kernels.repack_blocks(entries, distinct, pool, packed) <= len(packed)
     return Blocks(slots, entries, packed)
 
 
@@ -142,7 +142,7 @@ def test_blocks(case, data, truth, room, step):
     wanted = data.draw(wanted_keys(table, columns))
     keys = np.full(len(wanted), NONSENSE, np.int64)
     asked = numbers(wanted).reshape(-1, len(columns))
-    indexkernels.find_blocks(asked, array, of, blocks.slots, blocks.entries, blocks.pool, keys)
+    index_kernels.find_blocks(asked, array, of, blocks.slots, blocks.entries, blocks.pool, keys)
     here = [naive.key(row, columns) for row in table.rows]
     lengths = [int(blocks.entries[key, 1]) if key >= 0 else 0 for key in keys]
     assert lengths == [here.count(values) for values in wanted]
@@ -150,7 +150,7 @@ def test_blocks(case, data, truth, room, step):
     found = []
     i = done = 0
     while i < len(wanted):
-        i, done, count = indexkernels.probe_blocks(
+        i, done, count = index_kernels.probe_blocks(
             asked, i, done, len(wanted), array, of, blocks.slots, blocks.entries, blocks.pool,
             table.flag_array(), np.array(truth), pairs(equal), parents, matches,
         )  # fmt: skip
@@ -167,7 +167,7 @@ def test_blocks_of_some_rows(case, data, step):
     blocks = block_index(table, columns, step, chosen or None)
     wanted = sorted({naive.key(table.rows[i], columns) for i in chosen})
     keys = np.full(len(wanted), NONSENSE, np.int64)
-    indexkernels.find_blocks(
+    index_kernels.find_blocks(
         numbers(wanted).reshape(-1, len(columns)), table.array(), numbers(columns), blocks.slots, blocks.entries,
         blocks.pool, keys,
     )  # fmt: skip
@@ -194,7 +194,7 @@ def test_copied_blocks(case, data, most):
     key = done = distinct = used = copied = 0
     while key < keys:
         before = copied
-        key, done, distinct, used, more = indexkernels.copy_blocks(
+        key, done, distinct, used, more = index_kernels.copy_blocks(
             blocks.entries, key, done, keys, blocks.pool, places, limit, moved, numbers(columns), slots, entries,
             distinct, pool, used, most,
         )  # fmt: skip
@@ -211,7 +211,7 @@ def test_copied_blocks(case, data, most):
     assert distinct == len(expected)
     asked = numbers(sorted(expected)).reshape(-1, len(columns))
     where = np.full(len(expected), NONSENSE, np.int64)
-    indexkernels.find_blocks(asked, moved, numbers(columns), slots, entries, pool, where)
+    index_kernels.find_blocks(asked, moved, numbers(columns), slots, entries, pool, where)
     assert sorted(where.tolist()) == list(range(distinct))
 
 
@@ -229,7 +229,7 @@ def test_probe_some(kind, case, data, turns):
         blocks = block_index(table, columns, data.draw(st.integers(1, 5)))
         arrays = (blocks.slots, blocks.entries, blocks.pool)
         rows_of_key = {key: chain[::-1] for key, chain in newest_first.items()}
-    kernel = indexkernels.probe_some if kind == "chains" else indexkernels.probe_some_of_blocks
+    kernel = index_kernels.probe_some if kind == "chains" else index_kernels.probe_some_of_blocks
     asked = numbers(wanted).reshape(-1, len(columns))
     cursors, seen = np.full(len(wanted), -2, np.int64), {}
     for _ in range(turns):

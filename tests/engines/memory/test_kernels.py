@@ -26,8 +26,9 @@ from tests.engines.memory.kernel_rows import (
     values_of,
 )
 from tests.engines.memory.naive import Row
-from upheld.engines.memory import indexkernels, kernels
-from upheld.engines.memory.table import FLAGS, key_view
+from upheld.engines.memory.kernels import indexes as index_kernels
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.storage.table import FLAGS, key_view
 
 # -- hashes -----------------------------------------------------------------------------------------------------------
 
@@ -46,7 +47,7 @@ def test_places(power, values):
     if all(value in NARROW for value in values):
         narrow = numbers(values, np.int32).reshape(1, -1)
         columns = np.arange(len(values))
-        assert int(indexkernels.hash_columns(narrow, 0, columns)) == h
+        assert int(index_kernels.hash_columns(narrow, 0, columns)) == h
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from upheld.engines import ENGINES
-from upheld.engines.memory.table import Table
-from upheld.engines.memory.texts import TextPool
+from upheld.engines.memory.storage.dictionary import TextPool
+from upheld.engines.memory.storage.table import Table
 from upheld.errors import LimitReached
 from upheld.materialisation.build import materialise
 from upheld.runtime.limits import Limits, memory_in_use, within

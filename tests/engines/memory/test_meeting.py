@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.maintain.streams import Stream, follow
 from tests.strategies import random_cyclic_case
 from upheld import materialise
-from upheld.engines.memory import joins, matching
-from upheld.engines.memory.meeting import Meeting
-from upheld.engines.memory.plans import ChoiceStep
-from upheld.engines.memory.table import Table, key_view
+from upheld.engines.memory.joins import batch, matching
+from upheld.engines.memory.joins.meet_in_middle import Meeting
+from upheld.engines.memory.plans.plan import ChoiceStep
+from upheld.engines.memory.storage.table import Table, key_view
 from upheld.maintain.algorithms import ALGORITHMS
 
 #: Few values, so that rows meet, and one that does not fit 32 bits.
@@ -87,9 +87,9 @@ def meeting_always(monkeypatch):
         return made
 
     monkeypatch.setattr(Meeting, "which", some)
-    monkeypatch.setattr(joins, "side_with_runs", lambda wanted: len(met) % 2)
-    monkeypatch.setattr(joins, "pair_room", lambda width: 3)
-    for module in (joins, matching):
+    monkeypatch.setattr(batch, "side_with_runs", lambda wanted: len(met) % 2)
+    monkeypatch.setattr(batch, "pair_room", lambda width: 3)
+    for module in (batch, matching):
         monkeypatch.setattr(module, "FEWEST_TO_MEET", 1)
     return met
 
@@ -115,7 +115,7 @@ def test_many_four_cycles(monkeypatch):
     r = Random(5)
     edges = {(int(r.paretovariate(0.7)) % 97, int(r.paretovariate(0.7)) % 97) for _ in range(2000)}
     met, looked_up = [], []
-    which, fewer = Meeting.which, joins.fewer_rows
+    which, fewer = Meeting.which, batch.fewer_rows
 
     def counting_those_that_meet(self):
         found = which(self)
@@ -127,7 +127,7 @@ def test_many_four_cycles(monkeypatch):
         return fewer(step, B, width)
 
     monkeypatch.setattr(Meeting, "which", counting_those_that_meet)
-    monkeypatch.setattr(joins, "fewer_rows", counting_the_others)
+    monkeypatch.setattr(batch, "fewer_rows", counting_the_others)
     cycles = set(materialise(FOUR_CYCLES, {"edge": sorted(edges)}, engine="memory", decompose="never")["cycle"])
     assert sum(met) > 4 * sum(looked_up)
     following = {x: [y for z, y in edges if z == x] for x, _ in edges}

@@ -16,9 +16,9 @@ from tests.maintain import eqrel_streams, equality_streams, layered_streams
 from tests.maintain.streams import NAMES, follow, random_stream
 from tests.test_atomic import KERNELS, Fuse, Subject, assert_as_before, assert_nothing_left, books
 from upheld.algebra.words import Freed
-from upheld.engines.memory import reclaiming
-from upheld.engines.memory.reclaiming import Pace, Reclaiming
-from upheld.engines.memory.table import BlockIndex
+from upheld.engines.memory.storage import compaction
+from upheld.engines.memory.storage.compaction import Pace, Reclaiming
+from upheld.engines.memory.storage.table import BlockIndex
 from upheld.errors import EvaluationError
 from upheld.maintain.algorithms import ALGORITHMS
 from upheld.materialisation.build import materialise, parse
@@ -53,7 +53,7 @@ def always(pace: str) -> Iterator[list[int]]:
         before(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reclaiming, "Pace", lambda: PACES[pace](next(numbers)))
+        patch.setattr(compaction, "Pace", lambda: PACES[pace](next(numbers)))
         patch.setattr(Reclaiming, "_is_due", lambda *_: True)
         patch.setattr(Reclaiming, "_done", done)
         yield made

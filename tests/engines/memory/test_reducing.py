@@ -8,8 +8,8 @@ import pytest
 
 import upheld
 from tests.maintain.streams import follow, random_decomposed_stream, random_stream
-from upheld.engines.memory import reducing
-from upheld.engines.memory.reducing import Reduction
+from upheld.engines.memory.joins import semijoin
+from upheld.engines.memory.joins.semijoin import Reduction
 from upheld.maintain.algorithms import ALGORITHMS
 
 
@@ -17,7 +17,7 @@ from upheld.maintain.algorithms import ALGORITHMS
 def at_every_chance(request, monkeypatch):
     """Every join is reduced that can be; gives the number of reductions so far."""
     for name, value in (("TRIAL", 1), ("FEWEST", 1), ("LED_ON", 1 << 40), ("MORE", 0.0), ("SMALLER", request.param)):
-        monkeypatch.setattr(reducing, name, value)
+        monkeypatch.setattr(semijoin, name, value)
     done = []
     reduce = Reduction.reduce
 
@@ -65,7 +65,7 @@ def test_what_leads_nowhere_is_met_once(monkeypatch):
     change = m.update(insert={"a": hubs(10_000, 12_000)})
     assert len(change.inserted["p"]) == 2000
     ((rows, active),) = kept
-    assert len(rows) == 2000 - reducing.TRIAL
+    assert len(rows) == 2000 - semijoin.TRIAL
     assert {table.name: len(some) for table, some in active.items()} == {"b": 10, "c": 500}
     assert taken == ["_all", "_all"]  # the delta is no smaller than what it is joined with
 
@@ -74,7 +74,7 @@ def test_what_leads_nowhere_is_met_once(monkeypatch):
 def test_the_way_down_is_for_small_deltas(monkeypatch, delta, down):
     """It is taken if the delta is more than three times smaller than the largest relation."""
     taken = []
-    monkeypatch.setattr(reducing, "MORE", 0.0)
+    monkeypatch.setattr(semijoin, "MORE", 0.0)
     old = Reduction._matching
     monkeypatch.setattr(Reduction, "_matching", lambda *args: taken.append(True) or old(*args))
     more = {"b": PLACES["b"], "c": PLACES["c"] + [(10**6 + i, i) for i in range(3000)]}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from upheld.algebra.meter import Meter
 from upheld.algebra.words import derive, settle
 from upheld.engines.memory.engine import MemoryEngine
-from upheld.engines.memory.sets import BITS, NOTHING, TruthTables
+from upheld.engines.memory.sets.expressions import BITS, NOTHING, TruthTables
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.language.compile import compile_program
 from upheld.language.strata import stratify

@@ -10,7 +10,7 @@ import pytest
 import upheld
 from tests.engines.memory.test_tables import assert_whole
 from tests.maintain.streams import Stream, random_stream
-from upheld.engines.memory import roundkernels, smallrounds
+from upheld.engines.memory.rounds import driver, interpreter
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.materialisation.materialisation import Materialisation
 
@@ -45,7 +45,7 @@ def test_twin(room):
         def call(*arguments):
             nonlocal calls
             kernel(*arguments)
-            calls += int(arguments[9][roundkernels.ROUNDS])
+            calls += int(arguments[9][interpreter.ROUNDS])
 
         return call
 
@@ -56,12 +56,12 @@ def test_twin(room):
             continue
         for u in stream.case.updates:
             with (
-                patch.object(smallrounds, "MOST_HANDLED", room),
-                patch.object(roundkernels, "lose_rounds", counted(roundkernels.lose_rounds)),
-                patch.object(roundkernels, "gain_rounds", counted(roundkernels.gain_rounds)),
+                patch.object(driver, "MOST_HANDLED", room),
+                patch.object(interpreter, "lose_rounds", counted(interpreter.lose_rounds)),
+                patch.object(interpreter, "gain_rounds", counted(interpreter.gain_rounds)),
             ):
                 found = told(small, u)
-            with patch.object(smallrounds, "MOST_FACTS", -1):
+            with patch.object(driver, "MOST_FACTS", -1):
                 assert told(words, u) == found, seed
     assert calls > 50
 
@@ -70,7 +70,7 @@ def test_many_rounds_in_few_calls():
     """A long chain goes, and comes back, in a few calls, although each fact takes a round of its own."""
     m = upheld.materialise(CLOSURE, {"edge": [(i, i + 1) for i in range(100)]}, algorithm="ranked")
     m.update(delete={"edge": [(98, 99)]})
-    with patch.object(smallrounds.Call, "_look_up", autospec=True, side_effect=smallrounds.Call._look_up) as calls:
+    with patch.object(driver.Call, "_look_up", autospec=True, side_effect=driver.Call._look_up) as calls:
         gone = m.update(delete={"edge": [(0, 1)]})
         back = m.update(insert={"edge": [(0, 1)]})
     assert gone.statistics.rounds > 98 and back.statistics.rounds > 98
@@ -117,7 +117,7 @@ def test_a_limit_undoes_them():
 def test_bookkeeping_that_does_not_fit(algorithm, small, monkeypatch):
     """A derivation that was never counted ends the update with an error; nothing is written where no row is."""
     if not small:
-        monkeypatch.setattr(smallrounds, "MOST_FACTS", 0)
+        monkeypatch.setattr(driver, "MOST_FACTS", 0)
     m = upheld.materialise(CLOSURE, {"edge": [(i, i + 1) for i in range(6)]}, algorithm=algorithm)
     state, engine = m._state, m._engine
     for facts in (state.E, state.I):  # as if the files of a state had been exchanged

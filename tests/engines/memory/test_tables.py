@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from tests.engines.memory import naive
 from tests.engines.memory.kernel_rows import MODULE_OF
-from upheld.engines.memory import indexkernels, kernels
 from upheld.engines.memory.engine import MemoryEngine
-from upheld.engines.memory.table import BlockIndex, ChainIndex, Table, key_view
+from upheld.engines.memory.kernels import indexes as index_kernels
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table, key_view
 from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise
@@ -94,7 +95,7 @@ def test_index_catches_up_in_parts():
     engine = engine_for(".decl r(a:number, b:number)")
     table = engine.tables["r"]
     entered = []
-    whole = indexkernels.index_rows
+    whole = index_kernels.index_rows
 
     def counting(rows, start, n, *rest):
         entered.append(n - start)
@@ -102,7 +103,7 @@ def test_index_catches_up_in_parts():
 
     sets = [engine.load("r", [(i, i % 3) for i in range(10)])]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(indexkernels, "index_rows", counting)
+        patch.setattr(index_kernels, "index_rows", counting)
         table.index((1,))
         table.index((1,))
         sets.append(engine.load("r", [(10, 1), (11, 2), (0, 0)]))

@@ -14,10 +14,10 @@ import pytest
 from tests.engines.memory.kernel_rows import MODULE_OF, PARTS
 from upheld.algebra.words import derive, derive_bag, settle, supports
 from upheld.engines.memory.engine import MemoryEngine
-from upheld.engines.memory.joins import Join
-from upheld.engines.memory.plans import Planner
-from upheld.engines.memory.sets import TruthTables
-from upheld.engines.memory.table import Table, key_view
+from upheld.engines.memory.joins.batch import Join
+from upheld.engines.memory.plans.plan import Planner
+from upheld.engines.memory.sets.expressions import TruthTables
+from upheld.engines.memory.storage.table import Table, key_view
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.strata import stratify

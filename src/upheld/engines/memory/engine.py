@@ -11,27 +11,21 @@ import numpy as np
 from upheld.algebra.meter import Meter
 from upheld.algebra.words import FactSet, Freed, Numbered, Own
 from upheld.data.columns import Columns
-from upheld.engines.memory import kernels
-from upheld.engines.memory.bags import Counts, Group, MemoryBag, MemoryInstances
-from upheld.engines.memory.bits import BITS, Bits
-from upheld.engines.memory.classes import MemoryClasses
-from upheld.engines.memory.codes import Codec, Codes
-from upheld.engines.memory.collecting import Collected, made_rows, never_counted, selected
-from upheld.engines.memory.columnnames import ColumnNames
-from upheld.engines.memory.copying import backward_copies
-from upheld.engines.memory.firstmatch import find_derivable
-from upheld.engines.memory.grouping import Groupings
-from upheld.engines.memory.groups import MemoryGroups
-from upheld.engines.memory.joins import FunctionSink, Sink
-from upheld.engines.memory.journal import Journal, Mark
-from upheld.engines.memory.matching import Matcher, Where
-from upheld.engines.memory.numbers import Counting, MemoryNumbers, MemoryRanks, Tally, columns_of
-from upheld.engines.memory.parts import Parts
-from upheld.engines.memory.placing import Placing
-from upheld.engines.memory.plans import IN_P, Plan
-from upheld.engines.memory.reclaiming import Reclaiming
-from upheld.engines.memory.search import MemorySearch
-from upheld.engines.memory.sets import (
+from upheld.engines.memory.counters.bags import Counts, Group, MemoryBag, MemoryInstances
+from upheld.engines.memory.counters.numbers import Counting, MemoryNumbers, MemoryRanks, Tally, columns_of
+from upheld.engines.memory.counters.trace import MemoryTrace
+from upheld.engines.memory.equality.classes import MemoryClasses
+from upheld.engines.memory.equality.equivalences import MemoryGroups
+from upheld.engines.memory.joins.batch import FunctionSink, Sink
+from upheld.engines.memory.joins.bulk_copy import backward_copies
+from upheld.engines.memory.joins.first_match import find_derivable
+from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.search import MemorySearch
+from upheld.engines.memory.joins.sinks import Collected, made_rows, never_counted, selected
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.plans.plan import IN_P, Plan
+from upheld.engines.memory.sets.bits import BITS, Bits
+from upheld.engines.memory.sets.expressions import (
     NOTHING,
     Combined,
     Deferred,
@@ -44,8 +38,14 @@ from upheld.engines.memory.sets import (
     TruthTables,
     own_set,
 )
-from upheld.engines.memory.table import FLAGS, Rows, Table, distinct_rows
-from upheld.engines.memory.trace import MemoryTrace
+from upheld.engines.memory.sets.journal import Journal, Mark
+from upheld.engines.memory.storage.atom_classes import Groupings
+from upheld.engines.memory.storage.codec import Codec, Codes
+from upheld.engines.memory.storage.column_names import ColumnNames
+from upheld.engines.memory.storage.compaction import Reclaiming
+from upheld.engines.memory.storage.partitions import Parts
+from upheld.engines.memory.storage.strata import Placing
+from upheld.engines.memory.storage.table import FLAGS, Rows, Table, distinct_rows
 from upheld.language.core import Atom, Classing, Core, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import classes_of_atoms

@@ -1,0 +1,1 @@
+"""Kernels generated for the rules of a program."""

@@ -1,0 +1,159 @@
+"""Rules that prove hot get a kernel of their own, compiled beside the work and kept on disk.
+
+Until it is ready the generic kernels serve; both meet the same instances and make the same rows. To compile takes some
+seconds the first time ever, and to find the machine code on disk later a tenth of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+from upheld.engines.memory.codegen.source import Shape, shape_of, source_of
+from upheld.engines.memory.joins.batch import Join, pair_room
+from upheld.engines.memory.joins.sinks import HeadSink
+from upheld.engines.memory.kernels import jit
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.plans.plan import AtomStep
+from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, key_view
+
+#: Instances of rules of one shape from which on it is worth while to compile: about a tenth of a second of work.
+HOT = 1 << 20
+
+#: For fewer bindings it takes longer to find out which kernel to use than to use any.
+FEWEST_BINDINGS = 256
+
+#: Tables of more rows than this are not in the cache. The generic kernels ask for the rows of a whole group of bindings
+#: before they look at one; a nest of loops can do so for its outermost loop alone.
+CACHED_ROWS = 1 << 15
+
+#: The name of threads that compile.
+THREAD = "upheld-compiles-a-rule"
+
+#: Sends a batch of bindings through a plan.
+Run = Callable[[Codes, int], None]
+
+#: A shape, and the types of the arguments that its kernel is compiled for.
+_Key = tuple[Shape, Any]
+
+_heat: Counter[Shape] = Counter()
+#: The kernels that are compiled, or the error if that failed; None while it is under way.
+_kernels: dict[_Key, Callable[..., tuple[int, int, int]] | Exception | None] = {}
+
+
+def quickest(join: Join, sink: HeadSink) -> Run:
+    """Return the quickest way there is by now to send bindings through a plan to its heads."""
+    if sink.wide or any(table.n > CACHED_ROWS for table in join.plan.tables[1:]):
+        return join.run
+    shape = shape_of(join.plan)
+    if shape is None:
+        return join.run
+    if _heat[shape] >= HOT:
+        nest = Nest(join, sink)
+        kernel = _kernel(shape, nest)
+        return join.run if kernel is None else lambda B, width: nest.run(kernel, B, width)
+
+    def run(B: Codes, width: int) -> None:
+        before = sink.instances
+        join.run(B, width)
+        _heat[shape] += sink.instances - before
+
+    return run
+
+
+class Nest:
+    """One run of a plan by a kernel of its own."""
+
+    def __init__(self, join: Join, sink: HeadSink):
+        self.join, self.sink = join, sink
+        self.steps = [step for step in join.plan.steps if isinstance(step, AtomStep)]
+        # As in the generic joins, rows that are entered meanwhile are not met: indexes stay as they are now.
+        self.indexes = [None if step.filters else step.source.index(step.known) for step in self.steps]
+
+    def run(self, kernel: Callable[..., tuple[int, int, int]], B: Codes, width: int) -> None:
+        head = self.join.plan.head
+        made = np.empty((pair_room(width), head.arity), head.rows.dtype)
+        at = np.full(len(self.steps), -1, np.int64)
+        i = 0
+        while i < width:
+            # The tables may have grown, and their arrays moved, since the last time round.
+            i, found, met = kernel(*self.arguments(i, at, width, B, made))
+            self.join.tick(self.join.plan.rule)
+            if met:
+                self.sink.take_made(made[:found], met)
+
+    def arguments(self, i: int, at: Codes, width: int, B: Codes, made: Any) -> tuple[Any, ...]:
+        steps = tuple(map(self._arrays, self.steps, self.indexes))
+        known = self.sink.known_pairs()
+        return i, at, width, B, steps, self.join.plan.constants, known.words, known.width, known.height, made
+
+    def _arrays(self, step: AtomStep, index: ChainIndex | BlockIndex | None) -> tuple[Any, ...]:
+        """Return what ARRAYS names."""
+        table, truth = step.table, self.join.truths[step.where.lstrip("!")]
+        if index is None:
+            wanted = np.empty((1, table.arity), table.rows.dtype)
+            return wanted, key_view(wanted), table.keys, table.slots, table.flags, truth, step.constants
+        if isinstance(index, BlockIndex):
+            return table.rows, index.slots, index.entries, index.pool, table.flags, truth, step.constants
+        return table.rows, index.slots, index.following, table.flags, truth, step.constants
+
+
+# -- compiling ---------------------------------------------------------------------------------------------------------
+
+
+def _kernel(shape: Shape, nest: Nest) -> Callable[..., tuple[int, int, int]] | None:
+    """Return the kernel for a run if it is ready; else see to it that it will be."""
+    head = nest.join.plan.head
+    made, B = np.empty((1, head.arity), head.rows.dtype), np.empty((shape.start, 1), np.int64)
+    key = (shape, numba.typeof(nest.arguments(0, np.empty(1, np.int64), 1, B, made)))  # type: ignore[attr-defined]
+    if key not in _kernels:
+        _kernels[key] = None
+        compiling = threading.Thread(target=_compile, args=(key,), name=THREAD)
+        compiling.start()
+        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+            compiling.join()
+    found = _kernels[key]
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _compile(key: _Key) -> None:
+    shape, types = key
+    try:
+        made = _function(shape)
+        if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+            made.compile(tuple(types))
+        _kernels[key] = made
+    except Exception as error:  # raised where the kernel is asked for
+        _kernels[key] = error
+
+
+@cache
+def _function(shape: Shape) -> Any:
+    """Return the kernel of a shape, to be compiled for the types it is called with."""
+    text = source_of(shape, "rule")
+    # The name tells kernels apart on disk, where those of an older source must not be found.
+    own = hashlib.sha256((text + _helpers()).encode()).hexdigest()[:16]
+    names: dict[str, Any] = {
+        "np": np, "mix": kernels.mix, "place": kernels.place, "shift_of": kernels.shift_of,
+        "find_row": kernels.find_row, "prefetch": jit.prefetch, "PATIENCE": kernels.PATIENCE, "__name__": __name__,
+    }  # fmt: skip
+    name = f"rule_{own}"
+    exec(compile(source_of(shape, name), __file__, "exec"), names)
+    return jit.kernel(names[name])
+
+
+@cache
+def _helpers() -> str:
+    """Return the source of what the kernels call."""
+    return Path(kernels.__file__).read_text(encoding="utf-8") + Path(jit.__file__).read_text(encoding="utf-8")

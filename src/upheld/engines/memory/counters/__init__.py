@@ -1,0 +1,1 @@
+"""Numbers of facts and of derivations: counters, ranks, traces and bags."""

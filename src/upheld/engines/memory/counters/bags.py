@@ -1,0 +1,217 @@
+"""Facts with multiplicities, and rule instances with their bodies."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.algebra.reference import RuleInstance
+from upheld.algebra.words import Bag, Instances
+from upheld.engines.memory.sets.expressions import MemorySet, Settled, Truth
+from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
+from upheld.language.core import Atom, Fact, Rule
+from upheld.language.strata import Stratum
+
+if TYPE_CHECKING:
+    from upheld.engines.memory.engine import MemoryEngine, Where
+
+Counts = dict[Table, tuple[Rows, Codes]]
+
+#: The height of a body without facts of its stratum: below every rank.
+LOWEST = np.iinfo(np.int64).min
+
+
+class MemoryBag:
+    """For each table distinct rows and their multiplicities, none of them zero.
+
+    A bag of derivations is not computed before it must be: most are counted somewhere else as they are found.
+    """
+
+    def __init__(
+        self,
+        engine: MemoryEngine,
+        counts: Counts | None = None,
+        derivation: tuple[Sequence[Rule], Where] | None = None,
+        facts: MemorySet | None = None,
+    ):
+        self.engine = engine
+        self._counts, self.derivation, self._facts = counts, derivation, facts
+        #: Whether what was put off is still to be done when a set changes.
+        self.pending = counts is None
+        if self.pending:
+            engine.pending_bags.append(weakref.ref(self))
+
+    def is_void(self) -> bool:
+        """Return whether the bag is known to be empty."""
+        return not self._counts and self.derivation is None and (self._facts is None or self._facts.is_void())
+
+    @property
+    def counts(self) -> Counts:
+        return self.compute() if self._counts is None else self._counts
+
+    def compute(self) -> Counts:
+        """Count what was put off."""
+        if self.derivation is not None:
+            self._counts, self.derivation = self.engine.counted(*self.derivation), None
+        else:
+            assert self._facts is not None, "a bag that is used up"
+            self._counts = {t: (r, np.ones(len(r), np.int64)) for t, r in self._facts.listed() if len(r)}
+            self._facts = None
+        self.pending = False
+        return self._counts
+
+    def take(self) -> MemoryBag:
+        """Return the bag for one last use, which will see to it that it is computed in time."""
+        self.pending = False
+        return self
+
+    def __iadd__(self, other: Bag) -> Self:
+        return self._add(other, 1)
+
+    def __isub__(self, other: Bag) -> Self:
+        return self._add(other, -1)
+
+    def _add(self, other: Bag, sign: int) -> Self:
+        mine = self.counts
+        for table, (rows, counts) in own_bag(other).counts.items():
+            before = mine.get(table)
+            if before is not None:
+                rows, counts = np.concatenate([before[0], rows]), np.concatenate([before[1], sign * counts])
+                rows, inverse = np.unique(rows, return_inverse=True)
+                summed = np.zeros(len(rows), np.int64)
+                np.add.at(summed, inverse, counts)
+                counts = summed
+            else:
+                counts = sign * counts
+            mine[table] = (rows[counts != 0], counts[counts != 0])
+        return self
+
+    def facts(self) -> Settled:
+        return self.engine.settled({t: rows[counts > 0] for t, (rows, counts) in self.counts.items()})
+
+    def items(self) -> Iterable[tuple[Fact, int]]:
+        for table, (rows, counts) in self.counts.items():
+            decoded = self.engine.codec.decode_rows(table.rows[rows], table.types)
+            for row, count in zip(decoded, counts.tolist(), strict=True):
+                yield (table.name, row), count
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Instances of one rule: a column of B for each, with the values of all variables of the rule."""
+
+    rule: Rule
+    B: Codes
+    #: The rows that atoms of the rule are, as far as they have been asked for: a fact keeps its row. Atoms go by
+    #: identity, as 0.0 and -0.0 are equal and make different facts.
+    _rows: dict[int, Rows] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return self.B.shape[1]
+
+    def chosen(self, which: npt.NDArray[np.bool_]) -> Group:
+        known = {atom: rows[which] for atom, rows in self._rows.items()}
+        return Group(self.rule, np.ascontiguousarray(self.B[:, which]), known)
+
+    def rows(self, engine: MemoryEngine, atom: Atom) -> Rows:
+        """Return the row that an atom of the rule is under each binding."""
+        found = self._rows.get(id(atom))
+        if found is None:
+            found = self._rows[id(atom)] = engine.find(atom, self.rule.variables(), self.B)
+        return found
+
+    def head_rows(self, engine: MemoryEngine) -> tuple[Table, Rows]:
+        return engine.tables[self.rule.head.predicate], self.rows(engine, self.rule.head)
+
+    def highest(self, engine: MemoryEngine, column: str, stratum: Stratum) -> Codes:
+        """Return for each instance the highest number in a column that a fact of its body in the stratum has."""
+        found = np.full(len(self), LOWEST, np.int64)
+        for i in stratum.own(self.rule):
+            atom = self.rule.positive[i]
+            numbers = engine.tables[atom.predicate].column(column)
+            np.maximum(found, numbers[self.rows(engine, atom)], out=found)
+        return found
+
+    def hold(self, engine: MemoryEngine, positive: Truth, negative: Truth) -> npt.NDArray[np.bool_]:
+        """Return which instances have all positive atoms in one set and no negated one in another."""
+        hold = np.ones(len(self), np.bool_)
+        for atom in self.rule.positive:
+            hold &= positive[engine.tables[atom.predicate].flags[self.rows(engine, atom)]]
+        for atom in self.rule.negative:
+            rows = engine.find_all(atom, self.rule.variables(), self.B)
+            there = rows >= 0
+            there[there] = negative[engine.tables[atom.predicate].flags[rows[there]]]
+            hold &= ~there
+        return hold
+
+
+class MemoryInstances:
+    """Rule instances as bindings of all variables of their rules."""
+
+    def __init__(self, engine: MemoryEngine, groups: Iterable[Group]):
+        self.engine = engine
+        self.groups = [g for g in groups if len(g)]
+
+    def __iter__(self) -> Iterator[RuleInstance]:
+        for group in self.groups:
+            types = self.engine.variable_types(group.rule)
+            names = group.rule.variables()
+            columns = [self.engine.codec.decode(c, types[v]) for v, c in zip(names, group.B, strict=True)]
+            for values in zip(*columns, strict=True) if columns else [()] * len(group):
+                yield RuleInstance(group.rule, tuple(values))
+
+    def __len__(self) -> int:
+        return sum(map(len, self.groups))
+
+    def __or__(self, other: Instances) -> MemoryInstances:
+        by_rule: dict[Rule, list[Codes]] = {}
+        for group in (*self.groups, *own_instances(other).groups):
+            by_rule.setdefault(group.rule, []).append(group.B)
+        return MemoryInstances(self.engine, (Group(rule, _distinct(parts)) for rule, parts in by_rule.items()))
+
+    def heads(self) -> Settled:
+        # Not looked for, as bodies are: heads may be facts that are in no table yet.
+        return self.engine.settled({t: rows for t, (rows, _) in self.engine.counted_heads(self.groups).items()})
+
+    def bodies(self, stratum: Stratum | None = None) -> Settled:
+        if stratum is None:
+            return self._facts((g, atom) for g in self.groups for atom in g.rule.positive)
+        return self._facts((g, g.rule.positive[i]) for g in self.groups for i in stratum.own(g.rule))
+
+    def bag(self) -> MemoryBag:
+        return MemoryBag(self.engine, self.engine.counted_heads(self.groups))
+
+    def _facts(self, atoms: Iterable[tuple[Group, Atom]]) -> Settled:
+        rows: dict[Table, list[Rows]] = {}
+        for group, atom in atoms:
+            rows.setdefault(self.engine.tables[atom.predicate], []).append(group.rows(self.engine, atom))
+        return self.engine.settled({t: distinct_rows(np.concatenate(found)) for t, found in rows.items()})
+
+
+def _distinct(parts: Sequence[Codes]) -> Codes:
+    if len(parts) == 1:
+        return parts[0]
+    together = np.concatenate(parts, axis=1)
+    if not len(together):
+        return together[:, :1]
+    # Column by column: `np.unique` along an axis compares whole columns as bytes, and is ten times slower.
+    ordered = together[:, np.lexsort(together)]
+    fresh = np.ones(ordered.shape[1], np.bool_)
+    fresh[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    return np.ascontiguousarray(ordered[:, fresh])
+
+
+def own_bag(bag: Bag) -> MemoryBag:
+    assert isinstance(bag, MemoryBag), "a bag of another engine"
+    return bag
+
+
+def own_instances(found: Instances) -> MemoryInstances:
+    assert isinstance(found, MemoryInstances), "instances of another engine"
+    return found

@@ -1,0 +1,208 @@
+"""The trace of algorithm 2: the derivations of each fact by round, and its level, the first round that has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.algebra.words import Bag, FactSet, Instances
+from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_bag, own_instances
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.sets.expressions import Settled, own_set
+from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.table import Rows, Table
+from upheld.language.core import Fact
+from upheld.language.strata import Stratum
+
+if TYPE_CHECKING:
+    from upheld.engines.memory.engine import MemoryEngine
+
+#: Pairs of a row and a round that are listed at a time.
+_ROOM = 1 << 14
+
+
+class Entries:
+    """Numbers of the rows of one table by round, in chains: (n, 3) of round, number and one more than the next."""
+
+    def __init__(self) -> None:
+        self.array: npt.NDArray[np.int32] = np.empty((16, 3), np.int32)
+        self.n = 0
+
+    def make_room(self, count: int) -> None:
+        if self.n + count > len(self.array):
+            grown = np.empty((max(self.n + count, len(self.array) * 5 // 4), 3), np.int32)
+            grown[: self.n] = self.array[: self.n]
+            self.array = grown
+
+
+class MemoryTrace:
+    """Numbers by fact and round in chains of entries; old and new levels in columns, 0 where a fact has none."""
+
+    def __init__(self, engine: MemoryEngine):
+        self.engine = engine
+        self._first, self._old, self._new = engine.columns.new(self, "first entry", "old level", "new level")
+        self._entries: dict[Table, Entries] = {}
+        engine.reclaiming.traces.add(self)
+        self._placed: list[tuple[Table, Rows]] = []
+
+    def gain(self, derivations: Bag, round: int) -> Settled:
+        return self._add(derivations, round, 1)
+
+    def lose(self, derivations: Bag, round: int) -> Settled:
+        return self._add(derivations, round, -1)
+
+    def _add(self, derivations: Bag, round: int, sign: int) -> Settled:
+        counted = own_bag(derivations).counts
+        for table, (rows, counts) in counted.items():
+            self._change(table, rows, counts, round, sign)
+        return self.engine.settled({table: rows for table, (rows, _) in counted.items()})
+
+    def _change(self, table: Table, rows: Rows, counts: Codes, round: int, sign: int) -> None:
+        entries = self._entries.setdefault(table, Entries())
+        entries.make_room(len(rows))
+        done, undone = np.full(1, -1, np.int64), np.full(1, -1, np.int64)
+
+        def undo() -> None:
+            if done[0] >= 0 and undone[0] < 0:
+                entries.n = max(entries.n, int(done[0]))  # an interruption may have come before it was told of them
+                first = table.column(self._first)
+                kernels.add_by_round(rows, counts, -sign, round, first, entries.array, entries.n, undone)
+
+        self.engine.journal.note(undo, lambda: [(table, rows)])
+        first = table.column(self._first)
+        entries.n = kernels.add_by_round(rows, counts, sign, round, first, entries.array, entries.n, done)
+
+    # -- when tables are copied ----------------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> str:
+        """The column that tells where the chain of a row begins."""
+        return self._first
+
+    def lengths(self, table: Table, rows: Rows) -> npt.NDArray[np.int64]:
+        """Return for each row in how many rounds its number is not zero."""
+        out = np.empty(len(rows), np.int64)
+        kernels.count_rounds(rows, table.column(self._first), self._entries.setdefault(table, Entries()).array, out)
+        return out
+
+    def copy(self, table: Table, rows: Rows, made: Table, new: Rows, entries: Entries) -> None:
+        """Write the chains of rows for the rows that they are in a copy of the table, without numbers that are zero."""
+        entries.make_room(int(self.lengths(table, rows).sum()))
+        mine = self._entries[table].array
+        entries.n = kernels.copy_rounds(
+            rows, table.column(self._first), mine, new, made.column(self._first), entries.array, entries.n
+        )
+
+    def moved(self, entries: dict[Table, Entries]) -> None:
+        """Go on with the chains of rows that have moved."""
+        self._entries = entries
+
+    def counted(self, facts: FactSet, round: int) -> Settled:
+        def keep(table: Table, rows: Rows) -> npt.NDArray[np.bool_]:
+            out = np.empty(len(rows), np.int64)
+            entries = self._entries.setdefault(table, Entries())
+            kernels.number_in_round(rows, round, table.column(self._first), entries.array, out)
+            return out > 0
+
+        return self.engine.filtered(facts, keep)
+
+    def later_rounds(self, facts: FactSet, round: int) -> dict[int, FactSet]:
+        found: dict[int, dict[Table, list[Rows]]] = {}
+        for table, rows in own_set(facts).listed():
+            entries = self._entries.setdefault(table, Entries())
+            start, room = 0, _ROOM
+            while start < len(rows):
+                where, rounds = np.empty(room, np.int32), np.empty(room, np.int32)
+                start, n = kernels.rounds_after(
+                    rows, round, table.column(self._first), entries.array, start, where, rounds
+                )
+                room *= 2  # a row that has more rounds than fit is begun again
+                for i in np.unique(rounds[:n]).tolist():
+                    mine = where[:n][rounds[:n] == i]
+                    found.setdefault(i, {}).setdefault(table, []).append(mine)
+        return {
+            i: self.engine.settled({table: np.concatenate(parts) for table, parts in tables.items()})
+            for i, tables in found.items()
+        }
+
+    def at(self, facts: FactSet, round: int) -> Settled:
+        return self.engine.filtered(facts, lambda table, rows: table.column(self._new)[rows] == round)
+
+    def after(self, facts: FactSet, round: int) -> Settled:
+        def keep(table: Table, rows: Rows) -> npt.NDArray[np.bool_]:
+            levels = table.column(self._new)[rows]
+            return (levels > round) | (levels == 0)
+
+        return self.engine.filtered(facts, keep)
+
+    def were_after(self, facts: FactSet, round: int) -> Settled:
+        return self.engine.filtered(facts, lambda table, rows: table.column(self._old)[rows] > round)
+
+    def place(self, facts: FactSet, round: int) -> None:
+        for table, rows in own_set(facts).listed():
+            levels = table.column(self._new)
+            self.engine.journal.note(self._placed.clear)
+            self.engine.journal.note_values(table, self._new, rows)
+            self._placed.append((table, rows))
+            levels[rows] = round
+
+    def settle_levels(self) -> None:
+        for table, rows in self._placed:
+            old = table.column(self._old)
+            self.engine.journal.note_values(table, self._old, rows)
+            old[rows] = table.column(self._new)[rows]
+        self._placed.clear()
+
+    def by_old_round(self, found: Instances, stratum: Stratum) -> dict[int, Instances]:
+        return self._grouped(found, stratum, self._old)
+
+    def by_new_round(self, found: Instances, stratum: Stratum) -> dict[int, Instances]:
+        return self._grouped(found, stratum, self._new)
+
+    def _grouped(self, found: Instances, stratum: Stratum, column: str) -> dict[int, Instances]:
+        groups: dict[int, list[Group]] = {}
+        for group in own_instances(found).groups:
+            rounds = self._rounds(group, stratum, column)
+            first = int(rounds[0])
+            if (rounds == first).all():  # as a rule
+                groups.setdefault(first, []).append(group)
+                continue
+            for i in np.unique(rounds).tolist():
+                groups.setdefault(i, []).append(group.chosen(rounds == i))
+        return {i: MemoryInstances(self.engine, mine) for i, mine in groups.items()}
+
+    def _rounds(self, group: Group, stratum: Stratum, column: str) -> Codes:
+        return np.maximum(group.highest(self.engine, column, stratum), 0) + 1
+
+    def split(
+        self, found: Instances, stratum: Stratum, round: int, P: FactSet, N: FactSet, *, old: bool = False
+    ) -> tuple[MemoryInstances, MemoryInstances]:
+        engine = self.engine
+        positive, negative = engine.truths[own_set(P).spelling()], engine.truths[own_set(N).spelling()]
+        fire, quiet = [], []
+        for group in own_instances(found).groups:
+            fires = self._rounds(group, stratum, self._old if old else self._new) == round
+            fires &= group.hold(engine, positive, negative)
+            if fires.all():
+                fire.append(group)
+            elif not fires.any():
+                quiet.append(group)
+            else:
+                fire.append(group.chosen(fires))
+                quiet.append(group.chosen(~fires))
+        return MemoryInstances(engine, fire), MemoryInstances(engine, quiet)
+
+    def items(self) -> Iterator[tuple[Fact, dict[int, int], int]]:
+        levels = dict(self.engine.numbered(self._new))
+        for fact, first in list(self.engine.numbered(self._first)):
+            entries = self._entries[self.engine.tables[fact[0]]].array
+            numbers, entry = {}, first - 1
+            while entry >= 0:
+                if entries[entry, 1]:
+                    numbers[int(entries[entry, 0])] = int(entries[entry, 1])
+                entry = entries[entry, 2] - 1
+            if numbers:
+                yield fact, numbers, levels.get(fact, 0)

@@ -1,0 +1,520 @@
+"""Classes of equal constants as arrays over their codes, so that facts are represented a set at a time.
+
+A class of several has its members in an array. Arrays of members are never changed, only replaced, so that what was
+made from them may be looked at later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.algebra.expanding import Blocks, Expansions, Parts, Rows, between, pair_blocks
+from upheld.algebra.words import Constants, Difference, FactSet
+from upheld.engines.memory.counters.bags import Counts, MemoryBag
+from upheld.engines.memory.joins.batch import pair_room
+from upheld.engines.memory.joins.candidates import BEGINNING
+from upheld.engines.memory.joins.sinks import Collected, MadeRows
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.sets.expressions import NOTHING, Settled, Truth, own_set
+from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.table import Rows as RowNumbers
+from upheld.engines.memory.storage.table import Table, distinct_rows
+from upheld.language.equality.equality import Equality, constant_columns
+from upheld.language.syntax.ast import Value
+
+if TYPE_CHECKING:
+    from upheld.engines.memory.engine import MemoryEngine
+
+Flags = npt.NDArray[np.bool_]
+_NOBODY: Codes = np.empty(0, np.int64)
+_NO_REPEATS = np.empty((0, 2), np.int64)
+
+#: From so many constants for each thousand rows on, reading a table is quicker than asking its indexes.
+_MANY_FOR_A_THOUSAND = 20
+
+
+@dataclass(frozen=True, eq=False)
+class CodeSet:
+    """Codes of constants, ascending and distinct."""
+
+    codes: Codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __or__(self, other: Constants) -> CodeSet:
+        return CodeSet(np.union1d(self.codes, _own(other)))
+
+    def __sub__(self, other: Constants) -> CodeSet:
+        return CodeSet(np.setdiff1d(self.codes, _own(other), assume_unique=True))
+
+
+class MemoryJoining:
+    """Classes that become one: some representatives, and the one that takes the place of each."""
+
+    def __init__(self, classes: MemoryClasses, losers: Codes, winners: Codes):
+        self.classes, self._losers, self._winners = classes, losers, winners
+
+    @property
+    def constants(self) -> CodeSet:
+        return self.classes.members(CodeSet(np.sort(self._losers)))
+
+    def make(self) -> None:
+        classes = self.classes
+        joined: dict[int, Codes] = {}
+        order = np.argsort(self._winners, kind="stable")
+        winners, starts = np.unique(self._winners[order], return_index=True)
+        losers = np.split(self._losers[order], starts[1:])
+        for winner, mine in zip(winners.tolist(), losers, strict=True):
+            joined[winner] = classes.together(np.append(mine, winner))
+        classes.set(joined)
+
+
+class MemoryClasses:
+    """For each code of a text its representative, and for each representative of several constants its class."""
+
+    def __init__(self, engine: MemoryEngine, equality: Equality):
+        self.engine, self.equality = engine, equality
+        self._code = engine.codec.encode_one(equality.value, "term")
+        self._now: Codes = _NOBODY
+        self._has_several: Flags = np.empty(0, np.bool_)
+        self._classes: dict[int, Codes] = {}
+        #: How often explicit facts mention each constant.
+        self._mentions: Codes = _NOBODY
+        #: Constants that got another representative since the classes were remembered, with the one they had.
+        self._moved: list[tuple[Codes, Codes]] = []
+        engine.reclaiming.classes.add(self)
+
+    # -- when texts get other codes ------------------------------------------------------------------------------------
+
+    def translated(self, translate: Callable[[Codes], Codes]) -> Callable[[], None]:
+        """Return how to go on with other codes of the same texts; nothing changes before that is called."""
+        self._catch_up()
+        code = int(translate(np.array([self._code]))[0])
+        known = np.flatnonzero((self._mentions != 0) | self._has_several)
+        known, new = known.astype(np.int64), translate(known.astype(np.int64))
+        classes = dict(
+            zip(translate(np.array(list(self._classes), np.int64)).tolist(), map(translate, self._classes.values()))
+        )
+        moved = [(translate(codes), translate(before)) for codes, before in self._moved]
+        size = 1 + max((int(part.max(initial=0)) for part in (new, *classes.values())), default=0)
+        now, several, mentions = np.arange(size), np.zeros(size, np.bool_), np.zeros(size, np.int64)
+        mentions[new] = self._mentions[known]
+        for representative, members in classes.items():
+            now[members], several[representative] = representative, True
+
+        def go_on() -> None:
+            self._code, self._classes, self._moved = code, classes, moved
+            self._now, self._has_several, self._mentions = now, several, mentions
+
+        return go_on
+
+    # -- who is in which class -----------------------------------------------------------------------------------------
+
+    def _catch_up(self) -> None:
+        """Give each constant that has come since the last time a class of its own."""
+        count, known = self.engine.codec.texts(), len(self._now)
+        if count > known:
+            more = np.arange(known, max(count, 2 * known))  # those that are still to come are alone as well
+            several, mentions = np.zeros(len(more), np.bool_), np.zeros(len(more), np.int64)
+            self._now = np.concatenate([self._now, more])
+            self._has_several = np.concatenate([self._has_several, several])
+            self._mentions = np.concatenate([self._mentions, mentions])
+
+    def of(self, representative: int) -> Codes:
+        """Return the class that a constant represents."""
+        found = self._classes.get(representative)
+        return np.array([representative], np.int64) if found is None else found
+
+    def set(self, classes: dict[int, Codes]) -> None:
+        """Give the members of classes a representative; what they represented before is gone."""
+        self._catch_up()
+        for representative, members in classes.items():
+            before = self._now[members]
+            old = {c: self._classes.get(c) for c in {representative, *np.unique(before).tolist()}}
+            self._note(members, before, old)
+            self._moved.append((members, before))
+            self._now[members] = representative
+            for c in old:
+                self._put(c, None)
+            self._put(representative, members if len(members) > 1 else None)
+
+    def _put(self, representative: int, members: Codes | None) -> None:
+        self._has_several[representative] = members is not None
+        if members is None:
+            self._classes.pop(representative, None)
+        else:
+            self._classes[representative] = members
+
+    def _note(self, members: Codes, before: Codes, old: dict[int, Codes | None]) -> None:
+        def undo() -> None:
+            self._now[members] = before
+            for c, mine in old.items():
+                self._put(c, mine)
+
+        self.engine.journal.note(undo)
+
+    # -- facts ---------------------------------------------------------------------------------------------------------
+
+    def represent(self, facts: FactSet) -> Settled:
+        settled = self.engine.settle_for_change(own_set(facts))
+        if not self._classes:
+            return settled
+        parts = [(table, rows, *self._represented(table, rows)) for table, rows in settled.listed()]
+        if not any(changed.any() for _, _, changed, _ in parts):
+            return settled
+        with self.engine.new_bit("represented") as bit:
+            collected = Collected(self.engine, bit)
+            for table, rows, changed, made in parts:
+                collected.take(table, rows[~changed], NOTHING)
+                collected.enter(table, made, NOTHING)
+            return Settled(self.engine, collected.rows(), bit)
+
+    def _represented(self, table: Table, rows: RowNumbers) -> tuple[Flags, MadeRows]:
+        """Return which rows are not normal, and the values of the normal ones that stand for them."""
+        self._catch_up()
+        changed = np.zeros(len(rows), np.bool_)
+        columns = constant_columns(table.types)
+        for column in columns:
+            codes = table.rows[rows, column]
+            changed |= self._now[codes] != codes
+        made = table.rows[rows[changed]]
+        for column in columns:
+            made[:, column] = self._now[made[:, column]]
+        return changed, made
+
+    def rewritten(self, facts: FactSet) -> MemoryBag:
+        if not self._classes:
+            return MemoryBag(self.engine, counts={})
+        counts: Counts = {}
+        for table, rows in self.engine.settle_for_change(own_set(facts)).listed():
+            made, numbers = np.unique(self._represented(table, rows)[1], axis=0, return_counts=True)
+            if len(made):
+                codes = np.ascontiguousarray(made.T, np.int64)
+                self.engine.load_codes(table, codes, len(made))
+                counts[table] = table.find(codes, len(made), np.arange(table.arity), _NOBODY), numbers
+        return MemoryBag(self.engine, counts=counts)
+
+    def apart(self, facts: FactSet) -> Settled:
+        return self._equalities(facts, lambda left, right: left != right)
+
+    def several(self, facts: FactSet) -> Settled:
+        return self._equalities(facts, lambda left, right: (left == right) & self._has_several[left])
+
+    def plain(self, facts: FactSet) -> Settled:
+        settled = self.engine.settle_for_change(own_set(facts))
+        if not self._classes:
+            return settled
+        chosen = ((table, rows[~self._special(table, rows, _NOBODY)]) for table, rows in settled.listed())
+        return self.engine.settled({table: rows for table, rows in chosen if len(rows)})
+
+    def _equalities(self, facts: FactSet, chosen: Callable[[Codes, Codes], Flags]) -> Settled:
+        """Return the equalities of a set whose two sides pass a test."""
+        table = self.engine.tables[self.equality.predicate]
+        rows = self.engine.settle_for_change(own_set(facts)).of(table)
+        rows = rows[table.rows[rows, self.equality.column] == self._code]
+        self._catch_up()
+        left, right = self.equality.sides
+        rows = rows[chosen(table.rows[rows, left], table.rows[rows, right])]
+        return self.engine.settled({table: rows} if len(rows) else {})
+
+    def _pairs(self, equalities: FactSet) -> tuple[Codes, Codes]:
+        table = self.engine.tables[self.equality.predicate]
+        rows = self.engine.settle_for_change(own_set(equalities)).of(table)
+        left, right = self.equality.sides
+        return table.rows[rows, left].astype(np.int64), table.rows[rows, right].astype(np.int64)
+
+    def mentioning(self, facts: FactSet, constants: Constants) -> Settled:
+        wanted = _own(constants)
+        if not len(wanted):
+            return self.engine.nothing
+        if isinstance(facts, Settled):
+            listed = ((table, rows[self._mention(table, rows, wanted)]) for table, rows in facts.listed())
+            return self.engine.settled({table: rows for table, rows in listed if len(rows)})
+        truth = self.engine.truths[own_set(facts).spelling()]
+        found = {}
+        for table in self.engine.tables.values():
+            columns = constant_columns(table.types)
+            if columns and table.n:
+                many = 1000 * len(wanted) > _MANY_FOR_A_THOUSAND * table.n
+                rows = (
+                    self._by_reading(table, columns, wanted) if many else self._by_index(table, columns, wanted, truth)
+                )
+                if many:
+                    rows = rows[truth[table.flags[rows]]]
+                if len(rows):
+                    found[table] = rows
+        return self.engine.settled(found)
+
+    def _mention(self, table: Table, rows: RowNumbers, wanted: Codes) -> Flags:
+        """Return which rows have some of the codes in a column of constants."""
+        mention = np.zeros(len(rows), np.bool_)
+        for column in constant_columns(table.types):
+            mention |= np.isin(table.rows[rows, column], wanted)
+        return mention
+
+    def _by_reading(self, table: Table, columns: Sequence[int], wanted: Codes) -> RowNumbers:
+        self._catch_up()
+        is_wanted = np.zeros(len(self._now), np.bool_)
+        is_wanted[wanted] = True
+        mentions = np.zeros(table.n, np.bool_)
+        for column in columns:
+            mentions |= is_wanted[table.rows[: table.n, column]]
+        return np.flatnonzero(mentions).astype(np.int32)
+
+    def _by_index(self, table: Table, columns: Sequence[int], wanted: Codes, truth: Truth) -> RowNumbers:
+        found: list[RowNumbers] = []
+        keys = np.ascontiguousarray(wanted.reshape(-1, 1))
+        room = pair_room(len(keys))
+        parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
+        for column in columns:
+            index = table.index((column,))
+            i, on = 0, None
+            while i < len(keys):
+                i, on, count = index.probe(table, keys, i, on, truth, _NO_REPEATS, parents, matches)
+                found.append(matches[:count].copy())
+        return distinct_rows(np.concatenate(found))
+
+    # -- classes -------------------------------------------------------------------------------------------------------
+
+    def constants(self, equalities: FactSet) -> CodeSet:
+        return CodeSet(np.unique(self._pairs(equalities)[0]))
+
+    def members(self, representatives: Constants) -> CodeSet:
+        return CodeSet(np.sort(self.together(_own(representatives))))
+
+    def together(self, representatives: Codes) -> Codes:
+        """Return the members of classes, in some order."""
+        self._catch_up()
+        several = self._has_several[representatives]
+        classes = (self._classes[c] for c in representatives[several].tolist())
+        return np.concatenate([representatives[~several], *classes])
+
+    def mentioned(self, loops: FactSet, facts: FactSet) -> Settled:
+        equalities = self._equalities(loops, lambda left, right: left == right)
+        home, truth = self.engine.tables[self.equality.predicate], self.engine.truths[own_set(facts).spelling()]
+        rows = equalities.of(home)
+        wanted = np.ascontiguousarray(home.rows[rows, self.equality.sides[0]].astype(np.int64).reshape(-1, 1))
+        missing = np.arange(len(rows))
+        for table in self.engine.tables.values():
+            for column in constant_columns(table.types):
+                if not len(missing):
+                    break
+                # One row of each is enough, however many there are.
+                parents, matches = np.empty(len(missing), np.int32), np.empty(len(missing), np.int32)
+                cursors, limits = np.full(len(rows), BEGINNING, np.int64), np.ones(len(missing), np.int64)
+                found = table.index((column,)).probe_some(
+                    table, wanted, missing, limits, cursors, truth, _NO_REPEATS, parents, matches
+                )
+                missing = np.setdiff1d(missing, parents[:found], assume_unique=True)
+        rows = np.delete(rows, missing)
+        return self.engine.settled({home: rows} if len(rows) else {})
+
+    def count(self, gone: FactSet, came: FactSet) -> None:
+        for facts, sign in ((gone, -1), (came, 1)):
+            for table, rows in self.engine.settle_for_change(own_set(facts)).listed():
+                for column in constant_columns(table.types):
+                    self._count(table.rows[rows, column], sign)
+
+    def _count(self, codes: Codes, sign: int) -> None:
+        self._catch_up()
+        distinct, numbers = np.unique(codes, return_counts=True)
+        before = self._mentions[distinct]
+
+        def undo() -> None:
+            self._mentions[distinct] = before
+
+        self.engine.journal.note(undo)
+        self._mentions[distinct] = before + sign * numbers
+
+    def counted(self, loops: FactSet) -> Settled:
+        return self._equalities(loops, lambda left, right: (left == right) & (self._mentions[left] > 0))
+
+    def loops(self, constants: Constants) -> Settled:
+        table, codes = self.engine.tables[self.equality.predicate], _own(constants)
+        rows = np.empty((table.arity, len(codes)), np.int64)
+        rows[list(self.equality.sides)], rows[self.equality.column] = codes, self._code
+        return self.engine.load_codes(table, rows, len(codes))
+
+    def joining(self, equalities: FactSet) -> MemoryJoining:
+        left, right = self._pairs(equalities)
+        self._catch_up()
+        codes, groups = connected(self._now[left], self._now[right])
+        order = np.argsort(groups, kind="stable")
+        starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+        losers, winners = [], []
+        for group in np.split(codes[order], starts[1:]):
+            texts = self.engine.codec.decode(group, "term")
+            least = min(range(len(group)), key=lambda i: self.equality.order(texts[i]))
+            losers.append(np.delete(group, least))
+            winners.append(np.full(len(group) - 1, group[least]))
+        return MemoryJoining(self, np.concatenate([_NOBODY, *losers]), np.concatenate([_NOBODY, *winners]))
+
+    def torn(self, representatives: Constants, equalities: FactSet) -> CodeSet:
+        codes, groups = connected(*self._pairs(equalities))
+        loose = (c for c in _own(representatives).tolist() if not _is_one(self.of(c), codes, groups))
+        return CodeSet(np.fromiter(loose, np.int64))
+
+    def split(self, representatives: Constants) -> None:
+        for representative in _own(representatives).tolist():
+            self._leave_alone(representative)
+
+    def split_all(self) -> None:
+        for representative in list(self._classes):
+            self._leave_alone(representative)
+
+    def _leave_alone(self, representative: int) -> None:
+        members = self._classes.get(representative)
+        if members is None:
+            return
+        before = self._now[members]
+        self._note(members, before, {representative: members})
+        self._moved.append((members, before))
+        self._put(representative, None)
+        self._now[members] = members
+
+    def representatives(self, values: Sequence[Value]) -> list[Value]:
+        codes = self.engine.codec.encode(values, "term")
+        self._catch_up()
+        return self.engine.codec.decode(self._now[codes], "term")
+
+    def class_of(self, value: Value) -> list[Value]:
+        code = self.engine.codec.encode_one(value, "term")
+        self._catch_up()
+        return sorted(self.engine.codec.decode(self.of(int(self._now[code])), "term"), key=self.equality.order)
+
+    # -- what is shown -------------------------------------------------------------------------------------------------
+
+    def remember(self) -> None:
+        self._moved.clear()
+
+    def difference(self) -> Difference:
+        touched = self._touched()
+        return Difference(CodeSet(np.unique(touched.before)), CodeSet(np.unique(touched.now)))
+
+    def _touched(self) -> Touched:
+        """Return the constants of all classes that differ from those remembered."""
+        moved, first = np.unique(np.concatenate([_NOBODY, *(c for c, _ in self._moved)]), return_index=True)
+        before = np.concatenate([_NOBODY, *(b for _, b in self._moved)])[first]
+        differ = before != self._now[moved]
+        moved, before = moved[differ], before[differ]
+        # Those that are with one that came, and those that are left of where one went.
+        beside = self.members(CodeSet(np.union1d(before, self._now[moved]))).codes
+        codes = np.union1d(moved, beside)
+        then = self._now[codes].copy()
+        then[np.searchsorted(codes, moved)] = before
+        return Touched(codes, then, self._now[codes].copy())
+
+    def memberships(self, predicate: str) -> tuple[Settled, Settled]:
+        touched, table = self._touched(), self.engine.tables[predicate]
+        moved = touched.before != touched.now
+
+        def others(representatives: Codes) -> Settled:
+            chosen = moved & (representatives != touched.codes)
+            rows = np.stack([representatives[chosen], touched.codes[chosen]])
+            return self.engine.load_codes(table, rows, rows.shape[1])
+
+        return others(touched.before), others(touched.now)
+
+    def expanded(self, facts: FactSet, predicate: str) -> Rows:
+        reading, table = self.engine.codec.reading, self.engine.tables[predicate]
+        rows = own_set(facts).of(table)
+        values = table.rows  # rows never change, so they may be read later
+        special = self._special(table, rows, _NOBODY)
+        if not special.any():
+            return reading.chosen(values, rows, table.types)
+        columns = constant_columns(table.types)
+        chosen = values[rows[special]]
+        classes = self._classes_in(chosen, columns)
+        sizes = np.ones(len(self._now), np.int64)
+        for representative, members in classes.items():
+            sizes[representative] = len(members)
+        count = int(np.count_nonzero(~special)) + int(np.prod([sizes[chosen[:, c]] for c in columns], axis=0).sum())
+
+        def make() -> Parts:
+            blocks: Blocks = {
+                r: {r: tuple(reading.decode(members, "term"))}
+                for r, members in zip(reading.decode(np.array(list(classes)), "term"), classes.values(), strict=True)
+            }
+            return Parts(
+                reading.chosen(values, rows[~special], table.types), reading.decode_rows(chosen, table.types), blocks
+            )
+
+        return Expansions(make, count=lambda: count)
+
+    def changed(self, gone: FactSet, came: FactSet, predicate: str) -> tuple[Rows, Rows]:
+        reading, table = self.engine.codec.reading, self.engine.tables[predicate]
+        touched, values = self._touched(), table.rows
+        rows = [own_set(facts).of(table) for facts in (gone, came)]
+        special = [self._special(table, mine, touched.codes) for mine in rows]
+        if not any(mine.any() for mine in special):
+            return reading.chosen(values, rows[0], table.types), reading.chosen(values, rows[1], table.types)
+        both = np.concatenate([values[mine[which]] for mine, which in zip(rows, special, strict=True)])
+        classes = self._classes_in(both, constant_columns(table.types))
+        others = [(np.full(len(members), r), members) for r, members in classes.items()]
+
+        @cache
+        def blocks() -> tuple[Blocks, Blocks]:
+            # A class that is as it was is a block; one that is not is several.
+            alike = np.concatenate([_NOBODY, *(r for r, _ in others)])
+            members = np.concatenate([_NOBODY, *(mine for _, mine in others)])
+            fresh = ~np.isin(members, touched.codes)
+            alike, members = alike[fresh], members[fresh]
+            parts = (touched.codes, members), (touched.before, alike), (touched.now, alike)
+            constants, before, now = (reading.decode(np.concatenate(part), "term") for part in parts)
+            return pair_blocks(zip(constants, before, now, strict=True))
+
+        def make(side: int) -> Parts:
+            mine, which = rows[side], special[side]
+            plain = reading.chosen(values, mine[~which], table.types)
+            return Parts(plain, reading.decode_rows(values[mine[which]], table.types), blocks()[side])
+
+        return between(lambda: make(0), lambda: make(1))
+
+    def _special(self, table: Table, rows: RowNumbers, touched: Codes) -> Flags:
+        """Return which rows have a constant that represents several, or is one of those given."""
+        self._catch_up()
+        special = self._mention(table, rows, touched) if len(touched) else np.zeros(len(rows), np.bool_)
+        for column in constant_columns(table.types):
+            special |= self._has_several[table.rows[rows, column]]
+        return special
+
+    def _classes_in(self, values: MadeRows, columns: Sequence[int]) -> dict[int, Codes]:
+        """Return the classes of several constants whose representatives occur in columns."""
+        codes = np.unique(values[:, list(columns)])
+        return {c: self._classes[c] for c in codes[self._has_several[codes]].tolist()}
+
+
+class Touched(NamedTuple):
+    """Constants with their representatives of before and of now."""
+
+    codes: Codes
+    before: Codes
+    now: Codes
+
+
+def connected(left: Codes, right: Codes) -> tuple[Codes, Codes]:
+    """Return the codes that occur, ascending, and for each the number of the group that pairs put it into."""
+    codes, places = np.unique(np.concatenate([left, right]), return_inverse=True)
+    groups = np.empty(len(codes), np.int64)
+    kernels.connect(places[: len(left)], places[len(left) :], groups)
+    return codes, groups
+
+
+def _is_one(members: Codes, codes: Codes, groups: Codes) -> bool:
+    """Return whether members are all in one group."""
+    at = np.searchsorted(codes, members)
+    if len(codes) == 0 or (at == len(codes)).any() or (codes[at] != members).any():
+        return False
+    return bool((groups[at] == groups[at[0]]).all())
+
+
+def _own(constants: Constants) -> Codes:
+    assert isinstance(constants, CodeSet), "constants of another engine"
+    return constants.codes

@@ -1,0 +1,1 @@
+"""Facts files read and written by kernels."""

@@ -1,0 +1,222 @@
+"""Facts files by column: kernels that parse plain files, and leave all others to the careful reader.
+
+What they take is what nearly every file holds: one byte between fields, decimal numbers, UTF-8. A file with anything
+else in it, right or wrong, is read again from its first byte by `factfiles.reading`, so the rows and the errors are
+those of the careful reader, whichever of the two gave them.
+
+    data     the bytes of the file
+    bounds   (columns + 1, rows) places in data: a field lies between the places of its column and of the next one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.data.columns import Columns, Row, Texts
+from upheld.data.factfiles.formats import Format
+from upheld.data.factfiles.reading import rows_in
+from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.storage.dictionary import NEWLINE, Bytes, Places, TextPool
+from upheld.language.types.ntriples import are_canonical
+from upheld.language.types.primitive import INTEGER_RANGES
+from upheld.runtime.limits import allow, look
+
+#: Below so many bytes the careful reader is done before the kernels have been loaded.
+WORTH_A_KERNEL = 1 << 16
+_ROWS_AT_A_TIME = 1 << 15
+
+RETURN, MINUS, PLUS, POINT, ZERO = (ord(c) for c in "\r-+.0")
+UPPER_E, LOWER_E = ord("E"), ord("e")
+
+TEN = np.uint64(10)
+ONE = np.uint64(1)
+MOST = np.uint64(2**64 - 1)
+MOST_DIGITS = 20
+MOST_EXPONENT = 10_000
+#: All whole numbers up to this one, and all powers of ten up to the greatest of these, are exact as floats.
+EXACT = np.uint64(2**53)
+POWERS = np.array([10.0**k for k in range(23)])
+
+
+def columns_in(data: bytes, path: Path, types: Sequence[str], format: Format) -> Columns | list[Row]:
+    """Return the rows of a facts file as `rows_in` does, by column if the file is plain and not small."""
+    found = parsed(data, path, types, format) if len(data) >= WORTH_A_KERNEL else None
+    return rows_in(data, path, types, format) if found is None else found
+
+
+def parsed(data: bytes, path: Path, types: Sequence[str], format: Format) -> Columns | None:
+    """Return the rows of a plain facts file, None if the file needs the careful reader."""
+    delimiter = format.delimiter.encode()
+    if not types or len(delimiter) != 1 or (format.rfc4180 and b'"' in data):
+        return None
+    at = (data.find(b"\n") + 1 or len(data)) if format.headers else 0
+    try:
+        data[:at].decode()
+        return _parsed(np.frombuffer(data, np.uint8), path, at, delimiter[0], tuple(types))
+    except (_NotPlain, UnicodeDecodeError):
+        return None
+
+
+class _NotPlain(Exception):
+    """Something that only the careful reader knows."""
+
+
+def _parsed(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, ...]) -> Columns:
+    bounds = np.empty((len(types) + 1, _ROWS_AT_A_TIME), np.int64)
+    pool = TextPool()
+    parts: list[list[npt.NDArray[Any]]] = [[] for _ in types]
+    rows, count = 0, 0
+    while at < len(data) or not count:
+        look(path)
+        rows, at = split(data, at, delimiter, bounds)
+        if rows < 0:
+            raise _NotPlain
+        count += rows
+        for c, type in enumerate(types):
+            parts[c].append(_part(data, bounds[c, :rows], bounds[c + 1, :rows], type, pool))
+        if not rows:
+            break
+    pool.check()
+    allow(8 * count, path)  # columns are joined one after the other
+    wholes = map(np.concatenate, parts)
+    columns = tuple(Texts(w, pool) if t in ("symbol", "term") else w for w, t in zip(wholes, types))
+    terms = [c for c, type in zip(columns, types) if type == "term" and isinstance(c, Texts)]
+    if not all(are_canonical(pool.take(column.used()).tolist()) for column in terms):
+        raise _NotPlain
+    return Columns(types, columns, count)
+
+
+def _part(data: Bytes, before: Places, after: Places, type: str, pool: TextPool) -> npt.NDArray[Any]:
+    """Return the values of fields of one type; of texts, their codes."""
+    if type == "float":
+        return _floats(data, before, after)
+    if type not in INTEGER_RANGES:
+        return pool.intern(data, before, after)
+    low, high = INTEGER_RANGES[type]
+    values = np.empty(len(before), np.uint64)
+    if not integers(data, before, after, np.uint64(-low), np.uint64(high), values):
+        raise _NotPlain
+    return values.view(np.int64) if type == "number" else values
+
+
+def _floats(data: Bytes, before: Places, after: Places) -> npt.NDArray[np.float64]:
+    values = np.empty(len(before), np.float64)
+    hard = np.empty(len(before), np.int64)
+    left = floats(data, before, after, values, hard)
+    if left < 0:
+        raise _NotPlain
+    for i in hard[:left].tolist():  # with more digits than a float has, rounding right takes long arithmetic
+        values[i] = float(data[before[i] + 1 : after[i]].tobytes())
+    if np.isinf(values).any():
+        raise _NotPlain
+    return values + 0.0  # no -0.0
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def split(data, at, delimiter, bounds):
+    """Find the fields of the lines from byte `at` on, as many as there is room for.
+
+    Returns the number of lines and the start of the next one; -1 for the number if a line has other than all fields.
+    """
+    arity, room = bounds.shape[0] - 1, bounds.shape[1]
+    row = 0
+    while row < room and at < len(data):
+        start = at
+        bounds[0, row] = start - 1
+        column = 0
+        while at < len(data) and data[at] != NEWLINE:
+            if data[at] == delimiter:
+                column += 1
+                if column == arity:
+                    return -1, at
+                bounds[column, row] = at
+            at += 1
+        if column != arity - 1:
+            return -1, at
+        bounds[arity, row] = at - 1 if at > start and data[at - 1] == RETURN else at
+        at += 1
+        row += 1
+    return row, min(at, len(data))
+
+
+@kernel
+def integers(data, before, after, low, high, out):
+    """Read decimal numbers from -`low` to `high` as 64 bits; return whether all fields are such."""
+    for i in range(len(before)):
+        at, end = before[i] + 1, after[i]
+        negative = at < end and data[at] == MINUS
+        if negative:
+            at += 1
+        if at >= end or end - at > MOST_DIGITS:
+            return False
+        value = np.uint64(0)
+        for k in range(at, end):
+            digit = int(data[k]) - ZERO
+            if digit < 0 or digit > 9:
+                return False
+            if k - at == MOST_DIGITS - 1 and value > (MOST - np.uint64(digit)) // TEN:
+                return False
+            value = value * TEN + np.uint64(digit)
+        if value > (low if negative else high):
+            return False
+        out[i] = MOST - value + ONE if negative and value else value
+    return True
+
+
+@kernel
+def floats(data, before, after, out, hard):
+    """Read decimal floats. Return how many are left, with their numbers in `hard`; -1 if a field is no such float.
+
+    What is read is exact: a whole number and a power of ten that are floats themselves make one correct rounding.
+    """
+    left = 0
+    for i in range(len(before)):
+        at, end = before[i] + 1, after[i]
+        negative = at < end and data[at] == MINUS
+        if negative:
+            at += 1
+        value, digits, exponent, pointed = np.uint64(0), 0, 0, False
+        while at < end and (data[at] == POINT or ZERO <= data[at] <= ZERO + 9):
+            if data[at] == POINT:
+                if pointed:
+                    return -1
+                pointed = True
+            else:
+                digits += 1
+                if value < EXACT:  # what is past this is hard, whatever follows
+                    value = value * TEN + np.uint64(int(data[at]) - ZERO)
+                exponent -= pointed
+            at += 1
+        if not digits:
+            return -1
+        if at < end and (data[at] == LOWER_E or data[at] == UPPER_E):
+            at += 1
+            below = at < end and data[at] == MINUS
+            if below or (at < end and data[at] == PLUS):
+                at += 1
+            if at == end:
+                return -1
+            given = 0
+            while at < end and ZERO <= data[at] <= ZERO + 9:
+                if given < MOST_EXPONENT:  # far beyond any float already
+                    given = given * 10 + int(data[at]) - ZERO
+                at += 1
+            exponent += -given if below else given
+        if at < end:
+            return -1
+        if value < EXACT and -len(POWERS) < exponent < len(POWERS):
+            x = np.float64(value)
+            x = x * POWERS[exponent] if exponent >= 0 else x / POWERS[-exponent]
+            out[i] = -x if negative else x
+        else:
+            hard[left] = i
+            left += 1
+    return left

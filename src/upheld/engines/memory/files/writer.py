@@ -1,0 +1,109 @@
+"""Facts files from columns: a kernel that writes lines, byte by byte those of `factfiles.writing`.
+
+values    (columns, rows) numbers as they are, and of all else the number of its text
+kinds     how each column is written: `TEXT`, `SIGNED` or `UNSIGNED`
+data      UTF-8 of all texts, one after the other; text `i` lies from `offsets[i]` to `offsets[i + 1]`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.data.columns import Column, Columns, Row, Texts
+from upheld.data.factfiles.formats import Format
+from upheld.data.factfiles.writing import enclosed, facts_text, header_text
+from upheld.data.relation import Relation
+from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.storage.dictionary import NEWLINE, Places, utf8
+from upheld.language.types.primitive import float_text
+
+#: Below so many rows, Python is done before the kernel has been loaded.
+WORTH_A_KERNEL = 1 << 12
+_ROWS_AT_A_TIME = 1 << 15
+
+TEXT, SIGNED, UNSIGNED = 0, 1, 2
+MINUS, ZERO = ord("-"), ord("0")
+TEN = np.uint64(10)
+MOST_DIGITS = 20
+
+
+def columns_text(rows: Iterable[Row], types: Sequence[str], format: Format) -> str:
+    """Return the text of a facts file as `facts_text` does, quickly if the rows are many and kept by column."""
+    columns = rows.by_column if isinstance(rows, Relation) and len(rows) >= WORTH_A_KERNEL else None
+    return facts_text(rows, types, format) if columns is None else header_text(format) + lines(columns, format)
+
+
+def lines(columns: Columns, format: Format) -> str:
+    """Return rows as lines, in the order in which they are."""
+    texts: list[str] = []
+    kinds = np.empty(len(columns.types), np.int64)
+    values: list[npt.NDArray[Any]] = []
+    for c, (column, type) in enumerate(zip(columns.columns, columns.types)):
+        kinds[c] = {"number": SIGNED, "unsigned": UNSIGNED}.get(type, TEXT)
+        if kinds[c] == TEXT:
+            codes, spelled = _spelled(column, format.rfc4180)
+            values.append(codes + len(texts))
+            texts += spelled
+        else:
+            values.append(column.view(np.int64))
+    data, offsets = utf8(texts)
+    delimiter = np.frombuffer(format.delimiter.encode(), np.uint8)
+    parts = []
+    for start in range(0, columns.count, _ROWS_AT_A_TIME):
+        chunk = np.stack([column[start : start + _ROWS_AT_A_TIME] for column in values])
+        out = np.empty(_room(chunk, kinds, offsets, len(delimiter)), np.uint8)
+        parts.append(out[put_lines(chunk, kinds, data, offsets, delimiter, out) :].tobytes())
+    return b"".join(parts).decode()
+
+
+def _spelled(column: Column, rfc4180: bool) -> tuple[npt.NDArray[Any], list[str]]:
+    """Return a column of floats or texts as numbers of texts, and these."""
+    if isinstance(column, Texts):
+        texts = column.dictionary.take(np.arange(len(column.dictionary))).tolist()
+        return column.codes, list(map(enclosed, texts)) if rfc4180 else texts
+    distinct, codes = np.unique(column, return_inverse=True)
+    return codes, list(map(float_text, distinct.tolist()))
+
+
+def _room(values: npt.NDArray[np.int64], kinds: Places, offsets: Places, delimiter: int) -> int:
+    """Return a number of bytes that the lines do not exceed."""
+    arity, rows = values.shape
+    of_texts = sum(int((offsets[v + 1] - offsets[v]).sum()) for v, kind in zip(values, kinds) if kind == TEXT)
+    return of_texts + rows * ((MOST_DIGITS + 1) * int((kinds != TEXT).sum()) + delimiter * (arity - 1) + 1)
+
+
+@kernel
+def put_lines(values, kinds, data, offsets, delimiter, out):
+    """Write rows as lines, from the end of `out` to its start, as digits come; return where the first line begins."""
+    at = len(out)
+    arity, rows = values.shape
+    for i in range(rows - 1, -1, -1):
+        at -= 1
+        out[at] = NEWLINE
+        for c in range(arity - 1, -1, -1):
+            value = values[c, i]
+            if kinds[c] == TEXT:
+                for k in range(offsets[value + 1] - 1, offsets[value] - 1, -1):
+                    at -= 1
+                    out[at] = data[k]
+            else:
+                negative = kinds[c] == SIGNED and value < 0
+                left = np.uint64(-value) if negative else np.uint64(value)
+                while True:
+                    at -= 1
+                    out[at] = ZERO + left % TEN
+                    left //= TEN
+                    if not left:
+                        break
+                if negative:
+                    at -= 1
+                    out[at] = MINUS
+            if c:
+                for k in range(len(delimiter) - 1, -1, -1):
+                    at -= 1
+                    out[at] = delimiter[k]
+    return at

@@ -1,0 +1,446 @@
+"""Which instances rules have: from all facts, from changed facts forwards, or from heads backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from upheld.algebra.words import FactSet, Own
+from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, Run, quickest
+from upheld.engines.memory.counters.bags import LOWEST
+from upheld.engines.memory.joins.batch import CHUNK, FunctionSink, Join, Sink
+from upheld.engines.memory.joins.bulk_copy import Copies, Copying, Together, forward_copies
+from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET
+from upheld.engines.memory.joins.semijoin import Reduced, Reduction, may_pay, pays, split
+from upheld.engines.memory.joins.sinks import HeadSink, selected
+from upheld.engines.memory.plans.delta_index import DeltaIndex
+from upheld.engines.memory.plans.plan import (
+    HEIGHT,
+    IN_OWN,
+    IN_OWN_NOT_X,
+    IN_P,
+    IN_P_NOT_X,
+    NOT_IN_N,
+    NOT_IN_N_OR_Y,
+    AtomStep,
+    Literal,
+    Plan,
+    Planner,
+)
+from upheld.engines.memory.plans.text import plan_lines
+from upheld.engines.memory.rounds.bytecode import Start
+from upheld.engines.memory.sets.expressions import MemorySet, Spelling, Truth, own_set
+from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.partitions import Part
+from upheld.engines.memory.storage.table import Rows, Table
+from upheld.language.core import Atom, Predicate, Rule
+from upheld.language.core_text import atom_text
+from upheld.language.hypertrees.jointree import Tree, tree_of
+from upheld.language.strata import Stratum
+from upheld.language.syntax.ast import Variable
+
+if TYPE_CHECKING:
+    from upheld.engines.memory.engine import MemoryEngine
+
+#: Makes what takes the bindings of a plan, given the table it begins with and the number of rows.
+MakeSink = Callable[[Plan, Table | None, int], Sink]
+
+#: The atoms by which rules are found, by kind.
+_ATOMS: dict[str, Callable[[Rule], Sequence[Atom]]] = {
+    "positive": lambda rule: rule.positive,
+    "negated": lambda rule: rule.negative,
+    "heads": lambda rule: (rule.head,),
+}
+
+#: A variable that carries the number of the row a binding began with; no dialect lets a user write it.
+ROW = "$row"
+
+
+class Where(dict[str, Truth]):
+    """Where atoms are matched: the truth tables of the sets that plans speak of, made when a step asks for one."""
+
+    def __init__(
+        self,
+        engine: MemoryEngine,
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None = None,
+        via_not: FactSet | None = None,
+        own: Own | None = None,
+    ):
+        super().__init__()
+        self.engine = engine
+        self.P, self.N = own_set(P), own_set(N)
+        self.via = own_set(via) if via is not None else None
+        self.via_not = own_set(via_not) if via_not is not None else None
+        self.own = own_set(own.facts) if own is not None else None
+        self.stratum = own.stratum if own is not None else None
+
+    def __missing__(self, where: str) -> Truth:
+        truth = self[where] = self.engine.truths[self._spelling(where)]
+        return truth
+
+    def _spelling(self, where: str) -> Spelling:
+        if where == "N":
+            return self.N.spelling()
+        if where == "(N|Y)":
+            assert self.via_not is not None, "a place that no plan speaks of"
+            return ("|", self.N.spelling(), self.via_not.spelling())
+        place = self.own if where.startswith(IN_OWN) else self.P
+        assert place is not None, "a place that no plan speaks of"
+        if where in (IN_P, IN_OWN) or self.via is None:
+            return place.spelling()
+        return ("-", place.spelling(), self.via.spelling())
+
+    def rows(self, source: Table | Part, where: str) -> Rows:
+        """Return the rows of a table or a part that are in P, or in P but not X."""
+        if isinstance(source, Part):
+            return selected(source.table, source.listed(), self[where])
+        return selected(source, np.arange(source.n, dtype=np.int32), self[where])
+
+
+class Matcher:
+    """Finds the instances of rules. Plans and indexes from atoms to rules are made once and kept."""
+
+    def __init__(self, engine: MemoryEngine):
+        self.engine = engine
+        self.planner = Planner(engine.tables, engine.parts, engine.codec)
+        self._plans: dict[Rule, dict[tuple[object, ...], Plan]] = {}
+        self._delta_indexes: dict[tuple[int, str], tuple[Sequence[Rule], DeltaIndex]] = {}
+        self._together: dict[tuple[object, ...], tuple[Sequence[Rule], Together]] = {}
+        self._variable_types: dict[Rule, dict[str, str]] = {}
+        self._trees: dict[Rule, Tree | None] = {}
+
+    def forget(self, predicate: Predicate) -> None:
+        """Give up what was kept for the rules that derive a predicate."""
+        for rule in [rule for rule in self._plans if rule.head.predicate == predicate.name]:
+            del self._plans[rule]
+            self._variable_types.pop(rule, None)
+            self._trees.pop(rule, None)
+        self._forget_atoms()
+
+    def forget_plans(self) -> None:
+        """Give up all plans."""
+        self._plans.clear()
+        self._forget_atoms()
+
+    def _forget_atoms(self) -> None:
+        self._delta_indexes.clear()
+        self._together.clear()
+        self.planner.forget_terms()
+
+    def forwards(
+        self,
+        rules: Sequence[Rule],
+        where: Where,
+        sink: MakeSink,
+        *,
+        ranked: tuple[str, Stratum] | None = None,
+        whole: bool = False,
+    ) -> None:
+        """Send the bindings of all instances that `derive` speaks of to the sinks of their plans.
+
+        With `ranked`, a column and a stratum, bindings carry the highest rank that a fact of the stratum has. With
+        `whole`, they have all variables of the rule.
+        """
+        run = _Forwards(self, where, sink, ranked, whole)
+        if where.via is None and where.via_not is None:
+            for rule in rules:
+                run.from_all(rule)
+            return
+        for kind, changed, run_from in (
+            ("positive", where.via, run.from_positive),
+            ("negated", where.via_not, run.from_negated),
+        ):
+            if changed is None:
+                continue
+            alone = rules
+            if kind == "positive" and run.may_copy:
+                together = self.together(rules, forward_copies, run.ranked_in)
+                alone = together.others
+                for table in changed.tables():
+                    for copying, is_ranked in together.by_table.get(table.name, ()):
+                        run.from_copied(copying, changed.of(table), is_ranked)
+            index = self.delta_index(alone, kind)
+            for table in changed.tables():
+                if index.concerns(table):
+                    for occurrence, rows in index.concerned(table, changed.of(table)):
+                        run_from(occurrence.rule, occurrence.position, table, rows)
+
+    def starts(self, s: Stratum, where: Where, ranked: tuple[str, Stratum] | None) -> list[Start]:
+        """Return the plans that `forwards` follows from changed facts of a stratum to what its own rules derive."""
+        run = _Forwards(self, where, _no_sink, ranked, False)
+        return [run.start(rule, i) for rule in s.recursive for i in s.own(rule)]
+
+    def backwards(
+        self,
+        rule: Rule,
+        table: Table,
+        rows: Rows,
+        where: Where,
+        needed: Sequence[str],
+        take: Callable[[Codes, int], None],
+    ) -> None:
+        """Take bindings under which a rule derives some of the rows, which have the constants of its head."""
+        if not len(rows):
+            return
+        plan, variables = self.backward_plan(rule, needed)
+        order = [plan.last.index(v) for v in needed]
+
+        def taken(B: Codes, width: int) -> None:
+            self.engine.meter.instances(rule, width)
+            take(B[order], width)
+
+        join = self.join(plan, where, FunctionSink(taken))
+        for B, width in batches(table, rows, rule.head, variables):
+            join.run(B, width)
+
+    def backward_plan(self, rule: Rule, needed: Sequence[str]) -> tuple[Plan, tuple[str, ...]]:
+        """Return a plan that begins with the variables of the head and the row, and those variables."""
+        variables = (*dict.fromkeys(rule.head.variables()), ROW)
+        return self.plan(rule, ("backwards", tuple(needed)), variables, lambda: _everything(rule), needed), variables
+
+    # -- plans ---------------------------------------------------------------------------------------------------------
+
+    def plan_texts(self, rule: Rule) -> Iterator[str]:
+        """Yield the plans of a rule as lines of text: from all facts, and from new facts of each body atom."""
+        yield from plan_lines("all facts", self.planner.plan(rule, (), _everything(rule)))
+        for i, atom in enumerate(rule.positive):
+            others = [Literal(a, IN_P) for k, a in enumerate(rule.positive) if k != i]
+            others += [Literal(a, NOT_IN_N) for a in rule.negative]
+            plan = self.planner.plan(rule, tuple(dict.fromkeys(atom.variables())), others)
+            yield from plan_lines(f"new {atom_text(atom)}", plan)
+
+    def plan(
+        self,
+        rule: Rule,
+        kind: tuple[object, ...],
+        start: tuple[str, ...],
+        literals: Callable[[], list[Literal]],
+        needed: Sequence[str] | None = None,
+    ) -> Plan:
+        """Return the plan of a kind for a rule, made anew if the tables have changed much."""
+        plans = self._plans.setdefault(rule, {})
+        plan = plans.get(kind)
+        if plan is None or plan.is_stale():
+            plan = plans[kind] = self.planner.plan(rule, start, literals(), needed)
+        return plan
+
+    def join(
+        self, plan: Plan, where: Where, sink: Sink, rank: str | None = None, truths: Mapping[str, Truth] | None = None
+    ) -> Join:
+        """Return a run of a plan; `truths` are those of `where` unless others are given."""
+        types = self.variable_types(plan.rule)
+        look, listing = self.engine.meter.look, where.rows
+        return Join(plan, where if truths is None else truths, self.planner, types, sink, look, listing, rank)
+
+    def tree(self, rule: Rule) -> Tree | None:
+        """Return a join tree of a rule, if it has one."""
+        if rule not in self._trees:
+            self._trees[rule] = tree_of(rule)
+        return self._trees[rule]
+
+    def look_at(self, rules: Sequence[Rule], kind: str, facts: MemorySet) -> bool:
+        """Return whether some rule may look at facts of a set, as far as is known without work."""
+        if facts.is_void():
+            return False
+        index = self.delta_index(rules, kind)
+        return not index.is_empty() and (facts.has_work() or any(map(index.concerns, facts.tables())))
+
+    def together(self, rules: Sequence[Rule], copies: Copies, ranked_in: Stratum | None = None) -> Together:
+        """Return which of some rules copy rows together; apart from the others those that copy ranked ones."""
+        key = (id(rules), copies, ranked_in)
+        cached = self._together.get(key)
+        if cached is None or cached[0] is not rules:
+
+            def apart(rule: Rule) -> bool:
+                return ranked_in is not None and bool(ranked_in.own(rule))
+
+            cached = self._together[key] = rules, Together(rules, copies, apart, self.engine.tables, self.engine.codec)
+        return cached[1]
+
+    def delta_index(self, rules: Sequence[Rule], kind: str) -> DeltaIndex:
+        cached = self._delta_indexes.get((id(rules), kind))
+        if cached is None or cached[0] is not rules:
+            made = DeltaIndex(rules, self.engine.codec, _ATOMS[kind])
+            cached = self._delta_indexes[id(rules), kind] = (rules, made)
+        return cached[1]
+
+    def variable_types(self, rule: Rule) -> dict[str, str]:
+        """Return the types of the variables of a rule."""
+        found = self._variable_types.get(rule)
+        if found is None:
+            found = {}
+            for atom in (*rule.positive, *rule.negative, rule.head):
+                for term, type in zip(atom.terms, self.engine.tables[atom.predicate].types, strict=True):
+                    if isinstance(term, Variable):
+                        found[term.name] = type
+            for builtin in rule.builtins:
+                for argument in builtin.arguments:
+                    if isinstance(argument, Variable):
+                        found.setdefault(argument.name, builtin.type)
+            self._variable_types[rule] = found
+        return found
+
+
+class _Forwards:
+    """One forward run: how the atoms of its rules are matched."""
+
+    def __init__(self, matcher: Matcher, where: Where, sink: MakeSink, ranked: tuple[str, Stratum] | None, whole: bool):
+        self.matcher, self.where, self.sink, self.whole = matcher, where, sink, whole
+        self.rank = ranked[0] if ranked is not None else None
+        self.ranked_in = ranked[1] if ranked is not None else None
+        #: What the plans of this run depend on beside the rule and the atom they begin with.
+        self.kind = (where.own is not None, self.ranked_in is not None, whole)
+
+    @property
+    def may_copy(self) -> bool:
+        """Whether rules that copy rows may run together: not if all variables are asked for, or other facts matched."""
+        return not self.whole and self.where.own is None
+
+    def from_copied(self, copying: Copying, rows: Rows, is_ranked: bool) -> None:
+        """As `from_positive`, for the single atoms of rules that copy rows."""
+        table, meter = copying.table, self.matcher.engine.meter
+        rows = selected(table, rows, self.where[IN_P])
+        if not len(rows):
+            return
+        sink = self.sink(copying.ranked_plan if self.rank else copying.plan, table, len(rows))
+        for origins, B in copying.copies(rows):
+            meter.look(copying.rules[0])
+            if self.rank:
+                heights = table.column(self.rank)[origins] if is_ranked else np.full(len(origins), LOWEST, np.int64)
+                B = np.vstack([B, heights])
+            sink.take(B, len(origins))
+
+    def from_all(self, rule: Rule) -> None:
+        start = (HEIGHT,) if self.rank else ()
+        plan = self._plan(rule, "all", 0, start)
+        if plan.after_first is not None:
+            first = plan.steps[0]
+            assert isinstance(first, AtomStep), "a plan that begins with the rows of an atom"
+            rows = self.where.rows(first.source, first.where)
+            self._run(plan.after_first, "all", rule.positive.index(first.atom), first.atom, first.table, rows, None)
+        else:
+            join = self.matcher.join(plan, self.where, self.sink(plan, None, 0), self.rank)
+            join.run(np.full((len(start), 1), LOWEST, np.int64), 1)
+
+    def from_positive(self, rule: Rule, i: int, table: Table, rows: Rows) -> None:
+        """Query (156): atom i is the first one in X."""
+        own = self.where.stratum is not None and i in self.where.stratum.own(rule)
+        rows = selected(table, rows, self.where[IN_OWN if own else IN_P])
+        ranked = self.ranked_in is not None and i in self.ranked_in.own(rule)
+        self._from_rows(rule, "via", i, rule.positive[i], table, rows, self.rank if ranked else None)
+
+    def from_negated(self, rule: Rule, i: int, table: Table, rows: Rows) -> None:
+        """Query (157): no positive atom is in X, and negated atom i is the first one in Y."""
+        rows = selected(table, rows, ~self.where["N"])
+        self._from_rows(rule, "via not", i, rule.negative[i], table, rows, None)
+
+    def start(self, rule: Rule, i: int) -> Start:
+        """Return the plan that `from_positive` follows."""
+        atom = rule.positive[i]
+        literal = self._positive(rule, i, IN_P)
+        return Start(self._plan_from(rule, "via", i, atom), atom, literal.where, literal.ranked)
+
+    def _from_rows(self, rule: Rule, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
+        if len(rows):
+            self._run(self._plan_from(rule, kind, i, atom), kind, i, atom, table, rows, rank)
+
+    def _plan_from(self, rule: Rule, kind: str, i: int, atom: Atom) -> Plan:
+        variables = tuple(dict.fromkeys(atom.variables()))
+        return self._plan(rule, kind, i, (*variables, HEIGHT) if self.rank else variables)
+
+    def _run(self, plan: Plan, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
+        """Send the bindings that an atom, the one at i, has to rows of its table through a plan."""
+        sink = self.sink(plan, table, len(rows))
+        join = self.matcher.join(plan, self.where, sink, self.rank)
+        tree = self.matcher.tree(plan.rule) if kind != "via not" and may_pay(plan, len(rows)) else None
+        if tree is not None:
+            some, rows = split(rows)
+            for B, width in batches(table, some, atom, plan.start, rank):
+                join.run(B, width)
+            if self.matcher.engine.bits.free and pays(join, len(rows)):
+                self._send_reduced(join, tree, kind, i, atom, table, rows, rank)
+                return
+        self._send(join, table, rows, atom, rank)
+
+    def _send_reduced(
+        self, join: Join, tree: Tree, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None
+    ) -> None:
+        """As `_send`, without the facts that would be met in vain."""
+        others = [k for k in range(len(join.plan.rule.positive)) if k != i]
+        places = {k: IN_P_NOT_X if kind == "via" and k < i else IN_P for k in others}
+        literals = {k: self._positive(join.plan.rule, k, where) for k, where in places.items()}
+        rows, kept = Reduction(join, tree, atom, i, literals).reduce(rows)
+        with self.matcher.engine.marked(kept) as truth:
+            reduced = self.matcher.join(join.plan, self.where, join.sink, self.rank, Reduced(self.where, truth))
+            self._send(reduced, table, rows, atom, rank)
+
+    def _send(self, join: Join, table: Table, rows: Rows, atom: Atom, rank: str | None) -> None:
+        runs_of = join.plan.runs_of
+        if runs_of is not None and len(rows) >= FEWEST_TO_MEET:
+            column = next(c for c, t in enumerate(atom.terms) if isinstance(t, Variable) and t.name == runs_of)
+            rows = rows[np.argsort(table.rows[rows, column], kind="stable")]
+        run: Run = join.run
+        if len(rows) >= FEWEST_BINDINGS and isinstance(join.sink, HeadSink):
+            run = quickest(join, join.sink)
+        for B, width in batches(table, rows, atom, join.plan.start, rank):
+            run(B, width)
+
+    def _plan(self, rule: Rule, kind: str, i: int, start: tuple[str, ...]) -> Plan:
+        return self.matcher.plan(
+            rule, (kind, i, *self.kind), start, lambda: list(self._literals(rule, kind, i)),
+            rule.variables() if self.whole else None,
+        )  # fmt: skip
+
+    def _literals(self, rule: Rule, kind: str, i: int) -> Iterator[Literal]:
+        """Yield where the atoms are matched beside the one that a plan begins with."""
+        for k in range(len(rule.positive)):
+            if kind == "all" or (kind == "via" and k > i):
+                yield self._positive(rule, k, IN_P)
+            elif kind == "via not" or k < i:
+                yield self._positive(rule, k, IN_P_NOT_X)
+        for k, atom in enumerate(rule.negative):
+            if kind != "via not" or k > i:
+                yield Literal(atom, NOT_IN_N)
+            elif k < i:
+                yield Literal(atom, NOT_IN_N_OR_Y)
+
+    def _positive(self, rule: Rule, i: int, where: str) -> Literal:
+        if self.where.stratum is not None and i in self.where.stratum.own(rule):
+            where = IN_OWN if where == IN_P else IN_OWN_NOT_X
+        return Literal(rule.positive[i], where, self.ranked_in is not None and i in self.ranked_in.own(rule))
+
+
+def batches(
+    table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...], rank: str | None = None
+) -> Iterator[tuple[Codes, int]]:
+    """Yield bindings of an atom's variables to rows, a chunk at a time, without rows that repeat a variable wrongly."""
+    first: dict[str, int] = {}
+    for column, term in enumerate(atom.terms):
+        if isinstance(term, Variable):
+            if term.name in first:
+                rows = rows[table.rows[rows, first[term.name]] == table.rows[rows, column]]
+            else:
+                first[term.name] = column
+    for start in range(0, len(rows), CHUNK):
+        chunk = rows[start : start + CHUNK]
+        B = np.empty((len(variables), len(chunk)), np.int64)
+        for k, name in enumerate(variables):
+            if name == ROW:
+                B[k] = chunk
+            elif name == HEIGHT:
+                B[k] = LOWEST if rank is None else table.column(rank)[chunk]
+            else:
+                B[k] = table.rows[chunk, first[name]]
+        yield B, len(chunk)
+
+
+def _no_sink(plan: Plan, start: Table | None, work: int) -> Sink:
+    raise AssertionError("a run that only makes plans")
+
+
+def _everything(rule: Rule) -> list[Literal]:
+    return [Literal(a, IN_P) for a in rule.positive] + [Literal(a, NOT_IN_N) for a in rule.negative]

@@ -1,0 +1,109 @@
+"""Backward chaining that goes on where it stopped: the candidates for each head come a few at a time.
+
+What is found is joined with the rest of the body at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from upheld.algebra.words import FactSet
+from upheld.engines.memory.counters.bags import Group, MemoryInstances
+from upheld.engines.memory.joins.batch import FunctionSink
+from upheld.engines.memory.joins.candidates import END, MOST_DOUBLINGS, Candidates, candidates, first_join
+from upheld.engines.memory.joins.matching import ROW, Where, batches
+from upheld.engines.memory.plans.plan import IN_P, Plan
+from upheld.engines.memory.sets.expressions import Settled, Truth
+from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.table import Rows, Table
+from upheld.language.core import Rule
+
+if TYPE_CHECKING:
+    from upheld.engines.memory.engine import MemoryEngine
+
+
+class MemorySearch:
+    """Finds the instances that derive facts, a few at a time, each once."""
+
+    def __init__(self, engine: MemoryEngine, rules: Sequence[Rule]):
+        self.engine, self.rules = engine, rules
+        self._index = engine.matcher.delta_index(rules, "heads")
+        self._streams: dict[Table, list[Candidates]] = {}
+        #: How often a row has been asked for; negative when nothing is left for it.
+        (self._turns,) = engine.columns.new(self, "turns")
+
+    def unfinished(self, H: FactSet) -> Settled:
+        return self.engine.filtered(H, lambda table, rows: table.column(self._turns)[rows] >= 0)
+
+    def more(self, H: FactSet, P: FactSet, N: FactSet) -> MemoryInstances:
+        where = Where(self.engine, P, N)
+        found: list[Group] = []
+        settled = self.engine.settle_for_change(H)
+        asked = self.engine.truths[settled.spelling()]
+        for table, rows in settled.listed():
+            self._more(table, rows, asked, where, found)
+        return MemoryInstances(self.engine, found)
+
+    def _more(self, table: Table, rows: Rows, asked: Truth, where: Where, found: list[Group]) -> None:
+        turns = table.column(self._turns)
+        rows = rows[turns[rows] >= 0]
+        fresh = rows[turns[rows] == 0]
+        mine = self._opened(table, fresh, where, found)
+        if len(fresh) < len(rows):  # another turn for some: what was opened before is looked at as well
+            mine = [s for s in self._streams.get(table, []) if (s.cursors != END).any()] + mine
+            self._streams[table] = mine
+        else:
+            self._streams.setdefault(table, []).extend(mine)
+        turns = table.column(self._turns)
+        turns[rows] = -turns[rows] - 1
+        for stream in mine:
+            chosen = np.flatnonzero(asked[table.flags[stream.rows]] & (stream.cursors != END))
+            if len(chosen):
+                before = np.abs(turns[stream.rows[chosen]]).astype(np.int64) - 1
+                self._take(stream, chosen, 1 << np.minimum(before, MOST_DOUBLINGS), where, found)
+                left = stream.rows[chosen[stream.cursors[chosen] != END]]
+                turns[left] = np.abs(turns[left])
+
+    def _take(self, stream: Candidates, chosen: Codes, limits: Codes, where: Where, found: list[Group]) -> None:
+        rule, mine = stream.rest.rule, found if stream.whole else []
+        join = self.engine.matcher.join(stream.rest, where, FunctionSink(self._taking(stream.rest, mine)))
+        for B in stream.take(chosen, limits, where[stream.step.where]):
+            self.engine.meter.look(rule)
+            join.run(B, B.shape[1])
+        if not stream.whole:  # what was matched when it was opened may not hold any more
+            found += [group.chosen(group.hold(self.engine, where[IN_P], where["N"])) for group in mine]
+
+    def _taking(self, plan: Plan, found: list[Group]) -> Callable[[Codes, int], None]:
+        order = [plan.last.index(v) for v in plan.rule.variables()]
+
+        def take(B: Codes, width: int) -> None:
+            self.engine.meter.instances(plan.rule, width)
+            found.append(Group(plan.rule, B[order]))
+
+        return take
+
+    def _opened(self, table: Table, rows: Rows, where: Where, found: list[Group]) -> list[Candidates]:
+        """Return streams for heads that are asked for the first time; what needs no join is found at once."""
+        opened: list[Candidates] = []
+        if not len(rows):
+            return opened
+        for occurrence, mine in self._index.concerned(table, rows):
+            rule = occurrence.rule
+            plan, variables = self.engine.matcher.backward_plan(rule, (*rule.variables(), ROW))
+            at = first_join(plan)
+            if at is None:
+                join = self.engine.matcher.join(plan, where, FunctionSink(self._taking(plan, found)))
+            else:
+                prefix = replace(plan, steps=plan.steps[:at], later=plan.steps[at:])
+
+                def open_streams(B: Codes, width: int, plan: Plan = plan, at: int = at) -> None:
+                    opened.extend(candidates(plan, at, B, width))
+
+                join = self.engine.matcher.join(prefix, where, FunctionSink(open_streams))
+            for B, width in batches(table, mine, rule.head, variables):
+                join.run(B, width)
+        return opened

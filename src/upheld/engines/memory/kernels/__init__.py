@@ -1,0 +1,1 @@
+"""Loops over arrays, compiled by Numba. They know nothing of rules."""

@@ -1,0 +1,55 @@
+"""The kernels that sort the rows of a table into groups. Names of arrays are those of `kernels`."""
+
+from __future__ import annotations
+
+from upheld.engines.memory.kernels.indexes import columns_equal, hash_columns
+from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.kernels.rows import place, shift_of
+
+
+@kernel
+def key_of(rows, row, columns, keys, slots):
+    """Return the number of the key that a row has in its key columns, or -1; `slots` is a hash table of the numbers."""
+    mask = len(slots) - 1
+    at = place(hash_columns(rows, row, columns), shift_of(len(slots)))
+    key = slots[at]
+    while key >= 0:
+        same = True
+        for k in range(len(columns)):
+            same = same and rows[row, columns[k]] == keys[key, k]
+        if same:
+            break
+        at = (at + 1) & mask
+        key = slots[at]
+    return key
+
+
+@kernel
+def group_rows(rows, start, n, columns, equal, keys, slots, groups, out):
+    """Write the group of each row from `start` on that has one of the keys in its key columns.
+
+    `groups` holds the group of each key. `equal` lists pairs of columns that a repeated variable makes equal.
+    """
+    simple = len(equal) == 0
+    for row in range(start, n):
+        key = key_of(rows, row, columns, keys, slots)
+        if key >= 0 and (simple or columns_equal(rows, row, equal)):
+            out[row] = groups[key]
+
+
+@kernel
+def count_groups(numbers, start, n, counts):
+    """Count the rows of each group from row `start` on; numbers below zero are no groups."""
+    for row in range(start, n):
+        if numbers[row] >= 0:
+            counts[numbers[row]] += 1
+
+
+@kernel
+def sort_by_group(numbers, start, n, places, out):
+    """Write the rows from `start` on, those of each group from its place on, in order."""
+    for row in range(start, n):
+        group = numbers[row]
+        if group >= 0:
+            out[places[group]] = row
+            places[group] += 1

@@ -1,0 +1,378 @@
+"""The kernels of indexes over some columns of a table. Names of arrays are those of `kernels`.
+
+An index of chains has for each key its newest row, and for each row the next older one; an index of blocks has the row
+numbers of a key side by side.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from upheld.engines.memory.kernels.jit import kernel, prefetch
+from upheld.engines.memory.kernels.rows import (
+    FILL_DENOMINATOR,
+    FILL_NUMERATOR,
+    GROUP,
+    PATIENCE,
+    hash_key,
+    mix,
+    place,
+    shift_of,
+)
+
+
+@kernel
+def hash_columns(rows, row, columns):
+    h = np.uint64(0)
+    for c in columns:
+        h = mix(h, rows[row, c])
+    return h
+
+
+@kernel
+def columns_equal(rows, row, equal):
+    for k in range(len(equal)):
+        if rows[row, equal[k, 0]] != rows[row, equal[k, 1]]:
+            return False
+    return True
+
+
+@kernel
+def index_rows(rows, start, n, columns, slots, distinct, following):
+    """Enter rows from `start` on into a column index; return where it stopped and the number of distinct keys.
+
+    `slots` holds the newest row of each key, `following` for each row the next older one of the same key.
+    """
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    room = len(slots) * FILL_NUMERATOR // FILL_DENOMINATOR
+    row = start
+    while row < n and distinct < room:
+        at = place(hash_columns(rows, row, columns), shift)
+        other = slots[at]
+        while other >= 0:
+            same = True
+            for c in columns:
+                same = same and rows[row, c] == rows[other, c]
+            if same:
+                break
+            at = (at + 1) & mask
+            other = slots[at]
+        distinct += other < 0
+        following[row] = other
+        slots[at] = row
+        row += 1
+    return row, distinct
+
+
+@kernel
+def rehash_columns(rows, columns, old, slots):
+    """Enter the newest rows of all keys of a column index into a larger table, which is empty."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    for row in old:
+        if row >= 0:
+            at = place(hash_columns(rows, row, columns), shift)
+            while slots[at] >= 0:
+                at = (at + 1) & mask
+            slots[at] = row
+
+
+@kernel
+def probe(wanted, i, row, width, rows, columns, slots, following, flags, truth, equal, parents, matches):
+    """Write the pairs of a wanted key and a row of the set `truth` that has it in the key columns.
+
+    `i` and `row` say where to go on: at key i, at the row of its chain, or -1 for its first. `equal` lists pairs of
+    columns that a repeated variable makes equal. Return the key and row to go on with, and the number of pairs. It
+    stops too when it has looked at very many rows in vain.
+    """
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    places = np.empty(GROUP, np.int64)
+    found, limit, simple, in_vain = 0, len(parents), len(equal) == 0, 0
+    while i < width:
+        first, stop = i, min(i + GROUP, width)
+        if row < 0:
+            for j in range(first, stop):
+                places[j - first] = place(hash_key(wanted, j), shift)
+                prefetch(slots, places[j - first])
+            for j in range(first, stop):
+                newest = slots[places[j - first]]
+                if newest >= 0:
+                    prefetch(rows, newest)
+                    prefetch(following, newest)
+                    prefetch(flags, newest)
+        else:
+            stop = i + 1
+        while i < stop:
+            if row < 0:
+                at = places[i - first]
+                row = slots[at]
+                while row >= 0:
+                    same = True
+                    for k in range(len(columns)):
+                        same = same and rows[row, columns[k]] == wanted[i, k]
+                    if same:
+                        break
+                    at = (at + 1) & mask
+                    row = slots[at]
+            while row >= 0:
+                if found == limit:
+                    return i, row, found
+                if truth[flags[row]] and (simple or columns_equal(rows, row, equal)):
+                    parents[found] = i
+                    matches[found] = row
+                    found += 1
+                else:
+                    in_vain += 1
+                row = following[row]
+            i += 1
+            if in_vain > PATIENCE:
+                return i, np.int64(-1), found
+    return i, np.int64(-1), found
+
+
+@kernel
+def block_rows(rows, chosen, start, n, columns, slots, entries, distinct, pool, used):
+    """Enter rows from `start` on into an index of blocks; return where it stopped, the keys, and the pool in use.
+
+    Of `chosen` rows, if there are any, else of all. `slots` holds numbers of keys. `entries` holds for each key where
+    its block of row numbers begins in the pool, how many there are, for how many there is room, and its hash. A full
+    block moves to the end, where it has double room.
+    """
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    room = min(len(entries), len(slots) * FILL_NUMERATOR // FILL_DENOMINATOR)
+    i, some = start, len(chosen) > 0
+    while i < n and distinct < room:
+        row = np.int64(chosen[i]) if some else i
+        h = hash_columns(rows, row, columns)
+        at = place(h, shift)
+        key = slots[at]
+        while key >= 0:
+            if np.uint64(entries[key, 3]) == h:
+                other, same = pool[entries[key, 0]], True
+                for c in columns:
+                    same = same and rows[row, c] == rows[other, c]
+                if same:
+                    break
+            at = (at + 1) & mask
+            key = slots[at]
+        length = entries[key, 1] if key >= 0 else 0
+        if key < 0 or length == entries[key, 2]:
+            space = max(4, 2 * length)
+            if used + space > len(pool):
+                break
+            if key < 0:
+                key = distinct
+                distinct += 1
+                slots[at] = key
+                entries[key, 3] = np.int64(h)
+            for k in range(length):
+                pool[used + k] = pool[entries[key, 0] + k]
+            entries[key, 0] = used
+            entries[key, 2] = space
+            used += space
+        pool[entries[key, 0] + length] = row
+        entries[key, 1] = length + 1
+        i += 1
+    return i, distinct, used
+
+
+@kernel
+def rehash_blocks(entries, distinct, slots):
+    """Enter the keys of an index of blocks into an empty table."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    for key in range(distinct):
+        at = place(np.uint64(entries[key, 3]), shift)
+        while slots[at] >= 0:
+            at = (at + 1) & mask
+        slots[at] = key
+
+
+@kernel
+def repack_blocks(entries, distinct, pool, out):
+    """Write all blocks one after the other into another pool, each with an eighth more room; return what is in use."""
+    used = 0
+    for key in range(distinct):
+        start, length = entries[key, 0], entries[key, 1]
+        for k in range(length):
+            out[used + k] = pool[start + k]
+        entries[key, 0] = used
+        entries[key, 2] = length + length // 8 + 1
+        used += entries[key, 2]
+    return used
+
+
+@kernel
+def copy_blocks(
+    entries, key, done, keys, pool, places, limit, rows, columns, slots, new_entries, distinct, new_pool, used, most
+):
+    """Write the blocks of an index for other rows, from a key and a place in its block on, about `most` rows.
+
+    `places` holds for each row one more than the other row, or 0; only other rows below the limit are written, close
+    together, with an eighth more room for each block. Return the key and the place to go on with, the keys, the pool in
+    use, and the rows written. There is room for all.
+    """
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    copied, looked = 0, 0
+    while key < keys and looked < most:
+        first, length = entries[key, 0], entries[key, 1]
+        if done == 0:
+            new_entries[distinct, 0] = used
+            new_entries[distinct, 1] = 0
+        stop = min(length, done + most - looked)
+        count = new_entries[distinct, 1]
+        for k in range(first + done, first + stop):
+            row = np.int64(places[pool[k]]) - 1
+            if 0 <= row < limit:
+                new_pool[used + count] = row
+                count += 1
+                copied += 1
+        new_entries[distinct, 1] = count
+        looked += stop - done + 1
+        done = stop
+        if done < length:
+            break
+        if count > 0:
+            h = hash_columns(rows, np.int64(new_pool[used]), columns)
+            at = place(h, shift)
+            while slots[at] >= 0:
+                at = (at + 1) & mask
+            slots[at] = distinct
+            new_entries[distinct, 2] = count + count // 8 + 1
+            new_entries[distinct, 3] = np.int64(h)
+            used += new_entries[distinct, 2]
+            distinct += 1
+        done = 0
+        key += 1
+    return key, done, distinct, used, copied
+
+
+@kernel
+def find_blocks(wanted, rows, columns, slots, entries, pool, out):
+    """Write for each wanted key its number, or -1. Many keys are the same as the one before."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    for i in range(len(wanted)):
+        repeated = i > 0
+        for k in range(len(columns)):
+            repeated = repeated and wanted[i, k] == wanted[i - 1, k]
+        if repeated:
+            out[i] = out[i - 1]
+            continue
+        h = hash_key(wanted, i)
+        at = place(h, shift)
+        key = slots[at]
+        while key >= 0:
+            if np.uint64(entries[key, 3]) == h:
+                other, same = pool[entries[key, 0]], True
+                for k in range(len(columns)):
+                    same = same and rows[other, columns[k]] == wanted[i, k]
+                if same:
+                    break
+            at = (at + 1) & mask
+            key = slots[at]
+        out[i] = key
+
+
+@kernel
+def probe_blocks(wanted, i, done, width, rows, columns, slots, entries, pool, flags, truth, equal, parents, matches):
+    """As `probe`, for an index of blocks: `done` rows of the block of key i have been looked at."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    found, limit, simple, tried = 0, len(parents), len(equal) == 0, 0
+    while i < width:
+        h = hash_key(wanted, i)
+        at = place(h, shift)
+        key = slots[at]
+        while key >= 0:
+            if np.uint64(entries[key, 3]) == h:
+                other, same = pool[entries[key, 0]], True
+                for k in range(len(columns)):
+                    same = same and rows[other, columns[k]] == wanted[i, k]
+                if same:
+                    break
+            at = (at + 1) & mask
+            key = slots[at]
+        if key >= 0:
+            first, length = entries[key, 0], entries[key, 1]
+            stop = min(length, done + limit - found)
+            for k in range(first + done, first + stop):
+                row = pool[k]
+                if truth[flags[row]] and (simple or columns_equal(rows, row, equal)):
+                    parents[found] = i
+                    matches[found] = row
+                    found += 1
+            if stop < length:
+                return i, stop, found
+            tried += stop - done
+        done = 0
+        i += 1
+        if tried - found > PATIENCE:
+            break
+    return i, 0, found
+
+
+@kernel
+def probe_some(wanted, chosen, limits, cursors, rows, columns, slots, following, flags, truth, equal, parents, matches):
+    """Write pairs of a chosen wanted key and a row that has it, from the cursor of the key on, up to its limit.
+
+    A cursor is the row to go on with; -2 before the first one, -1 after the last. There is room for all pairs.
+    """
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    found, simple = 0, len(equal) == 0
+    for j in range(len(chosen)):
+        i, left = chosen[j], limits[j]
+        row = cursors[i]
+        if row == -2:
+            at = place(hash_key(wanted, i), shift)
+            row = np.int64(slots[at])
+            while row >= 0:
+                same = True
+                for k in range(len(columns)):
+                    same = same and rows[row, columns[k]] == wanted[i, k]
+                if same:
+                    break
+                at = (at + 1) & mask
+                row = np.int64(slots[at])
+        while row >= 0 and left > 0:
+            if truth[flags[row]] and (simple or columns_equal(rows, row, equal)):
+                parents[found] = i
+                matches[found] = row
+                found += 1
+                left -= 1
+            row = np.int64(following[row])
+        cursors[i] = row
+    return found
+
+
+@kernel
+def probe_some_of_blocks(
+    wanted, chosen, limits, cursors, rows, columns, slots, entries, pool, flags, truth, equal, parents, matches
+):
+    """As `probe_some`, for an index of blocks: a cursor is the place in the block to go on with."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    found, simple = 0, len(equal) == 0
+    for j in range(len(chosen)):
+        i, left = chosen[j], limits[j]
+        h = hash_key(wanted, i)
+        at = place(h, shift)
+        key = slots[at]
+        while key >= 0:
+            if np.uint64(entries[key, 3]) == h:
+                other, same = pool[entries[key, 0]], True
+                for k in range(len(columns)):
+                    same = same and rows[other, columns[k]] == wanted[i, k]
+                if same:
+                    break
+            at = (at + 1) & mask
+            key = slots[at]
+        if key < 0:
+            cursors[i] = -1
+            continue
+        done, length = max(cursors[i], 0), entries[key, 1]
+        while done < length and left > 0:
+            row = pool[entries[key, 0] + done]
+            if truth[flags[row]] and (simple or columns_equal(rows, row, equal)):
+                parents[found] = i
+                matches[found] = row
+                found += 1
+                left -= 1
+            done += 1
+        cursors[i] = done if done < length else -1
+    return found

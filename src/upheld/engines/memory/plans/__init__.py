@@ -1,0 +1,1 @@
+"""Join plans: how they are made, ordered, found and shown."""

@@ -1,0 +1,302 @@
+"""Rounds of ranked support that are small, many of them in one call of a kernel.
+
+A round in Python costs a tenth of a millisecond however little it does, and a change may go through hundreds of them.
+What the kernels do is what `algebra.rounds` says in the words of the algebra, with the same facts, numbers and
+statistics. Rounds that are too large for them, and rules that compute, are left to the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory.joins.matching import Where
+from upheld.engines.memory.joins.sinks import never_counted, too_many_derivations
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.plans.plan import IN_P, IN_P_NOT_X
+from upheld.engines.memory.rounds import interpreter
+from upheld.engines.memory.rounds.addresses import address_of
+from upheld.engines.memory.rounds.bytecode import Numbers, RoundCode
+from upheld.engines.memory.rounds.interpreter import (
+    BEGIN,
+    END,
+    GREW,
+    INSTANCES,
+    LOGGED,
+    OUTCOME,
+    PLACED,
+    ROUNDS,
+    TOO_MANY,
+    TOP,
+    UNCOUNTED,
+    VALUES,
+    WANTED,
+    WANTS_ROOM,
+)
+from upheld.engines.memory.sets.expressions import MemorySet, Named, Settled, Spelling
+from upheld.engines.memory.storage.table import FLAGS, Rows, Table
+from upheld.language.core import Rule
+from upheld.language.strata import Stratum
+from upheld.runtime.interruptions import uninterrupted
+
+if TYPE_CHECKING:
+    from upheld.engines.memory.counters.numbers import MemoryRanks
+    from upheld.engines.memory.engine import MemoryEngine
+
+#: Facts that the first round may begin with, and derivations that one call may handle.
+MOST_FACTS, MOST_HANDLED = 1 << 14, 1 << 16
+#: Pairs of a fact and an atom that it may be, for the first round: where rules are many, they are found by constants.
+MOST_PAIRS = 1 << 16
+
+#: Plans that are made together at most: a program may have thousands of rules, and an update concerns few of them.
+MOST_STARTS = 256
+
+
+class Bench:
+    """What a kernel has in hand: values of variables, heights, open steps, values of a fact, instances, and places.
+
+    It is empty between two calls, so one serves all plans, and is made larger for those that ask for more room.
+    """
+
+    def __init__(self) -> None:
+        self._size = (0, 0, 0, 0)
+
+    def make_room(self, code: RoundCode) -> None:
+        wanted = code.registers, code.steps, code.arity, MOST_HANDLED
+        if all(have >= want for have, want in zip(self._size, wanted, strict=True)):
+            return
+        registers, steps, arity, instances = map(max, self._size, wanted)
+        self._size = registers, steps, arity, instances
+        self.arrays = (
+            np.empty(registers, np.int64),
+            np.empty(steps + 1, np.int64),
+            np.empty((steps + 1, 3), np.int64),
+            np.empty(arity + 1, np.int64),
+            np.empty((instances, VALUES + arity), np.int64),
+            np.empty(kernels.GROUP, np.int64),
+        )
+
+
+class SmallRounds:
+    """The plans of rules as numbers, made when they are first asked for.
+
+    It belongs to some ranks, and does not hold them: their columns go with them, and at once.
+    """
+
+    def __init__(self, engine: MemoryEngine):
+        self.engine = engine
+        self._codes: dict[tuple[int, bool], tuple[Sequence[Rule], RoundCode | None]] = {}
+        self._bench = Bench()
+        engine.reclaiming.rounds.add(self)
+
+    def moved(self, keep_plans: bool) -> None:
+        """Let go of the arrays of tables that have moved, and of plans if the codes in them are not those of now."""
+        if not keep_plans:
+            self._codes.clear()
+        for _, code in self._codes.values():
+            if code is not None:
+                code.let_go()
+
+    def lose(
+        self, ranks: MemoryRanks, delta: MemorySet, s: Stratum, I: Named, D: Named, A: Named, gone: Named, enough: int
+    ) -> MemorySet | None:
+        """Do rounds of `lose_from`; return what it does, or None if the first one is not small."""
+        call = self._call(ranks, delta, s, I, counting_support=True)
+        if call is None:
+            return None
+        self.engine.about_to_change(D)
+        self.engine.about_to_change(gone)
+        return call.lose(("-", I.bit, ("-", D.bit, A.bit)), ("|", I.bit, A.bit), (D, gone), enough)
+
+    def gain(self, ranks: MemoryRanks, delta: MemorySet, s: Stratum, I: Named, D: Named, A: Named) -> MemorySet | None:
+        """Do rounds of `gain_from`; return what it does, or None if the first one is not small."""
+        call = self._call(ranks, delta, s, I, counting_support=False)
+        if call is None:
+            return None
+        self.engine.about_to_change(A)
+        return call.gain(("|", ("-", I.bit, D.bit), A.bit), A)
+
+    def _call(self, ranks: MemoryRanks, delta: MemorySet, s: Stratum, I: Named, counting_support: bool) -> Call | None:
+        facts = [(table, rows) for table, rows in delta.listed() if len(rows)]
+        count = sum(len(rows) for _, rows in facts)
+        if not s.recursive or count > MOST_FACTS:
+            return None
+        code = self._code(s, Where(self.engine, I, I, via=delta), ranks.rank if counting_support else None)
+        if code is None or count * len(code.rules) > MOST_PAIRS:
+            return None
+        if not all(table in code.numbers for table, _ in facts) or not self.engine.bits.free:
+            return None
+        self._bench.make_room(code)
+        return Call(ranks, s, code, self._bench, facts)
+
+    def _code(self, s: Stratum, where: Where, rank: str | None) -> RoundCode | None:
+        key = id(s.recursive), rank is not None
+        rules, code = self._codes.get(key, ((), None))
+        if rules is not s.recursive or (code is not None and code.is_stale()):
+            ranked = (rank, s) if rank is not None else None
+            code = None
+            few = sum(len(s.own(rule)) for rule in s.recursive) <= MOST_STARTS
+            starts = self.engine.matcher.starts(s, where, ranked) if few else []
+            if few and all(start.is_simple for start in starts):
+                heads = [self.engine.tables[rule.head.predicate] for rule in s.rules]
+                code = RoundCode(starts, heads, self.engine.tables, self.engine.codec)
+            self._codes[key] = s.recursive, code
+        return code
+
+
+class Call:
+    """Some rounds: where they begin, and what they have done so far."""
+
+    def __init__(
+        self, ranks: MemoryRanks, s: Stratum, code: RoundCode, bench: Bench, facts: Sequence[tuple[Table, Rows]]
+    ):
+        self.ranks, self.engine, self.s, self.code, self.bench = ranks, ranks.engine, s, code, bench
+        self.queue = np.empty((MOST_HANDLED + MOST_FACTS, 2), np.int32)
+        self.log = np.empty((MOST_HANDLED, 3), np.int32)
+        self.met: Numbers = np.zeros(len(code.rules), np.int64)
+        self.state: Numbers = np.zeros(WANTED + 1, np.int64)
+        end = 0
+        for table, rows in facts:
+            self.queue[end : end + len(rows), 0] = code.numbers[table]
+            self.queue[end : end + len(rows), 1] = rows
+            end += len(rows)
+        self.state[END] = self._first = end
+
+    def lose(self, P: Spelling, N: Spelling, into: tuple[Named, Named], enough: int) -> MemorySet | None:
+        """Take away what the facts derive, and put them and what goes with them into some sets."""
+        engine, code, state = self.engine, self.code, self.state
+        engine.journal.note(lambda: self._take_back(-1), self._counted)
+        with engine.new_bit("round") as bit:
+            truths = self._truths(P, N, bit)
+            bits = np.array([1 << bit, sum(1 << named.bit for named in into)], np.int64)
+            try:
+                self._look_up()
+                interpreter.lose_rounds(
+                    code.table_lines, code.index_lines, code.code, code.begins, truths, self.bench.arrays,
+                    self.queue, self.log, self.met, state, bits, enough,
+                )  # fmt: skip
+                if state[OUTCOME] == UNCOUNTED:
+                    raise never_counted(code.tables[int(state[WANTED])].name)
+                self._put_into(into)
+            except BaseException:
+                self._take_out(into)
+                raise
+        engine.bits.give_back(bit)
+        return self._told(-1)
+
+    def gain(self, there: Spelling, A: Named) -> MemorySet | None:
+        """Rank the facts on top, count what they derive, and put them and what is new into A."""
+        engine, code, state = self.engine, self.code, self.state
+        placed = np.empty((len(self.queue), 2), np.int32)
+        engine.journal.note(lambda: self._take_back(1), self._counted)
+        engine.journal.note(lambda: self._put_back(placed), self._ranked)
+        state[TOP] = self.ranks.top
+        with engine.new_bit("round") as bit:
+            truths, now = self._truths(there, there, bit), address_of(engine.truths[there])
+            bits = np.array([1 << bit, 1 << A.bit], np.int64)
+            try:
+                while True:
+                    self._look_up()
+                    interpreter.gain_rounds(
+                        code.table_lines, code.index_lines, code.code, code.begins, truths, self.bench.arrays,
+                        self.queue, self.log, self.met, state, bits, placed, now,
+                    )  # fmt: skip
+                    for table, line in zip(code.tables, code.table_lines, strict=True):
+                        table.n = int(line[interpreter.COUNT])
+                    if state[OUTCOME] == WANTS_ROOM:
+                        for table in code.heads:
+                            table.make_room(int(state[WANTED]))
+                    elif state[OUTCOME] != GREW:
+                        break
+                self._put_into((A,))
+            except BaseException:
+                self._take_out((A,))
+                with uninterrupted():
+                    for table in code.heads:
+                        table.mend()
+                raise
+        engine.bits.give_back(bit)
+        if state[OUTCOME] == TOO_MANY:
+            raise too_many_derivations(code.tables[int(state[WANTED])].name)
+        self.ranks.raise_top(int(state[TOP]))
+        return self._told(1)
+
+    def _look_up(self) -> None:
+        self.code.look_up(self.ranks.rank, self.ranks.total, self.ranks.support)
+
+    def _truths(self, P: Spelling, N: Spelling, bit: int) -> Numbers:
+        spelled: dict[str, Spelling] = {IN_P: P, IN_P_NOT_X: ("-", P, bit), "N": N}
+        self._held = [self.engine.truths[spelled[place]] for place in self.code.places]
+        return np.array([address_of(truth) for truth in self._held], np.int64)
+
+    def _told(self, sign: int) -> MemorySet | None:
+        """Tell the meter what was done, and return the facts to go on with, if there were any rounds."""
+        state, meter = self.state, self.engine.meter
+        rounds = int(state[ROUNDS])
+        if not rounds:
+            return None
+        self.ranks.change_sum(self.s, sign * int(state[INSTANCES]))
+        for k in np.flatnonzero(self.met).tolist():
+            meter.instances(self.code.rules[k], int(self.met[k]))
+        if rounds > 1:  # what the last one has found is settled by whoever goes on
+            meter.round(int(state[BEGIN]) - self._first, rounds - 1)
+        left = self._rows(int(state[BEGIN]), int(state[END]))
+        return Settled(self.engine, dict(left)) if left else self.engine.nothing
+
+    # -- what is written down ------------------------------------------------------------------------------------------
+
+    def _rows(self, begin: int, end: int) -> list[tuple[Table, Rows]]:
+        """Return a part of the queue by tables."""
+        return _by_table(self.code.tables, self.queue[begin:end])
+
+    def _put_into(self, into: Sequence[Named]) -> None:
+        for table, rows in self._rows(0, int(self.state[BEGIN])):
+            for named in into:
+                named.has_taken(table, rows)
+
+    def _take_out(self, into: Sequence[Named]) -> None:
+        """Clear the bits of sets that may not know of them."""
+        with uninterrupted():
+            keep = FLAGS(~sum(1 << named.bit for named in into) & 0xFFFF)
+            for table, rows in self._rows(0, int(self.state[BEGIN])):
+                kernels.clear_bits(table.flags, rows, keep)
+
+    def _counted(self) -> list[tuple[Table, Rows]]:
+        return _by_table(self.code.tables, self.log[: self.state[LOGGED]])
+
+    def _ranked(self) -> list[tuple[Table, Rows]]:
+        return _by_table(self.code.tables, self.queue[: self.state[PLACED]])
+
+    def _take_back(self, sign: int) -> None:
+        """Undo what was counted."""
+        log = self.log[: self.state[LOGGED]]
+        self.state[LOGGED] = 0
+        for table, rows in _by_table(self.code.tables, log):
+            np.subtract.at(table.columns[self.ranks.total], rows, sign)
+        if sign < 0:
+            for table, rows in _by_table(self.code.tables, log[log[:, 2] != 0]):
+                np.add.at(table.columns[self.ranks.support], rows, 1)
+
+    def _put_back(self, placed: npt.NDArray[np.int32]) -> None:
+        """Undo how facts were ranked."""
+        count = int(self.state[PLACED])
+        for number, table in enumerate(self.code.tables):
+            mine = np.flatnonzero(self.queue[:count, 0] == number)
+            if len(mine):
+                rows = self.queue[mine, 1]
+                table.columns[self.ranks.rank][rows] = placed[mine, 0]
+                table.columns[self.ranks.support][rows] = placed[mine, 1]
+
+
+def _by_table(tables: Sequence[Table], pairs: npt.NDArray[np.int32]) -> list[tuple[Table, Rows]]:
+    """Return the rows of pairs of the number of a table and a row."""
+    if not len(pairs):
+        return []
+    numbers = pairs[:, 0]
+    first = int(numbers[0])
+    if (numbers == first).all():  # as a rule
+        return [(tables[first], pairs[:, 1].copy())]
+    return [(tables[k], pairs[numbers == k, 1]) for k in np.unique(numbers).tolist()]

@@ -1,0 +1,58 @@
+"""Membership of pairs as a matrix of bits, for binary relations that fill a good part of their domain.
+
+A closure derives most of its facts many times over. Where ids are small and pairs are many, a bit for each possible
+pair is smaller than the hash index, and the bits of one first argument lie in a few cache lines, so that a fact known
+already is told from a new one in two or three nanoseconds instead of forty.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.storage.table import Rows, Table
+
+#: Fewer rows than this are quicker looked up one by one.
+FEWEST_ROWS = 1 << 14
+#: At most so many bits for each row: eight bytes, which is less than the tuple index takes.
+BITS_PER_ROW = 64
+#: A round that starts from fewer rows than this part of the bits is not worth copying them for.
+BITS_PER_DELTA_ROW = 512
+
+
+class DenseBits:
+    """The pairs of a set, as bits. Pairs beyond `width` by `height` may be in the set and are not in it."""
+
+    def __init__(self, width: int, height: int, words: npt.NDArray[np.uint64]):
+        self.width, self.height, self.words = width, height, words
+
+    def add(self, table: Table, rows: Rows) -> None:
+        kernels.set_pairs(table.rows, rows, self.words, self.width, self.height)
+
+    def copy(self) -> DenseBits:
+        """Return bits of the same pairs that can be changed apart."""
+        return DenseBits(self.width, self.height, self.words.copy())
+
+    def unseen(self, pairs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the pairs that are not in the matrix, and put them in; pairs beyond it are all returned."""
+        out = np.empty_like(pairs)
+        return out[: kernels.unseen_pairs(pairs, self.words, self.width, self.height, out)]
+
+
+#: The matrix of no pairs.
+NO_PAIRS = DenseBits(0, 0, np.zeros(1, np.uint64))
+
+
+def dense_bits(table: Table, rows: Rows) -> DenseBits | None:
+    """Return the pairs of a set as bits if that is worth while."""
+    if table.arity != 2 or table.rows.dtype != np.int32 or len(rows) < FEWEST_ROWS:
+        return None
+    lowest, width, height = kernels.pair_limits(table.rows, rows)
+    if lowest < 0 or width * height > BITS_PER_ROW * len(rows):
+        return None
+    made = DenseBits(width, height, np.zeros(width * height // 64 + 1, np.uint64))
+    made.add(table, rows)
+    return made

@@ -1,0 +1,97 @@
+"""What a transaction has changed, so that a failed one can be undone: the last change first.
+
+An entry is written before the change it speaks of, and undoing it is harmless where the change never happened: an
+interruption may come between any two statements. Kernels are never interrupted, so where only a kernel knows which rows
+it changes, it writes the entry itself, in the arrays that it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.storage.table import Rows, Table
+from upheld.runtime.interruptions import uninterrupted
+
+#: The number of rows that a kernel has written into a log.
+Used = npt.NDArray[np.int64]
+
+_NO_LOG: Rows = np.empty(0, np.int32)
+
+
+class Mark:
+    """A place in the journal, to go back to."""
+
+    def __init__(self, entries: list[Callable[[], None]], length: int):
+        self._entries, self._length = entries, length
+
+    def undo(self) -> None:
+        """Undo all changes since."""
+        with uninterrupted():
+            while len(self._entries) > self._length:
+                self._entries[-1]()
+                self._entries.pop()  # not before it is done: undoing it twice is harmless, leaving it out is not
+
+
+#: Some rows of tables, which a kernel may still have to write down.
+Touched = Callable[[], Iterable[tuple[Table, Rows]]]
+
+
+class Journal:
+    """Undoes changes of columns and of named sets. Outside of a transaction nothing is noted."""
+
+    def __init__(self) -> None:
+        self.entries: list[Callable[[], None]] | None = None
+        #: The rows that were changed since somebody asked for them to be noted, or None if nobody has.
+        self.touched: list[Touched] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.entries is not None
+
+    def begin(self) -> None:
+        assert self.entries is None, "changes that were neither kept nor undone"
+        self.entries = []
+
+    def undo(self) -> None:
+        """Undo all changes since the beginning; then nothing more is noted."""
+        if self.entries is not None:
+            Mark(self.entries, 0).undo()
+            self.entries = None
+
+    def mark(self) -> Mark:
+        """Return the place that the journal has come to."""
+        assert self.entries is not None, "what is done outside of a transaction cannot be undone"
+        return Mark(self.entries, len(self.entries))
+
+    def note(self, undo: Callable[[], None], touched: Touched | None = None) -> None:
+        """Note how to undo the change that comes next, and which rows it is of, if it is of rows."""
+        if self.entries is not None:
+            if touched is not None and self.touched is not None:
+                self.touched.append(touched)
+            self.entries.append(undo)
+
+    def log(self, table: Table, column: str, amount: int, room: int) -> tuple[Rows, Used]:
+        """Return arrays in which a kernel notes the rows to which it adds an amount, once for each time."""
+        used = np.zeros(1, np.int64)
+        if self.entries is None:
+            return _NO_LOG, used
+        log = np.empty(room, np.int32)
+
+        if self.touched is not None:
+            self.touched.append(lambda: [(table, log[: used[0]])])
+        self.entries.append(lambda: kernels.take_back(table.columns[column], log, used, amount))
+        return log, used
+
+    def note_values(self, table: Table, column: str, rows: Rows) -> None:
+        """Note the values of a column in some rows, which are about to change."""
+        if self.entries is not None:
+            values = table.columns[column][rows]
+
+            def undo() -> None:
+                table.columns[column][rows] = values
+
+            self.note(undo, lambda: [(table, rows)])

@@ -1,0 +1,1 @@
+"""Tables of rows, their indexes and partitions, and the codes of values."""

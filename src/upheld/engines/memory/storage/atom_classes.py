@@ -1,0 +1,177 @@
+"""The class of each row of a table, by the atoms that it is an instance of: see `stratification`.
+
+A row keeps its number and its class, so what was found stays true, and a table that has grown is looked at from where
+it had been left. All atoms of one shape, such as those with a constant in their second column, are compared at once:
+with one relation of triples there are thousands of atoms and a handful of shapes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory.kernels import groups as group_kernels
+from upheld.engines.memory.storage.codec import Codec, Codes
+from upheld.engines.memory.storage.table import Rows, Table, key_slots
+from upheld.language.strata import Pattern
+from upheld.language.syntax.ast import Value
+
+Numbers = npt.NDArray[np.int32]
+
+
+@dataclass
+class Shape:
+    """Atoms of one shape: the columns of their constants, the pairs of columns with one variable, and for each atom
+    its constants and its group."""
+
+    columns: Codes
+    equal: Codes
+    keys: Codes
+    slots: Rows
+    groups: Numbers
+
+    @classmethod
+    def of(
+        cls, columns: tuple[int, ...], equal: tuple[tuple[int, int], ...], groups: dict[tuple[int, ...], int]
+    ) -> Shape:
+        keys = np.array(list(groups), np.int64).reshape(len(groups), len(columns))
+        numbers = np.fromiter(groups.values(), np.int32, len(groups))
+        pairs = np.array(equal, np.int64).reshape(-1, 2)
+        return cls(np.array(columns, np.int64), pairs, keys, key_slots(keys), numbers)
+
+
+class Grouping:
+    """The classes of the rows of a table. Rows that fit no pattern are `unspoken`, a class of their own."""
+
+    def __init__(self, table: Table, codec: Codec, patterns: Sequence[tuple[Pattern, int]]):
+        self.table = table
+        self._shapes = [Shape.of(*shape, groups) for shape, groups in _by_shape(table, codec, patterns).items()]
+        self.unspoken = max((number for _, number in patterns), default=-1) + 1
+        #: Of the first `_found` rows the class is known, and the first `_listed` are listed by their class.
+        self._numbers: Numbers = np.empty(0, np.int32)
+        self._found = self._listed = 0
+        self._members: list[Rows] = [np.empty(0, np.int32)] * (self.unspoken + 1)
+        self._lengths = np.zeros(len(self._members), np.int64)
+
+    def beside(self, table: Table) -> Grouping:
+        """Return the classes, not found yet, of the rows of another table by the same patterns."""
+        made = copy(self)
+        made.table = table
+        made.become(None)
+        return made
+
+    def become(self, other: Grouping | None) -> None:
+        """Take over what is known of the rows of a table that this one has become, or forget what was known."""
+        if other is None:
+            self._numbers, self._found, self._listed = np.empty(0, np.int32), 0, 0
+            self._members = [np.empty(0, np.int32)] * (self.unspoken + 1)
+            self._lengths = np.zeros(len(self._members), np.int64)
+        else:
+            self._numbers, self._found, self._listed = other._numbers, other._found, other._listed
+            self._members, self._lengths = other._members, other._lengths
+
+    def numbers(self) -> Numbers:
+        """Return the class of every row."""
+        self._find(self.table.n)
+        return self._numbers
+
+    def _find(self, n: int) -> None:
+        """Find the classes of the first n rows."""
+        table = self.table
+        if self._found < n:
+            if len(self._numbers) < n:
+                grown = np.empty(len(table.rows), np.int32)
+                grown[: self._found] = self._numbers[: self._found]
+                self._numbers = grown
+            self._numbers[self._found : n] = self.unspoken
+            for shape in self._shapes:
+                group_kernels.group_rows(
+                    table.rows, self._found, n, shape.columns, shape.equal, shape.keys, shape.slots, shape.groups,
+                    self._numbers,
+                )  # fmt: skip
+            self._found = n
+
+    def members(self, group: int) -> Rows:
+        """Return the rows of a class, in order."""
+        self.list_upto(self.table.n)
+        return self._members[group][: self._lengths[group]]
+
+    def list_upto(self, upto: int) -> None:
+        """List the first rows by their class."""
+        if self._listed >= upto:
+            return
+        self._find(upto)
+        numbers = self._numbers
+        counts = np.zeros(len(self._members), np.int64)
+        group_kernels.count_groups(numbers, self._listed, upto, counts)
+        ends = np.cumsum(counts)
+        rows = np.empty(int(ends[-1]), np.int32)
+        group_kernels.sort_by_group(numbers, self._listed, upto, ends - counts, rows)
+        for group in np.flatnonzero(counts).tolist():
+            before, end = int(self._lengths[group]), int(ends[group])
+            after = before + int(counts[group])
+            mine = self._members[group]
+            if after > len(mine):
+                grown = np.empty(max(after, len(mine) + len(mine) // 2), np.int32)
+                grown[:before] = mine[:before]
+                mine = self._members[group] = grown
+            mine[before:after] = rows[end - (after - before) : end]
+        # At once: what an interruption leaves beyond these lengths is written again.
+        self._lengths, self._listed = self._lengths + counts, upto
+
+
+class Groupings:
+    """The classes of the rows of tables, by patterns that have a class each."""
+
+    def __init__(self, classes: Mapping[Pattern, int], codec: Codec):
+        self.classes, self._codec = classes, codec
+        self._groupings: dict[Table, Grouping] = {}
+
+    def of(self, table: Table) -> Grouping:
+        found = self._groupings.get(table)
+        if found is None:
+            found = self._groupings[table] = Grouping(table, self._codec, self.patterns.get(table.name, []))
+        return found
+
+    def known(self, table: Table) -> Grouping | None:
+        """Return the classes of the rows of a table, if somebody has asked for them."""
+        return self._groupings.get(table)
+
+    def clear(self) -> None:
+        """Forget the classes of all rows, and the codes by which they are found."""
+        self._groupings.clear()
+
+    @cached_property
+    def patterns(self) -> dict[str, list[tuple[Pattern, int]]]:
+        """The patterns by predicate, each with its class."""
+        found: dict[str, list[tuple[Pattern, int]]] = defaultdict(list)
+        for pattern, number in self.classes.items():
+            found[pattern[0]].append((pattern, number))
+        return dict(found)
+
+
+_Shape = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
+
+
+def _by_shape(
+    table: Table, codec: Codec, patterns: Iterable[tuple[Pattern, int]]
+) -> dict[_Shape, dict[tuple[int, ...], int]]:
+    """Return the groups of patterns by their shape and their constants."""
+    found: dict[_Shape, dict[tuple[int, ...], int]] = {}
+    for (_, terms), group in patterns:
+        first: dict[Value | int, int] = {}
+        columns, equal, codes = [], [], []
+        for column, (kind, value) in enumerate(terms):
+            if kind == "=":
+                columns.append(column)
+                codes.append(int(codec.constant(value, table.types[column])))
+            elif first.setdefault(value, column) != column:
+                equal.append((first[value], column))
+        found.setdefault((tuple(columns), tuple(equal)), {})[tuple(codes)] = group
+    return found

@@ -1,0 +1,219 @@
+"""Values as 64-bit codes: numbers as they are, floats by their bits, symbols and RDF terms by a dictionary."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.data.columns import Column, Columns, Dictionary, Texts, plain
+from upheld.engines.memory.storage.dictionary import TextPool
+from upheld.language.syntax.ast import Value
+from upheld.language.types.primitive import NAN
+
+Codes = npt.NDArray[np.int64]
+
+#: The types whose values are their own codes, bit by bit.
+_NUMERIC: dict[str, type[np.generic]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
+
+
+#: Rows that are read when they are handed out, as reading them costs no more than noting which they are.
+_FEW = 256
+
+
+def is_text(type: str) -> bool:
+    """Return whether values of a type are told by codes of texts."""
+    return type not in _NUMERIC
+
+
+class Reading:
+    """Translates codes to values, by the texts of one dictionary: what is read later is read in the same one."""
+
+    def __init__(self, pool: TextPool):
+        self.pool = pool
+        #: Few rows that were handed out and may still be held, with the dictionary: see `let_go`.
+        self.handed_out: list[weakref.ref[Columns]] = []
+        self._most_handed_out = 256
+
+    def column(self, codes: npt.NDArray[np.signedinteger], type: str) -> Column:
+        """Return the values that codes of one type stand for, as a column."""
+        if type in _NUMERIC:
+            return np.ascontiguousarray(codes, np.int64).view(_NUMERIC[type])
+        return Texts(codes, self.pool)
+
+    def columns(self, codes: npt.NDArray[np.signedinteger], types: Sequence[str]) -> Columns:
+        """Return the rows of an array with a row of codes for each, by column."""
+        return Columns(types, [self.column(codes[:, c], t) for c, t in enumerate(types)], len(codes))
+
+    def chosen(
+        self, codes: npt.NDArray[np.signedinteger], rows: npt.NDArray[np.integer], types: Sequence[str]
+    ) -> Columns:
+        """Return some rows of an array of codes, by column. They are read when they are first needed.
+
+        If they are few, they hold on to no more than their codes until then.
+        """
+        if len(rows) > _FEW:
+            return Columns(types, lambda: [self.column(codes[rows, c], t) for c, t in enumerate(types)], len(rows))
+        few = codes[rows]
+        columns = Columns(types, lambda: [self.column(few[:, c], t) for c, t in enumerate(types)], len(rows))
+        self.handed_out.append(weakref.ref(columns))
+        if len(self.handed_out) > self._most_handed_out:
+            self.handed_out = [reference for reference in self.handed_out if reference() is not None]
+            self._most_handed_out = 256 + 2 * len(self.handed_out)
+        return columns
+
+    def let_go(self) -> Iterator[None]:
+        """Give rows that somebody holds texts of their own, so that nobody holds the dictionary; yield after each."""
+        waiting, self.handed_out = self.handed_out, []
+        try:
+            while waiting:
+                columns = waiting[-1]()
+                if columns is not None:
+                    columns.keep_own_texts()
+                    del columns
+                    yield
+                waiting.pop()
+        finally:
+            self.handed_out += waiting
+
+    def decode(self, codes: npt.NDArray[np.signedinteger], type: str) -> list[Value]:
+        """Return the values that codes of one type stand for."""
+        return plain(self.column(codes, type))
+
+    def decode_rows(self, codes: npt.NDArray[np.signedinteger], types: Sequence[str]) -> list[tuple[Value, ...]]:
+        """Return the rows of an array with a row of codes for each."""
+        return list(self.columns(codes, types))
+
+
+class Codec:
+    """Translates columns of values to codes and back. A symbol keeps its code until the tables are copied.
+
+    The constants of the program come first, and keep their codes for as long as the codec lives.
+    """
+
+    def __init__(self, constants: Iterable[str] = ()) -> None:
+        self._pool = TextPool()
+        #: The codes of texts that came as Python objects: quicker than asking the pool.
+        self._codes: dict[Value, int] = {}
+        #: How codes are translated back from now on. What is to be read later holds on to it.
+        self.reading = Reading(self._pool)
+        self.encode(list(dict.fromkeys(constants)), "symbol")
+        #: The codes below this number never change.
+        self.fixed = len(self._pool)
+        #: Whether a plan may hold the code of a text that has none of these.
+        self.has_late_constants = False
+
+    @property
+    def pool(self) -> TextPool:
+        return self._pool
+
+    def adopt(self, pool: TextPool) -> None:
+        """Go on with another dictionary, in which texts have other codes."""
+        later = Reading(pool)
+        later.handed_out += self.reading.handed_out  # since the last slice: their turn comes with the next copy
+        self._pool, self._codes, self.reading = pool, {}, later
+
+    def texts(self) -> int:
+        """Return how many texts have a code; codes are numbers below that."""
+        return len(self._pool)
+
+    # -- to codes ------------------------------------------------------------------------------------------------------
+
+    def encode(self, values: Sequence[Value], type: str) -> Codes:
+        """Return the codes of values of one type."""
+        if type in _NUMERIC:
+            return np.array(values, _NUMERIC[type]).view(np.int64)
+        fresh = [text for text in dict.fromkeys(values) if text not in self._codes]
+        if fresh:
+            self._codes.update(zip(fresh, self._pool.intern_strings(fresh).tolist()))  # type: ignore[arg-type]
+        return np.fromiter(map(self._codes.__getitem__, values), np.int64, len(values))
+
+    def encode_one(self, value: Value, type: str) -> int:
+        found = self._codes.get(value) if isinstance(value, str) else None
+        return int(self.encode([value], type)[0]) if found is None else found
+
+    def constant(self, value: Value, type: str) -> int:
+        """Return the code of a constant of a rule, which may be kept: whoever copies the tables minds it."""
+        code = self.encode_one(value, type)
+        if type not in _NUMERIC and code >= self.fixed:
+            self.has_late_constants = True
+        return code
+
+    def encode_rows(self, rows: Iterable[tuple[Value, ...]], types: Sequence[str]) -> Codes:
+        """Return the codes of rows, an array of the output for each column."""
+        listed = list(rows)
+        result = np.empty((len(types), len(listed)), np.int64)
+        for column, (values, type) in enumerate(zip(zip(*listed, strict=True), types, strict=False)):
+            result[column] = self.encode(values, type)
+        return result
+
+    def find_row(self, row: Sequence[object], types: Sequence[str]) -> Codes | None:
+        """Return the codes of a row, an array for each column, or None if no fact of these types can be the row.
+
+        Values equal what Python says they equal. No text gets a code by this.
+        """
+        if len(row) != len(types):
+            return None
+        codes = np.empty((len(types), 1), np.int64)
+        for column, (value, type) in enumerate(zip(row, types)):
+            code = self._find_number(value, type) if type in _NUMERIC else self._find_text(value)
+            if code is None:
+                return None
+            codes[column, 0] = code
+        return codes
+
+    def _find_text(self, value: object) -> int | None:
+        if not isinstance(value, str):
+            return None
+        found = self._codes.get(value)
+        return self._pool.find(value) if found is None else found
+
+    def _find_number(self, value: object, type: str) -> int | None:
+        if not isinstance(value, int | float | np.number):
+            return None
+        try:
+            found = _NUMERIC[type](value)  # type: ignore[call-arg]
+        except (OverflowError, ValueError):  # too large for the column; infinity or NaN where there are none
+            return None
+        if found != found:
+            found = np.float64(NAN)
+        elif found.item() != value:
+            return None
+        return int(found.view(np.int64))
+
+    def encode_columns(self, columns: Columns) -> Codes:
+        """Return the codes of rows by column, an array of the output for each. Python sees each text once."""
+        result = np.empty((len(columns.types), columns.count), np.int64)
+        shared: dict[int, Codes] = {}  # the columns of a file have their dictionary in common
+        for out, column in zip(result, columns.columns, strict=True):
+            if isinstance(column, Texts):
+                if id(column.dictionary) not in shared:
+                    shared[id(column.dictionary)] = self._encoded(column.dictionary)
+                np.take(shared[id(column.dictionary)], column.codes, out=out, mode="clip")  # no code is out of bounds
+            else:
+                out[:] = column.view(np.int64)
+        return result
+
+    def _encoded(self, dictionary: Dictionary) -> Codes:
+        """Return the codes of all texts of a dictionary."""
+        if isinstance(dictionary, TextPool):
+            return self._pool.intern_pool(dictionary)
+        return self._pool.intern_strings(dictionary.take(np.arange(len(dictionary))).tolist())
+
+    # -- and back ------------------------------------------------------------------------------------------------------
+
+    def chosen(
+        self, codes: npt.NDArray[np.signedinteger], rows: npt.NDArray[np.integer], types: Sequence[str]
+    ) -> Columns:
+        """Return some rows of an array of codes, by column. They are read when they are first needed."""
+        return self.reading.chosen(codes, rows, types)
+
+    def decode(self, codes: npt.NDArray[np.signedinteger], type: str) -> list[Value]:
+        """Return the values that codes of one type stand for."""
+        return self.reading.decode(codes, type)
+
+    def decode_rows(self, codes: npt.NDArray[np.signedinteger], types: Sequence[str]) -> list[tuple[Value, ...]]:
+        """Return the rows of an array with a row of codes for each."""
+        return self.reading.decode_rows(codes, types)

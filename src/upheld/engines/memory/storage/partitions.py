@@ -1,0 +1,114 @@
+"""The parts of a table: the rows that belong to one class of atoms.
+
+With one relation of triples, an index over whole columns has the rows of every property, although a rule asks for one.
+Atoms that share an instance make a class (see `stratification`), and a row belongs to one class at most. Where all
+atoms of a class have the same constant in a column, their rows make a part of the table, with indexes of its own: these
+have only rows that rules ask for, and each row is in those of its part alone. So one relation is about as good as many.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TypeGuard
+
+from upheld.engines.memory.storage.atom_classes import Grouping, Groupings
+from upheld.engines.memory.storage.codec import Codec
+from upheld.engines.memory.storage.table import BlockIndex, DistinctValues, Rows, Table
+from upheld.language.core import Atom, CoreTerm
+from upheld.language.strata import Pattern, has_distinct_variables
+from upheld.language.syntax.ast import Constant
+
+
+class Part:
+    """The rows of a table that are instances of atoms of a class. They have the same constants in `fixed` columns."""
+
+    def __init__(self, grouping: Grouping, group: int, fixed: frozenset[int]):
+        self.table, self.grouping, self.group, self.fixed = grouping.table, grouping, group, fixed
+        self.indexes: dict[tuple[int, ...], BlockIndex] = {}
+        self._distinct = DistinctValues()
+
+    @property
+    def n(self) -> int:
+        return len(self.listed())
+
+    def listed(self) -> Rows:
+        """Return the numbers of the rows, in order."""
+        return self.grouping.members(self.group)
+
+    def index(self, columns: tuple[int, ...]) -> BlockIndex:
+        """Return the index over some columns, with every row of the part in it."""
+        rows = self.listed()
+        found = self.indexes.get(columns)
+        if found is None or found.upto != len(rows):
+            # Left out while it changes: an interruption may leave it half changed.
+            found = self.indexes.pop(columns, None) or BlockIndex(columns)
+            found.catch_up(self.table, rows)
+            self.indexes[columns] = found
+        return found
+
+    blocks = index
+
+    def distinct(self, columns: tuple[int, ...]) -> float:
+        """Estimate the number of distinct values in some columns."""
+        index = self.indexes.get(columns)
+        if index is not None and index.distinct:
+            return float(index.distinct)
+        rows = self.listed()
+        return self._distinct.among(columns, len(rows), lambda step: self.table.rows[rows[::step]])
+
+
+class Parts:
+    """The parts of a table, found by the atoms that ask for them."""
+
+    def __init__(self, table: Table, codec: Codec, groupings: Groupings):
+        self._table, self._codec, self._groupings = table, codec, groupings
+
+    def of(self, atom: Atom) -> Part | None:
+        """Return the part that has all rows that an atom matches, if there is one."""
+        codes = {c: self._codec.encode_one(t.value, t.type) for c, t in enumerate(atom.terms) if _is_constant(t)}
+        for columns, parts in self._by_constants.items():
+            if all(column in codes for column in columns):
+                found = parts.get(tuple(codes[column] for column in columns))
+                if found is not None:
+                    return found
+        return None
+
+    def indexed(self) -> Iterator[Part]:
+        """Yield the parts that have an index."""
+        if "_by_constants" in self.__dict__:
+            seen = {id(part): part for parts in self._by_constants.values() for part in parts.values()}
+            yield from (part for part in seen.values() if part.indexes)
+
+    def clear(self) -> None:
+        """Forget the parts, and the codes by which they are found."""
+        self.__dict__.pop("_by_constants", None)
+
+    @cached_property
+    def _by_constants(self) -> Mapping[tuple[int, ...], dict[tuple[int, ...], Part]]:
+        """The parts by columns and the constants that an atom has there: it is an instance of one of the part."""
+        grouping, patterns = self._groupings.of(self._table), self._groupings.patterns[self._table.name]
+        classes: dict[int, list[Pattern]] = defaultdict(list)
+        for pattern, number in patterns:
+            classes[number].append(pattern)
+        fixed = {number: _fixed_columns(members) for number, members in classes.items()}
+        parts = {number: Part(grouping, number, columns) for number, columns in fixed.items() if columns}
+        found: dict[tuple[int, ...], dict[tuple[int, ...], Part]] = defaultdict(dict)
+        for pattern, number in patterns:
+            if number in parts and has_distinct_variables(pattern):
+                constants = [(c, value) for c, (kind, value) in enumerate(pattern[1]) if kind == "="]
+                codes = tuple(self._codec.constant(value, self._table.types[c]) for c, value in constants)
+                found[tuple(c for c, _ in constants)][codes] = parts[number]
+        return found
+
+
+def _is_constant(term: CoreTerm) -> TypeGuard[Constant]:
+    return isinstance(term, Constant)
+
+
+def _fixed_columns(patterns: Sequence[Pattern]) -> frozenset[int]:
+    """Return the columns in which all of some patterns have the same constant."""
+    first, *others = (terms for _, terms in patterns)
+    constant = {column for column, (kind, _) in enumerate(first) if kind == "="}
+    return frozenset(c for c in constant if all(terms[c] == first[c] for terms in others))

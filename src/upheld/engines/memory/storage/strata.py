@@ -1,0 +1,83 @@
+"""The class and the stratum of each row of a table. A fact keeps them, so they are found once for every row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from upheld.engines.memory.joins.sinks import selected
+from upheld.engines.memory.sets.expressions import MemorySet, Named
+from upheld.engines.memory.storage.atom_classes import Grouping, Groupings, Numbers
+from upheld.engines.memory.storage.codec import Codec
+from upheld.engines.memory.storage.table import Rows, Table
+from upheld.language.strata import UNSPOKEN, Stratification, Stratum
+
+
+class Placing:
+    """The classes and strata of rows, for one stratification at a time. Most have the classes of the program."""
+
+    def __init__(self, program: Groupings, codec: Codec) -> None:
+        self._program, self._codec = program, codec
+        self._strata: Stratification | None = None
+        self._groupings = program
+        #: For each table the stratum of each class.
+        self._levels: dict[Table, Numbers] = {}
+
+    @property
+    def groupings(self) -> list[Groupings]:
+        """The classes that rows have by the program, and by the stratification at hand if that is another."""
+        return [self._program] if self._groupings is self._program else [self._program, self._groupings]
+
+    def clear(self) -> None:
+        """Forget the classes of all rows."""
+        self._strata, self._levels, self._groupings = None, {}, self._program
+        self._program.clear()
+
+    def rows(self, whole: MemorySet, stratum: Stratum) -> Iterator[tuple[Table, Rows]]:
+        """Yield the rows of a set that belong to a stratum."""
+        strata = stratum.stratification
+        for table in whole.tables():
+            if not stratum.may_hold(table.name):
+                continue
+            sole = strata.sole_stratum(table.name)
+            if sole is None:
+                yield table, self._chosen(whole, table, stratum)
+            elif sole == stratum.index:
+                yield table, whole.of(table)
+
+    def classes(self, facts: MemorySet, strata: Stratification) -> set[int]:
+        """Return the classes that facts of a set may have."""
+        found: set[int] = set()
+        for table in facts.tables():
+            possible = strata.classes_of(table.name)
+            if len(possible) == 1:
+                found |= possible
+            elif len(rows := facts.of(table)):
+                grouping = self._grouping(table, strata)
+                numbers = np.flatnonzero(np.bincount(grouping.numbers()[rows])).tolist()
+                found.update(UNSPOKEN if number == grouping.unspoken else number for number in numbers)
+        return found
+
+    def _chosen(self, whole: MemorySet, table: Table, stratum: Stratum) -> Rows:
+        grouping = self._grouping(table, stratum.stratification)
+        levels = self._levels[table]
+        if isinstance(whole, Named) and whole.is_most_of(table):
+            parts = [grouping.members(number) for number in np.flatnonzero(levels == stratum.index).tolist()]
+            return selected(table, np.concatenate(parts), whole.engine.truths[whole.bit])
+        rows = whole.of(table)
+        return rows[levels[grouping.numbers()[rows]] == stratum.index]
+
+    def _grouping(self, table: Table, strata: Stratification) -> Grouping:
+        if self._strata is not strata:
+            same = strata.classes == self._program.classes
+            self._groupings = self._program if same else Groupings(strata.classes, self._codec)
+            self._strata, self._levels = strata, {}
+        grouping = self._groupings.of(table)
+        if table not in self._levels:
+            levels = np.zeros(grouping.unspoken + 1, np.int32)
+            for pattern, level in strata.patterns(table.name):
+                levels[strata.classes[pattern]] = level
+            levels[grouping.unspoken] = 1
+            self._levels[table] = levels
+        return grouping

@@ -1,0 +1,423 @@
+"""Tables: the rows of a predicate with their flags, a hash index over whole rows, and indexes over some columns.
+
+A row, once entered, keeps its number: leaving a set clears a bit, and coming back sets it again. So a table holds
+rows of no set at all; they cost memory, never correctness. Now and then what is left of a table is copied, and the copy
+takes its place: see `reclaiming`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory.kernels import indexes as index_kernels
+from upheld.engines.memory.kernels import rows as kernels
+from upheld.runtime.limits import reserve
+
+Rows = npt.NDArray[np.int32]
+#: A number for each row of a table.
+Column = npt.NDArray[np.int32]
+
+#: Flags are a word for each row.
+FLAGS = np.uint16
+_SMALLEST = 16
+_INT32 = np.iinfo(np.int32)
+
+
+def slots_for(count: int) -> int:
+    """Return a power of two that holds so many entries at most three quarters full."""
+    need = count * kernels.FILL_DENOMINATOR // kernels.FILL_NUMERATOR + kernels.GROUP + 1
+    return 1 << max(5, (need - 1).bit_length())
+
+
+class Table:
+    """The rows of a predicate. The first `n` are distinct and in the tuple index; `flags` say which sets they are in.
+
+    Ids are 32 bits wide until a value does not fit; then all of the table is 64.
+    """
+
+    def __init__(self, name: str, types: tuple[str, ...]):
+        self.name, self.types, self.arity = name, types, len(types)
+        dtype = np.int64 if "float" in types else np.int32
+        self.rows: npt.NDArray[np.signedinteger[Any]] = np.empty((_SMALLEST, self.arity), dtype)
+        self.flags = np.zeros(_SMALLEST, FLAGS)
+        self.n = 0
+        self.slots: Rows = np.full(slots_for(_SMALLEST), -1, np.int32)
+        self.keys = key_view(self.rows)
+        self.indexes: dict[tuple[int, ...], ChainIndex | BlockIndex] = {}
+        #: Numbers kept for each row, by name; zero in every row that was not given one.
+        self.columns: dict[str, Column] = {}
+        self._distinct = DistinctValues()
+
+    def make_room(self, count: int) -> None:
+        """Make room for so many more rows."""
+        need = self.n + count + kernels.GROUP
+        if need > len(self.rows):
+            # A quarter more at a time: a fifth of the memory at most lies idle, and copying stays linear in all.
+            capacity = max(need, len(self.rows) + len(self.rows) // 4)
+            rows, flags = _grown(self.rows, (capacity, self.arity)), _grown(self.flags, (capacity,))
+            columns = {name: _grown_with_zeros(column, capacity) for name, column in self.columns.items()}
+            # Here and below what belongs together changes at once: an interruption finds a table that is whole.
+            self.rows, self.keys, self.flags, self.columns = rows, key_view(rows), flags, columns
+        if slots_for(need) > len(self.slots):
+            reserve(4 * slots_for(need))
+            self.slots = _tuple_index(self.keys, self.n, slots_for(need))
+
+    def column(self, name: str) -> Column:
+        """Return the numbers under a name, which are zero where none have been given."""
+        found = self.columns.get(name)
+        if found is None:
+            found = self.columns[name] = np.zeros(len(self.rows), np.int32)
+        return found
+
+    def fit(self, low: int, high: int) -> None:
+        """Make ids wide enough for values between two bounds."""
+        if self.rows.dtype != np.int64 and (low < _INT32.min or high > _INT32.max):
+            reserve(8 * self.rows.size)
+            rows = self.rows.astype(np.int64)
+            keys = key_view(rows)
+            # Rows of another width may hash differently. Values do not, so column indexes stay.
+            self.rows, self.keys, self.slots = rows, keys, _tuple_index(keys, self.n, len(self.slots))
+
+    def mend(self) -> None:
+        """Forget rows that were entered without being counted, because the kernel was interrupted as it came back."""
+        self.slots = _tuple_index(self.keys, self.n, len(self.slots))
+
+    def become(self, other: Table) -> None:
+        """Take over the rows of another table and all that is known of them; the arrays of before stay as they are."""
+        self.rows, self.keys, self.flags, self.slots, self.n = other.rows, other.keys, other.flags, other.slots, other.n
+        self.indexes, self.columns = other.indexes, other.columns
+
+    def find(self, B: npt.NDArray[np.int64], width: int, terms: Any, constants: Any) -> Rows:
+        """Return for each of a batch of bindings the row that terms name under it, or -1."""
+        wanted = np.empty((width, self.arity), self.rows.dtype)
+        out = np.empty(width, np.int32)
+        fit = kernels.make_rows(B, width, terms, constants, wanted)
+        kernels.find(key_view(wanted), width, self.keys, self.slots, out)
+        if not fit:  # a value too wide for this table is in none of its rows, but its low half may be
+            for column, t in enumerate(terms):
+                values = B[t, :width] if t >= 0 else constants[-1 - t]
+                out[wanted[:, column] != values] = -1
+        return out
+
+    def index(self, columns: tuple[int, ...]) -> ChainIndex | BlockIndex:
+        """Return the index over some columns, with every row in it."""
+        found = self.indexes.get(columns)
+        if found is None or found.upto != self.n:
+            # Left out while it changes: an interruption may leave it half changed.
+            found = self.indexes.pop(columns, None) or ChainIndex(columns)
+            found.catch_up(self)
+            if isinstance(found, ChainIndex) and found.has_long_chains():
+                found = BlockIndex(columns)
+                found.catch_up(self)
+            self.indexes[columns] = found
+        return found
+
+    def blocks(self, columns: tuple[int, ...]) -> BlockIndex:
+        """Return the index over some columns as one of blocks, which knows how many rows each key has."""
+        found = self.index(columns)
+        if isinstance(found, ChainIndex):
+            found = BlockIndex(columns)
+            found.catch_up(self)
+            self.indexes[columns] = found
+        return found
+
+    def distinct(self, columns: tuple[int, ...]) -> float:
+        """Estimate the number of distinct values in some columns, from an index or a sample of the rows."""
+        index = self.indexes.get(columns)
+        if index is not None and index.distinct:
+            return float(index.distinct)
+        return self._distinct.among(columns, self.n, lambda step: self.rows[: self.n : step])
+
+    def nbytes(self) -> int:
+        """Return the bytes of the rows, flags, numbers and tuple index."""
+        return self.rows.nbytes + self.flags.nbytes + self.slots.nbytes + sum(c.nbytes for c in self.columns.values())
+
+    def nbytes_of_indexes(self) -> int:
+        """Return the bytes of the indexes over some columns."""
+        return sum(index.nbytes() for index in self.indexes.values())
+
+
+#: From so many rows for each key on, blocks of row numbers are better than chains: no row waits for the one before.
+_LONG_CHAIN = 8
+_MANY_ROWS = 4096
+
+#: Stands for all rows of a table, where some of them may be given.
+ALL: Rows = np.empty(0, np.int32)
+
+
+class ChainIndex:
+    """The rows of a table by their values in some columns: for each key its newest row, for each row the next older.
+
+    It is brought up to date when it is used: `upto` rows are in it.
+    """
+
+    def __init__(self, columns: tuple[int, ...], slots: Rows | None = None):
+        self.columns = np.array(columns, np.int64)
+        self.slots: Rows = np.full(slots_for(_SMALLEST), -1, np.int32) if slots is None else slots
+        self.following: Rows = np.empty(_SMALLEST, np.int32)
+        self.distinct = 0
+        self.upto = 0
+
+    def catch_up(self, table: Table, stop: int | None = None) -> None:
+        """Enter the rows that are new, or those of them before `stop`."""
+        n = table.n if stop is None else stop
+        if self.upto == n:
+            return
+        if len(self.following) < table.n:
+            self.following = _grown(self.following, (len(table.rows),))
+        while True:
+            self.upto, self.distinct = index_kernels.index_rows(
+                table.rows, self.upto, n, self.columns, self.slots, self.distinct, self.following
+            )
+            if self.upto == n:
+                return
+            old = self.slots
+            self.slots = np.full(2 * len(old), -1, np.int32)
+            index_kernels.rehash_columns(table.rows, self.columns, old, self.slots)
+
+    def has_long_chains(self) -> bool:
+        return self.upto >= _MANY_ROWS and self.upto >= _LONG_CHAIN * self.distinct
+
+    def probe(
+        self,
+        table: Table,
+        wanted: npt.NDArray[np.int64],
+        i: int,
+        at: int | None,
+        truth: npt.NDArray[np.bool_],
+        equal: npt.NDArray[np.int64],
+        parents: Rows,
+        matches: Rows,
+    ) -> tuple[int, int, int]:
+        """Write pairs of a wanted key and a row of a set, from key i on; return where to go on, and their number."""
+        return index_kernels.probe(  # type: ignore[no-any-return]
+            wanted, i, -1 if at is None else at, len(wanted), table.rows, self.columns, self.slots, self.following,
+            table.flags, truth, equal, parents, matches,
+        )  # fmt: skip
+
+    def probe_some(
+        self,
+        table: Table,
+        wanted: npt.NDArray[np.int64],
+        chosen: npt.NDArray[np.int64],
+        limits: npt.NDArray[np.int64],
+        cursors: npt.NDArray[np.int64],
+        truth: npt.NDArray[np.bool_],
+        equal: npt.NDArray[np.int64],
+        parents: Rows,
+        matches: Rows,
+    ) -> int:
+        """Write pairs of a chosen key and a row of a set, from its cursor on, at most so many for each."""
+        return index_kernels.probe_some(  # type: ignore[no-any-return]
+            wanted, chosen, limits, cursors, table.rows, self.columns, self.slots, self.following,
+            table.flags, truth, equal, parents, matches,
+        )  # fmt: skip
+
+    def nbytes(self) -> int:
+        return self.slots.nbytes + self.following.nbytes
+
+
+class BlockIndex:
+    """The rows of a table by their values in some columns: for each key a block of row numbers."""
+
+    def __init__(self, columns: tuple[int, ...], slots: Rows | None = None):
+        self.columns = np.array(columns, np.int64)
+        self.slots: Rows = np.full(slots_for(_SMALLEST), -1, np.int32) if slots is None else slots
+        self.entries: npt.NDArray[np.int64] = np.empty((_SMALLEST, 4), np.int64)
+        self.pool: Rows = np.empty(_MANY_ROWS, np.int32)
+        self.distinct = 0
+        self.upto = 0
+        self._used = 0
+        self._packed = 0
+
+    def catch_up(self, table: Table, members: Rows | None = None) -> None:
+        """Enter the rows that are new, of a table or of some of its rows, which may have become more."""
+        n = table.n if members is None else len(members)
+        chosen = ALL if members is None else members
+        more = n - self.upto
+        if more > _MANY_ROWS and self._used + 3 * more > len(self.pool):
+            # Blocks that double leave behind as much as they hold: with that much room none must be packed on the way.
+            self.pool = _grown(self.pool, (self._used + 3 * more,))
+        while self.upto < n:
+            self.upto, self.distinct, self._used = index_kernels.block_rows(
+                table.rows, chosen, self.upto, n, self.columns, self.slots, self.entries, self.distinct, self.pool,
+                self._used,
+            )  # fmt: skip
+            if self.upto == n:
+                break
+            if self.distinct == len(self.entries):
+                self.entries = _grown(self.entries, (len(self.entries) + len(self.entries) // 2 + _SMALLEST, 4))
+            elif slots_for(self.distinct + 1) > len(self.slots):
+                self.slots = np.full(2 * len(self.slots), -1, np.int32)
+                index_kernels.rehash_blocks(self.entries, self.distinct, self.slots)
+            else:
+                self._repack()
+        # What was left behind by blocks that moved, or taken for more rows than came, is given back each time that the
+        # index has doubled, so that a small change never pays for it.
+        if self.upto > 2 * self._packed and len(self.pool) > 2 * self.upto + _MANY_ROWS:
+            self._repack()
+
+    def begin_copy(self, other: BlockIndex, rows: int) -> None:
+        """Make room for the blocks of another index of which at most so many rows stay."""
+        keys = min(other.distinct, rows)
+        self.entries = np.empty((keys + _SMALLEST, 4), np.int64)
+        self.pool = np.empty(rows + rows // 8 + keys + _MANY_ROWS, np.int32)
+        self._key = self._done = 0
+
+    def copy_some(self, other: BlockIndex, places: Rows, table: Table, limit: int, most: int) -> bool:
+        """Copy blocks of another index, of about so many rows, and return whether these were all.
+
+        `places` says for each row of the other table one more than the row it is in this one, or 0. Only rows below
+        the limit are copied; at the end the index has all of these.
+        """
+        self._key, self._done, self.distinct, self._used, copied = index_kernels.copy_blocks(
+            other.entries, self._key, self._done, other.distinct, other.pool, places, limit, table.rows, self.columns,
+            self.slots, self.entries, self.distinct, self.pool, self._used, most,
+        )  # fmt: skip
+        self.upto += copied
+        self._packed = self.upto
+        return bool(self._key == other.distinct)
+
+    def _repack(self) -> None:
+        """Move the blocks close together, with room for them to grow a little before the pool is full again."""
+        lengths = self.entries[: self.distinct, 1]
+        room = int((lengths + lengths // 8 + 1).sum())
+        reserve(4 * room)
+        pool = np.empty(room + room // 8 + 2 * int(lengths.max(initial=4)), np.int32)
+        self._used = index_kernels.repack_blocks(self.entries, self.distinct, self.pool, pool)
+        self.pool, self._packed = pool, self.upto
+
+    def probe(
+        self,
+        table: Table,
+        wanted: npt.NDArray[np.int64],
+        i: int,
+        at: int | None,
+        truth: npt.NDArray[np.bool_],
+        equal: npt.NDArray[np.int64],
+        parents: Rows,
+        matches: Rows,
+    ) -> tuple[int, int, int]:
+        """Write pairs of a wanted key and a row of a set, from key i on; return where to go on, and their number."""
+        return index_kernels.probe_blocks(  # type: ignore[no-any-return]
+            wanted, i, at or 0, len(wanted), table.rows, self.columns, self.slots, self.entries, self.pool,
+            table.flags, truth, equal, parents, matches,
+        )  # fmt: skip
+
+    def probe_some(
+        self,
+        table: Table,
+        wanted: npt.NDArray[np.int64],
+        chosen: npt.NDArray[np.int64],
+        limits: npt.NDArray[np.int64],
+        cursors: npt.NDArray[np.int64],
+        truth: npt.NDArray[np.bool_],
+        equal: npt.NDArray[np.int64],
+        parents: Rows,
+        matches: Rows,
+    ) -> int:
+        """Write pairs of a chosen key and a row of a set, from its cursor on, at most so many for each."""
+        return index_kernels.probe_some_of_blocks(  # type: ignore[no-any-return]
+            wanted, chosen, limits, cursors, table.rows, self.columns, self.slots, self.entries, self.pool,
+            table.flags, truth, equal, parents, matches,
+        )  # fmt: skip
+
+    def find(self, table: Table, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the number of each wanted key, or -1. Numbers stay the same while the index grows."""
+        out = np.empty(len(wanted), np.int64)
+        index_kernels.find_blocks(wanted, table.rows, self.columns, self.slots, self.entries, self.pool, out)
+        return out
+
+    def lengths(self, table: Table, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return for each wanted key how many rows have it, whatever sets they are in."""
+        found = self.find(table, wanted)
+        return np.where(found < 0, 0, self.entries[found, 1])
+
+    def nbytes(self) -> int:
+        return self.slots.nbytes + self.entries.nbytes + self.pool.nbytes
+
+
+def distinct_rows(rows: Rows) -> Rows:
+    """Return row numbers in order, each once. Sorting them is many times quicker than `np.unique`, which hashes."""
+    ordered = np.sort(rows)
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
+
+
+def distinct_values(codes: npt.NDArray[Any]) -> int:
+    """Return how many distinct codes there are. Most lie close together, so a mark for each beats sorting them."""
+    if not len(codes):
+        return 0
+    low, high = int(codes.min()), int(codes.max())
+    if high - low > 8 * len(codes):
+        return len(np.unique(codes))
+    seen = np.zeros(high - low + 1, np.bool_)
+    seen[codes - low] = True
+    return int(np.count_nonzero(seen))
+
+
+def key_view(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return rows as one number each where they fit 64 bits, else as they are."""
+    if rows.dtype == np.int32 and rows.shape[1] in (1, 2):
+        return rows.view(np.uint32 if rows.shape[1] == 1 else np.uint64)[:, 0]
+    return rows
+
+
+def _tuple_index(keys: npt.NDArray[Any], n: int, size: int) -> Rows:
+    slots = np.full(size, -1, np.int32)
+    kernels.rehash(keys, 0, n, slots)
+    return slots
+
+
+def key_slots(keys: npt.NDArray[np.int64]) -> Rows:
+    """Return a hash table of the numbers of distinct keys, one in each row."""
+    return _tuple_index(keys, len(keys), slots_for(len(keys)))
+
+
+#: Rows looked at to estimate the number of distinct values.
+_SAMPLE = 1024
+
+
+class DistinctValues:
+    """Estimates of distinct values by columns, each made anew when there are twice as many rows."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, ...], tuple[int, float]] = {}
+
+    def among(self, columns: tuple[int, ...], n: int, every: Callable[[int], npt.NDArray[Any]]) -> float:
+        """Return the estimate for some columns of n rows, of which `every` gives one in so many."""
+        sampled, estimate = self._made.get(columns, (0, 1.0))
+        if not sampled or n > 2 * sampled:
+            estimate = _estimate_distinct(every(max(1, -(-n // _SAMPLE)))[:, columns], n)
+            self._made[columns] = (n, estimate)
+        return estimate
+
+
+def _estimate_distinct(sample: npt.NDArray[Any], n: int) -> float:
+    """Estimate the distinct rows among n from a sample of them.
+
+    The guaranteed-error estimator of Charikar, Chaudhuri, Motwani and Narasayya (2000): values seen once stand for
+    sqrt(n / sample) values each, the others for themselves.
+    """
+    if not len(sample):
+        return 1.0
+    keys = key_view(np.ascontiguousarray(sample))
+    _, counts = np.unique(keys, axis=0 if keys.ndim > 1 else None, return_counts=True)
+    once = int(np.count_nonzero(counts == 1))
+    return max(1.0, float(np.sqrt(n / len(sample)) * once + len(counts) - once))
+
+
+def _grown_with_zeros(column: Column, size: int) -> Column:
+    grown = np.zeros(size, column.dtype)  # pages that are never written cost nothing
+    grown[: len(column)] = column
+    return grown
+
+
+def _grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    reserve(array.nbytes)  # what is beyond comes into memory as it is written
+    grown = np.empty(shape, array.dtype)
+    grown[: len(array)] = array
+    return grown
