@@ -17,7 +17,7 @@ setup: $(STAMP)  ## make .venv with the `upheld` command and all that tests need
 	@echo "Upheld is set up: $(BIN)/upheld"
 
 demo: $(STAMP)  ## the whole story on Spark: generate, read, derive, update, query (a minute or two)
-	@$(BIN)/python -m upheld.pipeline.demonstration $(ARGS)
+	@$(BIN)/python -m examples.university.demonstration $(ARGS)
 
 test: $(STAMP)  ## run every test (JOBS=2 at a time; ARGS="-k parser" to choose)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)

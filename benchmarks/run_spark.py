@@ -28,8 +28,8 @@ from rulesets import CLOSURE
 from workloads import components, giant
 
 import upheld
-from upheld.engines.spark.session import open_session
-from upheld.pipeline.packed import packed
+from upheld.spark.packing import packed
+from upheld.spark.session import open_session
 
 HERE = Path(__file__).resolve().parent
 

@@ -42,6 +42,6 @@ def cases() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> SparkSession:
     """The one local Spark session of the test run; a module that asks for it has `xdist_group("spark")` as its mark."""
-    from upheld.engines.spark.session import open_session
+    from upheld.spark.session import open_session
 
     return open_session(memory="1g", cores=2)

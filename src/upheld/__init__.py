@@ -23,9 +23,9 @@ from upheld.updatefiles import Update
 
 if TYPE_CHECKING:
     from upheld import rdf
-    from upheld.engines.spark.session import open_session as spark_session
     from upheld.engines.spark.sparkengine import SparkEngine
     from upheld.pipeline import Pipeline
+    from upheld.spark.session import open_session as spark_session
 
 __version__ = "0.1.0"
 
@@ -72,7 +72,7 @@ def __getattr__(name: str) -> object:
     if name == "rdf":
         return import_module("upheld.rdf")
     if name == "spark_session":
-        from upheld.engines.spark.session import open_session
+        from upheld.spark.session import open_session
 
         return open_session
     if name == "SparkEngine":

@@ -22,8 +22,8 @@ def folder(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def load(spark):
     """Return what is loaded from a source: its path, or its options."""
-    from upheld.pipeline.fitting import Load
-    from upheld.pipeline.sources import choose, find
+    from upheld.pipeline.sources.choosing import choose, find
+    from upheld.pipeline.sources.validation import Load
 
     def load(given: object, predicate: Predicate = EDGE) -> Load:
         (source,) = job_of("p(1).", {predicate.name: given}, [], {}).sources
@@ -37,8 +37,8 @@ def load(spark):
 @pytest.fixture
 def rows(load):
     """Return the rows of a source, all of which fit."""
-    from upheld.pipeline.fitting import check
-    from upheld.pipeline.sparkerrors import explained
+    from upheld.pipeline.sources.validation import check
+    from upheld.spark.errors import explained
 
     def rows(given: object, predicate: Predicate = EDGE) -> list[tuple]:
         loaded = load(given, predicate)
@@ -56,7 +56,7 @@ def by_arrow(loaded) -> tuple[list[tuple], list[str]] | None:
     """Return the rows of a source as plain files have them, and the lines that are left; None if it is not plain."""
     import pyarrow as pa
 
-    from upheld.pipeline.plain import NotPlain
+    from upheld.pipeline.sources.arrow import NotPlain
 
     rows, rest = [], []
     try:

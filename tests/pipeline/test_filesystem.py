@@ -18,7 +18,7 @@ REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
 def test_versions_elsewhere(spark):
     """They are made, read, swept and protected from each other as those of plain paths are."""
-    from upheld.pipeline.filesystem import AnyFiles
+    from upheld.spark.files import AnyFiles
 
     files, folder = AnyFiles(spark), f"file:{Path('state').absolute()}"
     m = upheld.materialise(REACH, {"edge": [(1, 2), (2, 3)]}, engine="reference")
@@ -46,7 +46,7 @@ def test_versions_elsewhere(spark):
 
 def test_checksums_elsewhere(spark):
     """Those of files that Spark reaches by a scheme are computed by Spark, and are the same."""
-    from upheld.pipeline.filesystem import AnyFiles
+    from upheld.spark.files import AnyFiles
 
     files, folder = AnyFiles(spark), Path("a [odd] {name}").absolute()
     folder.mkdir()
@@ -62,7 +62,7 @@ def test_checksums_elsewhere(spark):
 def test_update_files_elsewhere(spark):
     """A file of another file system is read as one of this machine is, and errors name it as it is called there."""
     from upheld.pipeline.job import Stream
-    from upheld.pipeline.updates import UpdateFiles
+    from upheld.pipeline.streaming.updates import UpdateFiles
 
     place = f"file:{Path('one.csv').absolute()}"
     edge = Predicate("edge", ("x", "y"), ("number", "number"))

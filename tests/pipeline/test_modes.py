@@ -14,7 +14,7 @@ from upheld.language.compile import compile_program
 from upheld.language.pivots import find_pivots
 from upheld.language.syntax.files import read_text
 from upheld.pipeline.job import Settings
-from upheld.pipeline.modes import Shape, Sizes, choose
+from upheld.pipeline.modes.choosing import Shape, Sizes, choose
 
 pytestmark = pytest.mark.xdist_group("spark")
 

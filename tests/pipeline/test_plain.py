@@ -13,15 +13,15 @@ import upheld
 from tests.pipeline.conftest import by_arrow
 from upheld.data.factfiles import reading
 from upheld.language.core import Predicate
-from upheld.pipeline import plain
-from upheld.pipeline.plain import NotPlain, PlainDelimited, PlainTriples, Split, first_line, parquet_columns
+from upheld.pipeline.sources import arrow
+from upheld.pipeline.sources.arrow import NotPlain, PlainDelimited, PlainTriples, Split, first_line, parquet_columns
 
 NUMBERS = Predicate("n", ("a", "b"), ("number", "float"))
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_each_line_is_read_once(monkeypatch, end):
-    monkeypatch.setattr(plain, "_LEAST", 5)
+    monkeypatch.setattr(arrow, "_LEAST", 5)
     Path("f.csv").write_text("x,y\n" + "\n".join(f"{i},{'é' * (i % 7)}" for i in range(50)) + end)
     reader = PlainDelimited((f"{Path.cwd()}/f.csv",), ",", b"x,y\n", ("x", "y"), ("y", "x"), ("symbol", "number"))
     splits = reader.splits(40)

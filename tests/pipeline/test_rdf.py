@@ -122,7 +122,7 @@ def test_w3c_ntriples(cases, load, rows):
     """Of the W3C's tests, good files give the triples that another parser finds, and bad ones are refused."""
     import pyoxigraph
 
-    from upheld.pipeline.turtle import _rows
+    from upheld.pipeline.sources.turtle import _rows
 
     Path("good").mkdir()
     Path("bad").mkdir()

@@ -297,7 +297,7 @@ def test_stage_lines(monkeypatch, capsys):
 
 def test_universities(spark):
     """The same facts for the same scale and seed; twice as many for twice the scale; rules of every kind apply."""
-    from upheld.pipeline.university import PROGRAM, triples, university
+    from examples.university.generator import PROGRAM, triples, university
 
     facts = university(spark, 1)
     sizes = {name: frame.count() for name, frame in facts.items()}

@@ -22,8 +22,8 @@ from upheld.cli import main
 from upheld.language.core import Predicate
 from upheld.materialisation.build import compile_saved
 from upheld.materialisation.materialisation import draft_of
-from upheld.pipeline.batches import Batches
 from upheld.pipeline.job import job_of
+from upheld.pipeline.streaming.batches import Batches
 from upheld.store import LocalFiles, Store
 from upheld.updatefiles import updates_in
 

@@ -21,7 +21,7 @@ def spark(run: Run) -> None:
         import upheld
         from tests.engines.spark.test_maintenance import follow
         from tests.merging import random_cyclic_merged, random_merged
-        from upheld.engines.spark.session import open_session
+        from upheld.spark.session import open_session
 
         r = Random(seed)
         engine = upheld.SparkEngine(open_session(memory="1g", cores=2), small=r.choice((0, 100, 20_000)))

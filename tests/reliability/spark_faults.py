@@ -39,7 +39,7 @@ Edges = set[tuple[int, int]]
 def spark_engine() -> Any:
     """Return an engine on a local session in which a task is tried four times."""
     import upheld
-    from upheld.engines.spark import session
+    from upheld.spark import session
 
     settings = session._settings
     with patch.object(session, "_settings", lambda *given: {**settings(*given), "spark.master": "local[2,4]"}):

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from upheld.engines.spark.session import open_session
 from upheld.errors import Problem, UsageError
 from upheld.language.syntax.ast import Program
 from upheld.pipeline.job import Job, Settings, job_of, read_job
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
 from upheld.runtime.limits import Limits
+from upheld.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from upheld.pipeline.streaming import PipelineStream
+    from upheld.pipeline.streaming.stream import PipelineStream
 
 __all__ = ["Pipeline", "PipelineRun", "RunReport", "Stage"]
 
@@ -81,7 +81,7 @@ class Pipeline:
         """
         settings: Settings = self._job.settings
         spark = open_session(spark, memory=settings.memory, cores=settings.cores)
-        from upheld.pipeline.stages import run
+        from upheld.pipeline.run import run
 
         return run(self._job, self._limits, spark, progress).result
 
@@ -102,7 +102,7 @@ class Pipeline:
             raise UsageError(Problem("bad-job", message, hint=hint))
         settings = self._job.settings
         spark = open_session(spark, memory=settings.memory, cores=settings.cores)
-        from upheld.pipeline.streaming import stream
+        from upheld.pipeline.streaming.stream import stream
 
         return stream(self._job, self._limits, spark, progress)
 

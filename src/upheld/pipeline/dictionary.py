@@ -14,11 +14,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.engines.spark.frames import bits_of
-from upheld.engines.spark.paths import verbatim
 from upheld.errors import FactsError, Problem, quote
-from upheld.pipeline.filesystem import FileSystem
-from upheld.pipeline.plain import TEXTS
 from upheld.pipeline.sinks import Writer
+from upheld.pipeline.sources.arrow import TEXTS
+from upheld.spark.files import FileSystem
+from upheld.spark.paths import verbatim
 
 _MANIFEST = "dictionary.json"
 

@@ -11,10 +11,10 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.engines.spark.paths import verbatim
 from upheld.errors import FactsError, Problem, quote
-from upheld.pipeline.filesystem import FileSystem, child, writing_to
 from upheld.pipeline.job import Sink
+from upheld.spark.files import FileSystem, child, writing_to
+from upheld.spark.paths import verbatim
 from upheld.store import Draft
 
 FEED = "feed.json"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from upheld.engines.spark import java
 from upheld.errors import MissingDependency
+from upheld.spark import java
 
 
 @pytest.fixture

@@ -26,7 +26,6 @@ from upheld.engines.spark.nearby import is_near, members
 from upheld.engines.spark.numbers import SparkNumbers, SparkRanks
 from upheld.engines.spark.saved import load_with_numbers, rows_with_numbers
 from upheld.engines.spark.search import SparkSearch
-from upheld.engines.spark.session import open_session
 from upheld.engines.spark.sets import (
     Combined,
     Local,
@@ -50,6 +49,7 @@ from upheld.language.equality.equality import Equality
 from upheld.language.strata import Stratum
 from upheld.language.syntax.ast import Constant, Value
 from upheld.runtime.interruptions import uninterrupted
+from upheld.spark.session import open_session
 
 
 class Keepable(Protocol):

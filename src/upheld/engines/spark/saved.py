@@ -18,9 +18,9 @@ from upheld.engines.spark.codes import Layout
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.frames import FrameRows, SparkRows, decoded
 from upheld.engines.spark.numbers import SparkNumbers, SparkRanks, Values
-from upheld.engines.spark.paths import verbatim
 from upheld.engines.spark.sets import Local, Part, SparkSet, own_set
 from upheld.engines.spark.table import Request, arranged
+from upheld.spark.paths import verbatim
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine

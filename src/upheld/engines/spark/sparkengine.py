@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from upheld.algebra.meter import Meter
 from upheld.data.columns import Row
-from upheld.engines.spark.session import open_session
 from upheld.language.core import Core
 from upheld.runtime.limits import Limits
+from upheld.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,10 +22,10 @@ from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 from upheld.engines.spark.codes import Layout, Row
 from upheld.engines.spark.cols import lit
 from upheld.engines.spark.lookups import Fetched
-from upheld.engines.spark.session import LOOPS, configured
 from upheld.engines.spark.slots import Slots
 from upheld.engines.spark.sortedcopies import LEAST, Place, SortedCopies, SortedCopy, shared_place
 from upheld.errors import FactsError, Problem
+from upheld.spark.session import LOOPS, configured
 
 #: Rows made in the driver that a plan carries along; more are handed over to Spark once.
 _CARRIED = 10_000

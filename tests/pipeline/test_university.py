@@ -10,7 +10,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 
 def test_the_whole_story(spark, tmp_path, capsys):
-    from upheld.pipeline.demonstration import UPDATES, main
+    from examples.university.demonstration import UPDATES, main
 
     main(["--keep", str(tmp_path / "demo")])
     printed = capsys.readouterr().out

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from upheld.engines.spark.paths import verbatim
 from upheld.errors import FactsError, Problem, quote
-from upheld.pipeline.plain import NotPlain, PlainDelimited, first_line
-from upheld.pipeline.reading import Reading, columns, file_of_row, lines, numbered
+from upheld.pipeline.sources.arrow import NotPlain, PlainDelimited, first_line
+from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered
+from upheld.spark.paths import verbatim
 
 #: The column that gets a line which is no row.
 _WHOLE = "_upheld_line"

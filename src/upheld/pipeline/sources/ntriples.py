@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.language.types.terms import XSD
-from upheld.pipeline.plain import TEXTS, PlainTriples
-from upheld.pipeline.reading import Reading, columns, file_of_row, lines, numbered
+from upheld.pipeline.sources.arrow import TEXTS, PlainTriples
+from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered
 
 NAMES = ("subject", "predicate", "object")
 

@@ -10,15 +10,15 @@ from pyspark.sql import DataFrame, SparkSession
 from upheld.data.factfiles.badrows import count
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.language.core import Predicate
-from upheld.pipeline.columnar import Columnar, Given
-from upheld.pipeline.delimited import Delimited
-from upheld.pipeline.filesystem import FileSystem, shown
 from upheld.pipeline.job import EXTENSIONS, SOURCE_FORMATS, Source
-from upheld.pipeline.jsonlines import JsonLines
-from upheld.pipeline.ntriples import NTriples
-from upheld.pipeline.reading import Table
-from upheld.pipeline.sparkerrors import explained
-from upheld.pipeline.turtle import Turtle
+from upheld.pipeline.sources.columnar import Columnar, Given
+from upheld.pipeline.sources.delimited import Delimited
+from upheld.pipeline.sources.json_lines import JsonLines
+from upheld.pipeline.sources.ntriples import NTriples
+from upheld.pipeline.sources.rows import Table
+from upheld.pipeline.sources.turtle import Turtle
+from upheld.spark.errors import explained
+from upheld.spark.files import FileSystem, shown
 
 #: What Spark's types are for us; all other types are refused.
 TYPES = {

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from upheld.errors import FactsError, Problem
-from upheld.pipeline.filesystem import shown_uri
+from upheld.spark.files import shown_uri
 
 
 @contextmanager

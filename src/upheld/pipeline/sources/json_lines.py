@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.engines.spark.paths import verbatim
 from upheld.errors import quote
-from upheld.pipeline.reading import Reading, columns, file_of_row, lines, numbered
+from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered
+from upheld.spark.paths import verbatim
 
 _TYPES = {"number": "bigint", "unsigned": "decimal(20, 0)", "float": "double", "symbol": "string", "term": "string"}
 

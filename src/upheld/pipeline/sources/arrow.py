@@ -24,8 +24,8 @@ from pyspark.sql import SparkSession
 from upheld.data.factfiles.reading import Unpacked
 from upheld.errors import FactsError
 from upheld.language.types.terms import XSD
-from upheld.pipeline.filesystem import shown
-from upheld.pipeline.packed import packed, unpacked
+from upheld.spark.files import shown
+from upheld.spark.packing import packed, unpacked
 
 #: Bytes of a file that a task reads at a time: few files are cut for tasks of less, and more would not stay in caches.
 _LEAST, _MOST = 1 << 22, 1 << 23

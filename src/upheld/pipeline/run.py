@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 from upheld.data.columns import Columns
 from upheld.data.factfiles.badrows import count
 from upheld.engines.spark.frames import FrameRows
-from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import Problem, UpheldError, UsageError, nearest, quote
 from upheld.language.compile import compile_program
@@ -25,23 +24,25 @@ from upheld.language.core import Core
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation, draft_of
-from upheld.pipeline import PipelineRun, decomposed, driver
-from upheld.pipeline.derived import Derived, Frames
+from upheld.pipeline import PipelineRun
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
-from upheld.pipeline.driver import Facts
-from upheld.pipeline.filesystem import AnyFiles, FileSystem, child
-from upheld.pipeline.fitting import Load, check, quarantined
 from upheld.pipeline.job import Job, Source
-from upheld.pipeline.modes import Shape, Sizes, bytes_of, fits
-from upheld.pipeline.modes import choose as choose_mode
-from upheld.pipeline.plain import TEXTS, WANTED, Arrived
-from upheld.pipeline.plain import load as load_plain
-from upheld.pipeline.reading import Table
+from upheld.pipeline.modes import decomposed, driver
+from upheld.pipeline.modes.choosing import Shape, Sizes, bytes_of, fits
+from upheld.pipeline.modes.choosing import choose as choose_mode
+from upheld.pipeline.modes.derived import Derived, Frames
+from upheld.pipeline.modes.driver import Facts
 from upheld.pipeline.report import Recorder, StageWatcher
 from upheld.pipeline.sinks import Writer, view_name
-from upheld.pipeline.sources import choose, find, known_types
-from upheld.pipeline.sparkerrors import explained
+from upheld.pipeline.sources.arrow import TEXTS, WANTED, Arrived
+from upheld.pipeline.sources.arrow import load as load_plain
+from upheld.pipeline.sources.choosing import choose, find, known_types
+from upheld.pipeline.sources.rows import Table
+from upheld.pipeline.sources.validation import Load, check, quarantined
 from upheld.runtime.limits import Limits
+from upheld.spark.errors import explained
+from upheld.spark.files import AnyFiles, FileSystem, child
+from upheld.spark.session import ARROW, configured
 from upheld.store import Store
 
 #: Facts are held for seconds: packing them costs more than it saves (2 us a triple).

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from upheld.data.columns import Row
-from upheld.engines.spark.paths import verbatim
-from upheld.engines.spark.session import ARROW, configured
 from upheld.errors import FactsError, Problem, UpheldError, UsageError
 from upheld.language.core import Predicate
-from upheld.pipeline.filesystem import FileSystem, shown
 from upheld.pipeline.job import Stream
-from upheld.pipeline.sparkerrors import explained
+from upheld.spark.errors import explained
+from upheld.spark.files import FileSystem, shown
+from upheld.spark.paths import verbatim
+from upheld.spark.session import ARROW, configured
 from upheld.updatefiles import Update, updates_in, updates_in_table
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from upheld.arguments import checked
-from upheld.engines.spark.java import find_java
 from upheld.errors import MissingDependency, Problem, UsageError, described_type, quote
+from upheld.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,11 +25,11 @@ from upheld.data.columns import Row
 from upheld.data.relation import Relation, arrow_for_spark
 from upheld.language.core import Core
 from upheld.materialisation.materialisation import Materialisation, draft_of
-from upheld.pipeline.filesystem import child
 from upheld.pipeline.job import Sink
+from upheld.pipeline.run import by_default, feeds_of
 from upheld.pipeline.sinks import FEED, feed_text, staged
-from upheld.pipeline.stages import by_default, feeds_of
-from upheld.pipeline.updates import together
+from upheld.pipeline.streaming.updates import together
+from upheld.spark.files import child
 from upheld.store import Draft, Store
 from upheld.updatefiles import Update
 

@@ -1,4 +1,4 @@
-"""The whole story on Spark, with a made-up university: `python -m upheld.pipeline.demonstration`, or `make demo`.
+"""The whole story on Spark, with a made-up university: `python -m examples.university.demonstration`, or `make demo`.
 
 Facts are generated and written as CSV, read, encoded and materialised; ten updates come in as files and are applied one
 by one; a derived table is queried with Spark SQL; and what each step took stands beside deriving everything again.
@@ -19,11 +19,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from upheld.engines.spark.session import open_session
+from examples.university.generator import PROGRAM, university
 from upheld.materialisation.build import materialise
 from upheld.pipeline import Pipeline
-from upheld.pipeline.streaming import PipelineStream
-from upheld.pipeline.university import PROGRAM, university
+from upheld.pipeline.streaming.stream import PipelineStream
+from upheld.spark.session import open_session
 
 #: Updates, and the students who change courses in each.
 UPDATES, STUDENTS = 10, 20
@@ -38,7 +38,7 @@ _Rows = list[tuple[str, ...]]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Tell the story."""
-    parser = argparse.ArgumentParser(prog="upheld.pipeline.demonstration", description=__doc__)
+    parser = argparse.ArgumentParser(prog="examples.university.demonstration", description=__doc__)
     parser.add_argument("--scale", type=int, default=1, help="the number of universities, of 70,000 facts each")
     parser.add_argument("--seed", type=int, default=1, help="other facts and updates for another number")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="a new folder for all files, which stays")

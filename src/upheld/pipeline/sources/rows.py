@@ -9,8 +9,8 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from upheld.engines.spark.paths import verbatim
-from upheld.pipeline.plain import Plain
+from upheld.pipeline.sources.arrow import Plain
+from upheld.spark.paths import verbatim
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.engines.spark.paths import verbatim
-from upheld.pipeline.plain import NotPlain, PlainParquet, parquet_columns
-from upheld.pipeline.reading import Reading, columns, file_of_row, nothing, numbered
+from upheld.pipeline.sources.arrow import NotPlain, PlainParquet, parquet_columns
+from upheld.pipeline.sources.rows import Reading, columns, file_of_row, nothing, numbered
+from upheld.spark.paths import verbatim
 
 
 @dataclass(frozen=True)

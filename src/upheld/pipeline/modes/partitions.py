@@ -16,10 +16,10 @@ from upheld.engines.spark.slots import Slots
 from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core
-from upheld.pipeline.driver import columns_of
-from upheld.pipeline.leaving import NOTE, Piece
-from upheld.pipeline.packed import packed, unpacked
+from upheld.pipeline.modes.driver import columns_of
+from upheld.pipeline.modes.task_output import NOTE, Piece
 from upheld.runtime.limits import Limits
+from upheld.spark.packing import packed, unpacked
 
 #: Rows that go back to Spark at a time.
 _BATCH = 1 << 16

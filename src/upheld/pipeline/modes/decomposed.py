@@ -28,11 +28,11 @@ from upheld.engines.spark.slots import Slots
 from upheld.language.core import Core, Predicate
 from upheld.language.pivots import Pivots
 from upheld.materialisation.materialisation import Materialisation
-from upheld.pipeline import driver
-from upheld.pipeline.derived import Derived, Frames
-from upheld.pipeline.driver import Facts
-from upheld.pipeline.leaving import Leaving, LeavingPairs, LeavingRows
-from upheld.pipeline.parts import Outcome, Part, facts_in, outcome_of, table_of
+from upheld.pipeline.modes import driver
+from upheld.pipeline.modes.derived import Derived, Frames
+from upheld.pipeline.modes.driver import Facts
+from upheld.pipeline.modes.partitions import Outcome, Part, facts_in, outcome_of, table_of
+from upheld.pipeline.modes.task_output import Leaving, LeavingPairs, LeavingRows
 from upheld.runtime.limits import Limits
 
 #: Parts for each task that Spark runs at once: more even out what parts take, and each loads all whole relations.

@@ -18,15 +18,15 @@ from upheld.data.columns import Column, Columns, Texts
 from upheld.data.relation import Relation
 from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.engines.spark.frames import FrameRows
-from upheld.engines.spark.session import ARROW, configured
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.dictionary import encoded
 from upheld.pipeline.job import Settings
-from upheld.pipeline.modes import bytes_of
-from upheld.pipeline.plain import TEXTS
+from upheld.pipeline.modes.choosing import bytes_of
+from upheld.pipeline.sources.arrow import TEXTS
 from upheld.runtime.limits import Limits
+from upheld.spark.session import ARROW, configured
 
 if TYPE_CHECKING:
     import pyarrow

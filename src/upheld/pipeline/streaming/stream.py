@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.engines.spark.session import ARROW, configured
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import FactsError, Problem
 from upheld.language.core import Core
 from upheld.materialisation.build import compile_saved, restore
 from upheld.materialisation.materialisation import Materialisation
-from upheld.pipeline import driver
-from upheld.pipeline.batches import Batches, Version
-from upheld.pipeline.filesystem import FileSystem
 from upheld.pipeline.job import Job, Stream
+from upheld.pipeline.modes import driver
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
+from upheld.pipeline.run import algorithm_in_rounds, by_default, check_relations, feeds_of, open_state, run, writing
 from upheld.pipeline.sinks import version_of_feed
-from upheld.pipeline.stages import algorithm_in_rounds, by_default, check_relations, feeds_of, open_state, run, writing
-from upheld.pipeline.updates import Updates, find
+from upheld.pipeline.streaming.batches import Batches, Version
+from upheld.pipeline.streaming.updates import Updates, find
 from upheld.runtime.limits import Limits
+from upheld.spark.files import FileSystem
+from upheld.spark.session import ARROW, configured
 from upheld.store import Store
 
 if TYPE_CHECKING:

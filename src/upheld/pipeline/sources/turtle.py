@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 
 from upheld.data.factfiles.reading import GZIP_MAGIC, Unpacked
 from upheld.data.relation import missing_package
-from upheld.engines.spark.paths import verbatim
 from upheld.errors import FactsError
 from upheld.language.types.terms import escape
-from upheld.pipeline.ntriples import NAMES
-from upheld.pipeline.reading import Reading, columns, file_of_row
+from upheld.pipeline.sources.ntriples import NAMES
+from upheld.pipeline.sources.rows import Reading, columns, file_of_row
+from upheld.spark.paths import verbatim
 
 if TYPE_CHECKING:
     import pyarrow

@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name, count
 from upheld.errors import FactsError, Problem, quote
 from upheld.language.core import Predicate
-from upheld.pipeline.columnar import Columnar
-from upheld.pipeline.filesystem import shown_uri
 from upheld.pipeline.job import Source
-from upheld.pipeline.reading import Reading, Table
-from upheld.pipeline.sparkerrors import ONE_SCHEMA, TWO_SOURCES
+from upheld.pipeline.sources.columnar import Columnar
+from upheld.pipeline.sources.rows import Reading, Table
+from upheld.spark.errors import ONE_SCHEMA, TWO_SOURCES
+from upheld.spark.files import shown_uri
 
 
 @dataclass

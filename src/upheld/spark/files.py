@@ -18,8 +18,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException, PySparkException
 from pyspark.sql import functions as F
 
-from upheld.engines.spark.paths import verbatim
 from upheld.errors import FactsError, Problem
+from upheld.spark.paths import verbatim
 from upheld.store import Checksum, LocalFiles
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Programs over made-up data that show Upheld at work."""
