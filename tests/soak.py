@@ -19,7 +19,7 @@ from tests.cases import CASES
 from tests.cases_run import test_update_streams
 from tests.maintain.streams import NAMES, Difference, follow, random_stream
 from upheld.engines import ENGINES
-from upheld.maintain.algorithms import ALGORITHMS, algorithm_named
+from upheld.maintain.registry import ALGORITHMS, algorithm_named
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ import upheld
 from tests.strategies import Case, FactsGiven, random_case, random_typed_case
 from upheld.cli import main
 from upheld.engines import ENGINES
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 from upheld.runs import apply as applying
 from upheld.updatefiles import transaction_text
 

@@ -19,14 +19,14 @@ from hypothesis import settings
 
 from tests.engines.memory.kernel_rows import MODULE_OF, PARTS
 from tests.engines.memory.test_tables import assert_whole
-from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
-from upheld.algebra.reference import Facts, ReferenceEngine
 from upheld.engines import ENGINES
 from upheld.engines.memory.kernels import rows as kernels
 from upheld.engines.memory.rounds import interpreter
 from upheld.engines.memory.sets.bits import BITS
+from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
+from upheld.engines.reference.engine import Facts, ReferenceEngine
 from upheld.errors import EvaluationError, FactsError, LimitReached
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
 from upheld.runtime.interruptions import interrupted_once, uninterrupted

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 
 import upheld
 from tests.strategies import Case, cases, random_case, random_typed_case
-from upheld.algebra.matching import evaluate, evaluate_builtin, unify
-from upheld.algebra.reference import Facts, ReferenceEngine
+from upheld.algebra.instances import evaluate, evaluate_builtin, unify
 from upheld.algebra.words import derive, settle, supports
 from upheld.cli import main
 from upheld.engines import ENGINES
+from upheld.engines.reference.engine import Facts, ReferenceEngine
 from upheld.errors import EvaluationError
 from upheld.explain import proof, refutation
 from upheld.explain.explanation import LEVELS_INDENTED, Explanation, Literal, Proof, ProofStep

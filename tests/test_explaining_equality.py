@@ -10,10 +10,10 @@ import pytest
 from tests.maintain.equality_streams import EqualityCase, iri, opened, random_equality_case
 from tests.maintain.layered_streams import random_layered_case, unless_refused
 from tests.maintain.test_equality import BIJECTIVE, case, triple, triples
-from upheld.algebra.matching import evaluate_builtin
-from upheld.algebra.plainclasses import connected
+from upheld.algebra.instances import evaluate_builtin
 from upheld.cli import main
 from upheld.engines import ENGINES
+from upheld.engines.reference.classes import connected
 from upheld.explain import Proof, ProofStep
 from upheld.language.equality.equality import SAME_AS
 from upheld.materialisation.materialisation import Materialisation

@@ -8,7 +8,7 @@ import pytest
 
 import upheld
 from upheld.engines import ENGINES
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 
 CASES = sorted(path.parent for path in (Path(__file__).parent / "golden").glob("*/program.dl"))
 

@@ -15,7 +15,7 @@ import pytest
 import upheld
 from tests.cases import requires_cases
 from upheld.language.core import Fact
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 
 pytestmark = requires_cases
 

@@ -13,7 +13,7 @@ import upheld
 from tests.cases import requires_cases
 from tests.cases_run.test_souffle_cases import LIMITS, REFUSED, RUN, program_in
 from upheld.language.core import Fact
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation
 

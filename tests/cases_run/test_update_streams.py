@@ -20,8 +20,8 @@ import upheld
 from tests.cases import CASES, requires_cases
 from upheld.language.core import Fact
 from upheld.language.syntax.ast import Value
-from upheld.maintain.algorithms import ALGORITHMS, MARKING
 from upheld.maintain.marking import Marking
+from upheld.maintain.registry import ALGORITHMS, MARKING
 
 pytestmark = requires_cases
 

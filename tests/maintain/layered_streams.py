@@ -18,8 +18,8 @@ from tests.maintain.equality_streams import (
     opened,
     random_updates,
 )
-from upheld.algebra.reference import Facts, ReferenceEngine
 from upheld.algebra.words import FactSet, derive, settle
+from upheld.engines.reference.engine import Facts, ReferenceEngine
 from upheld.errors import ProgramError
 from upheld.language.compile import compile_program
 from upheld.language.core import Rule

@@ -24,8 +24,8 @@ from tests.strategies import (
     random_graph_cases,
     random_typed_case,
 )
-from upheld.algebra.reference import ReferenceEngine, RuleInstance
 from upheld.data.change import Change
+from upheld.engines.reference.engine import ReferenceEngine, RuleInstance
 from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
@@ -34,7 +34,7 @@ from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.language.syntax.files import read_text
 from upheld.language.types.primitive import normalise_float
 from upheld.maintain import adaptive
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation, _forecast

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from tests.maintain.streams import facts_of, random_stream
-from upheld.algebra.reference import ReferenceEngine
+from upheld.engines.reference.engine import ReferenceEngine
 from upheld.language.core import Fact
 from upheld.language.strata import Stratification
 from upheld.maintain.counting_by_rounds import counting_by_rounds

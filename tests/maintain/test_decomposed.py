@@ -9,7 +9,7 @@ import pytest
 
 from tests.maintain.streams import Stream, follow, random_decomposed_stream
 from upheld.language.core import Rule
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 
 BLOCKS, UPDATES = 5, 40
 

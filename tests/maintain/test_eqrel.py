@@ -10,12 +10,12 @@ import pytest
 import upheld
 from tests.maintain.eqrel_streams import LEVELS, check_stream, opened, random_eqrel_case, recomputed
 from tests.maintain.equality_streams import after_failures
-from upheld.algebra.plainclasses import connected
 from upheld.cli import main
 from upheld.engines import ENGINES
+from upheld.engines.reference.classes import connected
 from upheld.errors import UsageError
 from upheld.explain import Proof
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.materialisation import Materialisation
 
 #: Streams come in blocks, so that test processes can share them.

@@ -22,8 +22,8 @@ from tests.maintain.equality_streams import (
     random_equality_case,
     recomputed,
 )
-from upheld.algebra.reference import ReferenceEngine, RuleInstance
 from upheld.engines import ENGINES
+from upheld.engines.reference.engine import ReferenceEngine, RuleInstance
 from upheld.errors import ProgramError, UsageError
 from upheld.language.equality.equality import SAME_AS
 from upheld.maintain import equality

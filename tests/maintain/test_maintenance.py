@@ -14,7 +14,7 @@ from tests.maintain.streams import CONSTANTS, NAMES, Stream, follow, random_stre
 from tests.strategies import Case, Update, cases, graph_cases, typed_cases
 from upheld.engines import ENGINES
 from upheld.language.syntax.ast import Constant
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 
 #: Streams come in blocks, so that test processes can share them. Each block makes so many updates by every algorithm.
 BLOCKS, UPDATES = 14, 100

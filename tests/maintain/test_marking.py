@@ -19,7 +19,7 @@ from upheld.data.change import Change
 from upheld.engines import ENGINES
 from upheld.errors import EvaluationError
 from upheld.language.core import Fact
-from upheld.maintain import marking, proving
+from upheld.maintain import backward, marking
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
 
@@ -283,7 +283,7 @@ def named(facts) -> set[str]:
     return {name for name in facts.predicates() if facts.count(name)}
 
 
-class Watched(proving.Proving):
+class Watched(backward.Proving):
     """Searches of one update, to be looked at afterwards; with W, what waited to be checked, round by round."""
 
     made: list[Watched]

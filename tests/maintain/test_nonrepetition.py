@@ -12,8 +12,8 @@ from functools import cache
 import pytest
 
 from tests.maintain.streams import Recomputed, Stream, random_stream
-from upheld.algebra.plainnumbers import PlainTrace
-from upheld.algebra.reference import RuleInstance
+from upheld.algebra.instances import RuleInstance
+from upheld.engines.reference.counters import PlainTrace
 from upheld.runtime.statistics import current_phase
 
 SEEDS = range(300_000, 300_060)

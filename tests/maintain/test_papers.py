@@ -16,7 +16,7 @@ from upheld.language.core import Fact
 from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain import hybrids
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
 

@@ -33,7 +33,7 @@ from upheld.language.core import Core, Fact
 from upheld.language.equality.equality import with_equality
 from upheld.language.strata import Stratification
 from upheld.language.syntax.files import read_text
-from upheld.maintain.algorithms import MARKING
+from upheld.maintain.registry import MARKING
 
 #: Databases of a program, and of one whose derived facts seldom change.
 DATABASES, FEW = 64, 4

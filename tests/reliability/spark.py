@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 
 from tests.reliability.programme import Run, goal
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 
 #: Databases of a program, and updates of each.
 DATABASES, UPDATES = 1_000, 2

@@ -36,7 +36,7 @@ from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.equality.equality import with_equality
 from upheld.language.syntax.files import read_text
-from upheld.maintain.algorithms import MARKING
+from upheld.maintain.registry import MARKING
 
 PLAIN = """
 .decl edge(x:number, y:number)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
-from upheld.algebra.expanding import Rows
+from upheld.algebra.expansion import Rows
 from upheld.algebra.meter import Meter
 from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality

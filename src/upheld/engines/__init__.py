@@ -8,10 +8,10 @@ from types import ModuleType
 from typing import Protocol
 
 from upheld.algebra.meter import Meter
-from upheld.algebra.reference import ReferenceEngine
 from upheld.algebra.words import Engine
 from upheld.data.columns import Row
 from upheld.data.factfiles import Reader, Writer, facts_text, rows_in
+from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
 from upheld.language.core import Core
 from upheld.runtime.limits import Limits

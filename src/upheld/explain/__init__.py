@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from upheld.algebra.matching import instantiate
+from upheld.algebra.instances import RuleInstance, instantiate
 from upheld.algebra.meter import Meter
-from upheld.algebra.reference import RuleInstance
 from upheld.algebra.words import FactSet
 from upheld.explain.equality import Kept, prove
 from upheld.explain.equivalences import ClassProver

@@ -17,8 +17,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
 
-from upheld.algebra.matching import Binding, cheapest_first, evaluate_builtin, instantiate, is_ready, unify
-from upheld.algebra.reference import RuleInstance
+from upheld.algebra.instances import (
+    Binding,
+    RuleInstance,
+    cheapest_first,
+    evaluate_builtin,
+    instantiate,
+    is_ready,
+    unify,
+)
 from upheld.algebra.words import Classes, FactSet, Instances, bag, instances, settle, supports
 from upheld.language.core import Atom, Builtin, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from upheld.algebra.reference import RuleInstance
+from upheld.algebra.instances import RuleInstance
 from upheld.algebra.words import Bag, FactSet, bag, derive, settle, supports
 from upheld.language.core import Core, Fact
 from upheld.language.equality.equivalences import binding_as_written

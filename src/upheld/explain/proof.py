@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 
-from upheld.algebra.reference import RuleInstance
+from upheld.algebra.instances import RuleInstance
 from upheld.algebra.words import Bag, FactSet, bag, derive, settle, supports
 from upheld.explain.unfold import Rules
 from upheld.language.core import Fact, Rule

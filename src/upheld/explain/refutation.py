@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from upheld.algebra.matching import Binding, evaluate_builtin, is_ready, unify
-from upheld.algebra.reference import RuleInstance
+from upheld.algebra.instances import Binding, RuleInstance, evaluate_builtin, is_ready, unify
 from upheld.algebra.words import FactSet, supports
 from upheld.explain.explanation import Failure, Literal
 from upheld.explain.unfold import Rules, Unfolded, bound

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from upheld.algebra.matching import Binding, instantiate
-from upheld.algebra.reference import RuleInstance
+from upheld.algebra.instances import Binding, RuleInstance, instantiate
 from upheld.language.core import Atom, Core, CoreTerm, Fact, Rule
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.substitution import Substitution, substitute_atom, substitute_builtin

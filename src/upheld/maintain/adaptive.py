@@ -23,9 +23,9 @@ from math import prod
 from upheld.algebra.rounds import MANY
 from upheld.algebra.words import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
 from upheld.language.strata import Stratum
-from upheld.maintain.books import Ranked
+from upheld.maintain.backward import Abort, Proving
+from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.fbf import grounds
-from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.ranked import add, insert
 from upheld.maintain.seminaive import seminaive
 from upheld.maintain.state import State, reached

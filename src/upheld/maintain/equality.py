@@ -34,13 +34,13 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from upheld.algebra.expanding import Rows
+from upheld.algebra.expansion import Rows
 from upheld.algebra.words import Classes, Constants, FactSet, Instances, derive, settle
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.equality.equality import CONSTANTS, Equality, reflexivity
 from upheld.language.strata import Stratification, Whole
 from upheld.language.syntax.ast import Constant, Value
-from upheld.maintain.proving import Abort, Proving
+from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.state import State
 from upheld.runtime.statistics import phase
 

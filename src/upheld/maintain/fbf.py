@@ -15,8 +15,8 @@ from functools import partial
 
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.language.strata import Stratum
+from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.dred import insert, loses_nothing
-from upheld.maintain.proving import Abort, Proving
 from upheld.maintain.state import State, reached
 from upheld.runtime.statistics import phase
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from upheld.algebra.words import FactSet, Numbers, bag, derive, derive_bag, settle
 from upheld.language.strata import Stratum
-from upheld.maintain.proving import Abort, Proving
+from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.state import State, reached
 from upheld.runtime.statistics import phase
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from upheld.algebra.words import Bag, FactSet, bag, derive_bag, settle
 from upheld.language.strata import Stratification, Stratum
-from upheld.maintain.books import Books, NoBooks
-from upheld.maintain.classing import materialise_classes
+from upheld.maintain.bookkeeping import Books, NoBooks
+from upheld.maintain.equivalences import materialise_classes
 
 Multisets = list[list[Bag]]
 

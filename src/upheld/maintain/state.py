@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from upheld.algebra.words import FactSet, Numbers, Ranks, Trace
 from upheld.language.strata import Stratification, Stratum
-from upheld.maintain.classing import MaintainedClasses
+from upheld.maintain.equivalences import MaintainedClasses
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_file, read_text
 from upheld.language.syntax.rdfox import COLUMNS
-from upheld.maintain.algorithms import Algorithm, algorithm_named
+from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.materialisation.materialisation import Materialisation, ProgressWatcher
 from upheld.materialisation.saved_bookkeeping import Reopened, serves, width_of
 from upheld.rdf.rulesets import RULESETS, rules

@@ -32,10 +32,10 @@ from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.ast import Value
 from upheld.language.syntax.files import query_prefixes
 from upheld.language.syntax.rdfox import PREFIXES
-from upheld.maintain.algorithms import Algorithm, algorithm_named
 from upheld.maintain.equality import Rewriting
-from upheld.maintain.layered import Layered, rewriting
+from upheld.maintain.equality_layers import Layered, rewriting
 from upheld.maintain.marking import Given, Outcome, make, merged
+from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.maintain.state import State
 from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
 from upheld.materialisation.snapshot import Snapshot

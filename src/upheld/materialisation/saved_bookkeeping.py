@@ -17,7 +17,7 @@ from upheld.data.relation import Relation
 from upheld.language.core import Core, Predicate
 from upheld.language.normal_form import normal_text
 from upheld.language.strata import Stratification
-from upheld.maintain.algorithms import Algorithm
+from upheld.maintain.registry import Algorithm
 from upheld.maintain.state import State
 from upheld.store import Draft, SavedBooks
 

@@ -19,7 +19,7 @@ from upheld.language.core import Predicate
 from upheld.language.lints import some
 from upheld.language.syntax.ast import Program
 from upheld.language.types.primitive import sorted_rows
-from upheld.maintain.algorithms import ALGORITHMS, MARKING, algorithm_named
+from upheld.maintain.registry import ALGORITHMS, MARKING, algorithm_named
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation, ProgressWatcher
 from upheld.materialisation.stream import Arrivals, Present

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.engines.memory import naive
 from tests.engines.memory.kernel_rows import NONSENSE, numbers, pairs, tables, values_of
 from tests.engines.memory.test_placing import ROWS, programs
-from upheld.algebra.matching import unify
+from upheld.algebra.instances import unify
 from upheld.engines import open_engine
 from upheld.engines.memory.kernels import groups as group_kernels
 from upheld.engines.memory.storage.table import key_slots

@@ -17,7 +17,7 @@ from upheld.engines.memory.joins import batch, matching
 from upheld.engines.memory.joins.meet_in_middle import Meeting
 from upheld.engines.memory.plans.plan import ChoiceStep
 from upheld.engines.memory.storage.table import Table, key_view
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 
 #: Few values, so that rows meet, and one that does not fit 32 bits.
 VALUES = (0, 1, 2, -1, 2**40)

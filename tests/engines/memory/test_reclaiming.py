@@ -20,7 +20,7 @@ from upheld.engines.memory.storage import compaction
 from upheld.engines.memory.storage.compaction import Pace, Reclaiming
 from upheld.engines.memory.storage.table import BlockIndex
 from upheld.errors import EvaluationError
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise, parse
 from upheld.materialisation.materialisation import Materialisation
 

@@ -10,7 +10,7 @@ import upheld
 from tests.maintain.streams import follow, random_decomposed_stream, random_stream
 from upheld.engines.memory.joins import semijoin
 from upheld.engines.memory.joins.semijoin import Reduction
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 
 
 @pytest.fixture(params=[0, 1 << 40], ids=["down and up", "up"])

@@ -22,7 +22,7 @@ from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
-from upheld.maintain.algorithms import ALGORITHMS
+from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive
 from upheld.materialisation.build import materialise, parse
 

@@ -12,7 +12,7 @@ import pytest
 
 import upheld
 from tests.maintain.equality_streams import EqualityCase, Triple, assert_seen, check_state, iri, random_equality_case
-from upheld.algebra.reference import ReferenceEngine
+from upheld.engines.reference.engine import ReferenceEngine
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact, Predicate
 from upheld.language.equality.equality import SAME_AS, Equality, with_equality

@@ -7,7 +7,7 @@ import pytest
 from tests.maintain.streams import Recomputed, assert_recomputed, facts_of
 from tests.merging import Merged, random_merged
 from upheld.language.strata import stratify
-from upheld.maintain.algorithms import ALGORITHMS, MARKING
+from upheld.maintain.registry import ALGORITHMS, MARKING
 from upheld.materialisation.build import materialise, materialise_core
 
 pytestmark = pytest.mark.xdist_group("spark")

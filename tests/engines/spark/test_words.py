@@ -11,8 +11,8 @@ import pytest
 import upheld
 from tests.merging import with_cases
 from tests.strategies import random_case
-from upheld.algebra.reference import InstanceList, ReferenceEngine
 from upheld.algebra.words import derive, derive_bag, instances, settle, supports
+from upheld.engines.reference.engine import InstanceList, ReferenceEngine
 from upheld.errors import EvaluationError, FactsError, LimitReached, ProgramError
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from upheld.algebra.matching import Binding, evaluate_builtin, is_ready, undefined
-from upheld.algebra.reference import RuleInstance
+from upheld.algebra.instances import Binding, RuleInstance, evaluate_builtin, is_ready, undefined
 from upheld.algebra.words import Bag, Instances
 from upheld.engines.spark.codes import Layout, Row, decode
 from upheld.engines.spark.cols import col, lit

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from upheld.algebra.expanding import Rows as ShownRows
-from upheld.algebra.plainclasses import SomeConstants, connected
+from upheld.algebra.expansion import Rows as ShownRows
 from upheld.algebra.words import Constants, Difference, FactSet
+from upheld.engines.reference.classes import SomeConstants, connected
 from upheld.engines.spark.bags import NUMBER, Planned, SparkBag
 from upheld.engines.spark.codes import Codec, Layout, Row, literal
 from upheld.engines.spark.cols import col, lit

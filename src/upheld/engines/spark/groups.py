@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from upheld.algebra.expanding import Rows
-from upheld.algebra.plaingroups import RowGroups
+from upheld.algebra.expansion import Rows
 from upheld.algebra.words import FactSet
+from upheld.engines.reference.equivalences import RowGroups
 from upheld.engines.spark.classes import DriverTable
 from upheld.engines.spark.codes import Layout, Row, decode, encode
 from upheld.engines.spark.cols import col, lit

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from upheld.algebra.matching import is_ready
+from upheld.algebra.instances import is_ready
 from upheld.engines.spark.codes import SPARK_TYPES, Layout, literal
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.columnfunctors import check, either, evaluate, holds, is_partial

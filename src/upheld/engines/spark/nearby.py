@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from upheld.algebra.matching import evaluate_builtin
+from upheld.algebra.instances import evaluate_builtin
 from upheld.engines.spark.codes import Row, decode, encode
 from upheld.engines.spark.lookups import TooMany, Work
 from upheld.engines.spark.sets import Combined, Local, Part, Term, Tiered

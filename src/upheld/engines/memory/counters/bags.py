@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.reference import RuleInstance
+from upheld.algebra.instances import RuleInstance
 from upheld.algebra.words import Bag, Instances
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, Truth
 from upheld.engines.memory.storage.codec import Codes

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.expanding import Blocks, Expansions, Parts, Rows, between, pair_blocks
+from upheld.algebra.expansion import Blocks, Expansions, Parts, Rows, between, pair_blocks
 from upheld.algebra.words import Constants, Difference, FactSet
 from upheld.engines.memory.counters.bags import Counts, MemoryBag
 from upheld.engines.memory.joins.batch import pair_room

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.expanding import Expansions
-from upheld.algebra.pairing import pairs_between, pairs_within
+from upheld.algebra.expansion import Expansions
+from upheld.algebra.pairs import pairs_between, pairs_within
 from upheld.algebra.words import FactSet
 from upheld.engines.memory.joins.batch import pair_room
 from upheld.engines.memory.kernels import rows as kernels

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.matching import cheapest_first, is_ready, undefined
+from upheld.algebra.instances import cheapest_first, is_ready, undefined
 from upheld.engines.memory.joins.functors import Batch, evaluate, generate, generates, holds
 from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET, Meeting, side_with_runs
 from upheld.engines.memory.kernels import rows as kernels

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from upheld.algebra.matching import is_ready
+from upheld.algebra.instances import is_ready
 from upheld.language.core import Atom, Builtin
 
 #: Up to so many atoms all orders are compared; of longer bodies each next atom is the best for itself.

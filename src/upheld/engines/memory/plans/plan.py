@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.matching import cheapest_first, effort, is_ready
+from upheld.algebra.instances import cheapest_first, effort, is_ready
 from upheld.engines.memory.kernels.rows import MATCHED
 from upheld.engines.memory.plans.order import best_order
 from upheld.engines.memory.storage.codec import Codec, Codes

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from upheld.algebra.expanding import Rows
+from upheld.algebra.expansion import Rows
 from upheld.algebra.words import FactSet, derive, settle
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.equality.equality import Equality
@@ -27,7 +27,7 @@ from upheld.language.equality.layers import LOOP, MEMBER, Layers, has_layers, la
 from upheld.language.strata import Stratification
 from upheld.language.syntax.ast import Variable
 from upheld.maintain.adaptive import adaptive
-from upheld.maintain.books import Ranked
+from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.equality import Rewriting, RewrittenRules, changed_rows
 from upheld.maintain.ranked import add
 from upheld.maintain.state import State

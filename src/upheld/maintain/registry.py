@@ -10,13 +10,13 @@ from upheld.algebra.words import FactSet
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.strata import Stratification
 from upheld.maintain.adaptive import adaptive
-from upheld.maintain.books import Books, Counters, NoBooks, Ranked, Traced
+from upheld.maintain.backward import Abort
+from upheld.maintain.bookkeeping import Books, Counters, NoBooks, Ranked, Traced
 from upheld.maintain.counting import counting
 from upheld.maintain.dred import dred
 from upheld.maintain.fbf import fbf
 from upheld.maintain.hybrids import bf_c, dred_c
 from upheld.maintain.marking import Marking
-from upheld.maintain.proving import Abort
 from upheld.maintain.ranked import ranked
 from upheld.maintain.rematerialise import rematerialise
 from upheld.maintain.seminaive import seminaive

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
-from upheld.algebra.expanding import Blocks, Expansions, Parts, pair_blocks
+from upheld.algebra.expansion import Blocks, Expansions, Parts, pair_blocks
 from upheld.language.syntax.ast import Value
 
 #: For each value of some the number of its class.

@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from upheld.algebra.expanding import Expansions, Rows
-from upheld.algebra.pairing import pairs_between, pairs_within
-from upheld.algebra.plainclasses import connected
+from upheld.algebra.expansion import Expansions, Rows
+from upheld.algebra.pairs import pairs_between, pairs_within
 from upheld.algebra.words import Engine, FactSet
+from upheld.engines.reference.classes import connected
 from upheld.language.core import Classing
 from upheld.language.syntax.ast import Value
 
 if TYPE_CHECKING:
-    from upheld.algebra.reference import ReferenceEngine
+    from upheld.engines.reference.engine import ReferenceEngine
 
 #: A row as an engine has it: of two values, or of a value and the number of its class.
 Row = tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""Rule instances on Python values, one binding at a time: how the reference engine joins a body.
+"""Joining a body, one binding at a time.
 
 A body is matched step by step: each time the atom with the most bound columns, and built-ins and negated atoms as
 soon as their variables are bound. Where a built-in has no result, that is an error if the rest of the body holds, and
@@ -7,17 +7,14 @@ nothing otherwise: whether a rule fails may not depend on the order in which its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from upheld.errors import EvaluationError, Problem, quote
-from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule, expression_variables
-from upheld.language.core_text import value_text
-from upheld.language.syntax.ast import Constant, Value, Variable
-from upheld.language.types.functors import Undefined, constraint
-from upheld.language.types.terms import NoValue
+from upheld.algebra.instances import Binding, cheapest_first, evaluate_builtin, instantiate, is_ready, undefined, unify
+from upheld.language.core import Atom, Builtin, Fact, Rule
+from upheld.language.syntax.ast import Constant, Value
+from upheld.language.types.functors import Undefined
 
-Binding = dict[str, Value]
 #: Gives the rows of a predicate with these values at these positions.
 Lookup = Callable[[str, tuple[int, ...], tuple[Value, ...]], Iterable[tuple[Value, ...]]]
 Holds = Callable[[Fact], bool]
@@ -134,95 +131,3 @@ def _match_atom(step: Step, binding: Binding) -> Iterator[Binding]:
         extended = unify(atom, row, binding)
         if extended is not None:
             yield extended
-
-
-def unify(atom: Atom, row: tuple[Value, ...], binding: Binding) -> Binding | None:
-    """Return the binding extended so that the atom is this row, or None."""
-    extended = dict(binding)
-    for term, value in zip(atom.terms, row, strict=True):
-        expected = term.value if isinstance(term, Constant) else extended.setdefault(term.name, value)
-        if expected != value and expected is not value:
-            return None
-    return extended
-
-
-def instantiate(atom: Atom, binding: Binding) -> Fact:
-    """Return the fact that an atom is under a binding of its variables."""
-    return atom.predicate, tuple(t.value if isinstance(t, Constant) else binding[t.name] for t in atom.terms)
-
-
-# -- built-ins --------------------------------------------------------------------------------------------------------
-
-
-def is_ready(builtin: Builtin, bound: Container[str]) -> bool:
-    """Return whether a built-in can be evaluated: all is bound, or all but a variable alone on one side of `=`."""
-    left, right = builtin.arguments
-    free_left = [v for v in expression_variables(left) if v not in bound]
-    free_right = [v for v in expression_variables(right) if v not in bound]
-    if not free_left and not free_right:
-        return True
-    if builtin.operator != "=":
-        return False
-    return (not free_right and isinstance(left, Variable)) or (not free_left and isinstance(right, Variable))
-
-
-def cheapest_first(builtins: Iterable[Builtin]) -> list[Builtin]:
-    """Return comparisons of values that are there, then those that compute or match, and generators last.
-
-    Of built-ins that are ready together the first is evaluated, so that comparisons guard computations.
-    """
-    return sorted(builtins, key=effort)
-
-
-def effort(builtin: Builtin) -> int:
-    """Return 0 for a comparison of values that are there, 1 for one that computes or matches, 2 for a generator."""
-    if any(map(_generates, builtin.arguments)):
-        return 2
-    return int(builtin.operator.endswith("match") or any(isinstance(a, Apply) for a in builtin.arguments))
-
-
-def evaluate_builtin(builtin: Builtin, binding: Binding) -> Iterable[Binding]:
-    """Return the bindings under which a ready built-in holds; raise `Undefined` if it has no result."""
-    left, right = builtin.arguments
-    if isinstance(right, Variable) and (right.name not in binding or _generates(left)):
-        left, right = right, left
-    try:
-        if _generates(right):
-            assert isinstance(right, Apply) and isinstance(left, Variable), "a generator stands alone on its side"
-            name = left.name
-            values: Iterable[Value] = right.functor.evaluate(*(evaluate(a, binding) for a in right.arguments))  # type: ignore[assignment]
-            return ({**binding, name: value} for value in values if binding.get(name, value) == value)
-        if isinstance(left, Variable) and left.name not in binding:
-            return [{**binding, left.name: evaluate(right, binding)}]
-        holds = constraint(builtin.operator, builtin.type)(evaluate(left, binding), evaluate(right, binding))
-        return [binding] if holds else []
-    except NoValue:
-        return []
-
-
-def _generates(expression: Expression) -> bool:
-    return isinstance(expression, Apply) and expression.functor.generates
-
-
-def evaluate(expression: Expression, binding: Binding) -> Value:
-    match expression:
-        case Variable(name=name):
-            return binding[name]
-        case Constant(value=value):
-            return value
-        case Apply(functor=functor, arguments=arguments):
-            return functor.evaluate(*(evaluate(a, binding) for a in arguments))
-
-
-def undefined(rule: Rule, reason: str, binding: Binding) -> EvaluationError:
-    """Return the error for a built-in without a result: it names the rule and the binding."""
-    shown = ", ".join(f"{name} = {value_text(value)}" for name, value in binding.items() if name[0] not in "_$")
-    return EvaluationError(
-        Problem(
-            "undefined-result",
-            f"{reason} in {quote(rule.whole)}",
-            rule.span,
-            note=f"with {shown[:400] or 'no variables'}",
-            hint="guard the expression with a comparison that excludes these values",
-        )
-    )

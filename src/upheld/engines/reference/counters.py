@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from upheld.algebra.instances import RuleInstance
 from upheld.algebra.ranksums import rank_sums, sums_of_ranks
 from upheld.algebra.rounds import RoundByRound
 from upheld.algebra.words import Bag, FactSet, Instances
@@ -13,7 +14,7 @@ from upheld.language.core import Fact
 from upheld.language.strata import Stratum
 
 if TYPE_CHECKING:
-    from upheld.algebra.reference import CountedFacts, Facts, InstanceList, ReferenceEngine, RuleInstance
+    from upheld.engines.reference.engine import CountedFacts, Facts, InstanceList, ReferenceEngine
 
 
 class PlainNumbers:

@@ -1,4 +1,4 @@
-"""The reference engine: the words of the algebra on plain Python sets. It is the oracle of every test.
+"""The reference engine: the operators of the algebra on plain Python sets. It is the oracle of every test.
 
 Nothing here is clever. Set expressions are computed at once and in full; the only index is a dictionary per
 predicate and bound columns, made on first use, so that a case of a few thousand facts does not take minutes.
@@ -10,17 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self, TypeVar
 from weakref import ref
 
-from upheld.algebra.matching import Binding, Step, instantiate, match, unify
+from upheld.algebra.instances import Binding, RuleInstance, unify
 from upheld.algebra.meter import Meter
-from upheld.algebra.plainclasses import PlainClasses
-from upheld.algebra.plaingroups import PlainGroups
-from upheld.algebra.plainnumbers import PlainNumbers, PlainRanks, PlainTrace
 from upheld.algebra.words import Bag, FactSet, Freed, Instances, Numbered, Own
+from upheld.engines.reference.classes import PlainClasses
+from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
+from upheld.engines.reference.equivalences import PlainGroups
+from upheld.engines.reference.matching import Step, match
 from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import Stratification, Stratum
@@ -140,35 +139,6 @@ class CountedFacts:
 
     def items(self) -> Iterable[tuple[Fact, int]]:
         return ((f, n) for f, n in self.counts.items() if n)
-
-
-@dataclass(frozen=True)
-class RuleInstance:
-    """A rule under a binding of its variables, which are in the order of `rule.variables()`."""
-
-    rule: Rule
-    values: Row
-
-    @cached_property
-    def binding(self) -> Binding:
-        return dict(zip(self.rule.variables(), self.values, strict=True))
-
-    @cached_property
-    def head(self) -> Fact:
-        return instantiate(self.rule.head, self.binding)
-
-    @cached_property
-    def body(self) -> tuple[Fact, ...]:
-        return tuple(instantiate(a, self.binding) for a in self.rule.positive)
-
-    @cached_property
-    def negated(self) -> tuple[Fact, ...]:
-        return tuple(instantiate(a, self.binding) for a in self.rule.negative)
-
-    def body_in(self, stratum: Stratum) -> tuple[Fact, ...]:
-        """The facts of the positive atoms that belong to a stratum."""
-        body = self.body
-        return tuple(body[i] for i in stratum.own(self.rule))
 
 
 class InstanceList:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from upheld.algebra.expanding import Expansions, Parts, between, pair_blocks
+from upheld.algebra.expansion import Expansions, Parts, between, pair_blocks
 from upheld.algebra.words import Constants, Difference, FactSet
 from upheld.language.core import Fact
 from upheld.language.equality.equality import Equality
 from upheld.language.syntax.ast import Value
 
 if TYPE_CHECKING:
-    from upheld.algebra.reference import CountedFacts, Facts, ReferenceEngine
+    from upheld.engines.reference.engine import CountedFacts, Facts, ReferenceEngine
 
 Row = tuple[Value, ...]
 T = TypeVar("T")
