@@ -197,16 +197,16 @@ def command_line() -> str:
     lines = [
         "# The command line",
         GENERATED,
-        f"{top.description} `upheld --version` tells the version; each command has `--help`.",
+        f"{top.description} `upheld --version` prints the version; each command has `--help`.",
         "Errors and warnings go to standard error. A command that fails or is stopped leaves all files as they were, "
         "unless its message says that outputs had been written. The exit code says how a command ended:",
         as_table([("code", ""), *EXIT_CODES]),
-        "A reader of standard output that goes away, as in `upheld query ... | head -1`, changes neither what a "
-        "command does nor its code.",
+        "A reader of standard output may go away, as in `upheld query ... | head -1`: the command still completes, "
+        "and has the same exit code.",
     ]
     for name, command in subcommands(top).items():
         lines.append(f"## upheld {name}")
-        lines.append(f"```text\n{usage(name, command)}\n```")
+        lines.append(f"```text\n{command.usage}\n```")
         lines.append(command.description or "")
         # argparse keeps its groups to itself, and lays its help out differently from one Python to the next.
         for group in command._action_groups:
@@ -214,10 +214,12 @@ def command_line() -> str:
             if not actions:
                 continue
             if group.description:
-                lines.append(f"### {(group.title or '').capitalize()}")
                 lines.append(group.description)
-            rows = [(spelled(a), a.help or "") for a in actions]
-            lines.append(as_table([("argument" if not actions[0].option_strings else "option", ""), *rows]))
+            title = group.title or ""
+            lines.append(
+                as_table([(title[:1].upper() + title[1:], ""), *((spelled(a), a.help or "") for a in actions)])
+            )
+        lines.append(f"```text\n{command.epilog}```")
     return "\n\n".join(map(wrapped, lines)) + "\n"
 
 
@@ -226,26 +228,6 @@ def subcommands(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPars
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
     raise AssertionError("a command line without commands")
-
-
-def usage(name: str, command: argparse.ArgumentParser) -> str:
-    parts = [f"upheld {name}"]
-    positional = []
-    for action in command._actions:
-        if action.dest == "help":
-            continue
-        if action.option_strings:
-            value = f" {metavar(action)}" if action.nargs != 0 else ""
-            parts.append(f"[{action.option_strings[0]}{value}]")
-        else:
-            positional.append(metavar(action))
-    lines, line = [], ""
-    for part in parts + positional:
-        if line and len(line) + len(part) > 90:
-            lines.append(line)
-            line = " " * len(parts[0])
-        line += f"{' ' if line else ''}{part}"
-    return "\n".join([*lines, line])
 
 
 def metavar(action: argparse.Action) -> str:

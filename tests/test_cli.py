@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import warnings
@@ -321,6 +322,23 @@ def test_version_and_help(capsys):
             main(arguments)
         assert stopped.value.code == 0
         assert word in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_help_of_commands(command, capsys):
+    """Usage, one line of summary, options in groups with their defaults, and examples that the parser accepts."""
+    name = command.__name__.rpartition(".")[2]
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    usage, summary, *rest = capsys.readouterr().out.split("\n\n")
+    assert usage.startswith(f"usage: upheld {name} ") and usage.count("\n") == 0
+    assert len(summary) <= 72 and summary.endswith(".")
+    assert rest[-1].startswith("examples:\n")
+    assert not any(block.startswith("options:") for block in rest), "an option outside of the groups"
+    for line in rest[-1].splitlines()[1:]:
+        words = shlex.split(line.partition(" | ")[2] or line)
+        assert words[:2] == ["upheld", name]
+        assert cli.parser().parse_args(words[1:]).execute is command.execute
 
 
 def test_interrupt(monkeypatch, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 import traceback
 from collections.abc import Sequence
 
@@ -14,22 +15,64 @@ from upheld.cli.outcome import BAD_INPUT, INTERRUPTED
 from upheld.cli.standardoutput import standard_output
 from upheld.errors import WRITTEN
 
+EPILOG = """\
+`upheld COMMAND --help` lists the options of a command. Exit codes: 0 success, 1 nothing holds or a
+violation does, 2 error, 130 interrupted.
+
+examples:
+  upheld demo
+  upheld run reach.dl -F facts -D out
+"""
+
 COMMANDS = (run, apply, query, check, explain, owl, pipeline, demo)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    top = argparse.ArgumentParser(prog="upheld", description=upheld.__doc__)
-    top.add_argument("--version", action="version", version=f"upheld {upheld.__version__}")
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    top = argparse.ArgumentParser(
+        prog="upheld",
+        usage="upheld [options] COMMAND ...",
+        description=upheld.__doc__,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    commands = top.add_subparsers(required=True, metavar="COMMAND", title="commands", prog="upheld")
+    general = top.add_argument_group("options")
+    general.add_argument(
+        "--version", action="version", version=f"upheld {upheld.__version__}", help="print the version"
+    )
+    general.add_argument("-h", "--help", action="help", help="print this help")
     for module in COMMANDS:
         name = module.__name__.rpartition(".")[2]
         summary = (module.__doc__ or "").strip().splitlines()[0]
-        command = commands.add_parser(name, help=summary, description=module.__doc__)
-        command.add_argument("--debug", action="store_true", help="show a traceback with errors")
+        command = commands.add_parser(
+            name,
+            help=summary.rstrip("."),
+            description=module.__doc__,
+            epilog=f"examples:\n{textwrap.indent(module.EXAMPLES, '  ')}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            add_help=False,
+        )
         module.add_arguments(command)
+        general = command.add_argument_group("general")
+        general.add_argument("--debug", action="store_true", help="print a traceback with errors")
+        general.add_argument("-h", "--help", action="help", help="print this help")
+        command._positionals.title = "arguments"
+        command.usage = _usage(command)
         command.set_defaults(execute=module.execute, done=None)
     return top
+
+
+def _usage(command: argparse.ArgumentParser) -> str:
+    """Return `upheld NAME`, its required options and its arguments; the groups below list all options."""
+    required, arguments = [], []
+    for action in command._actions:
+        if not action.option_strings:
+            arguments.append(f"{action.metavar}{' ...' if action.nargs == '+' else ''}")
+        elif action.required:
+            required.append(f"{action.option_strings[0]} {action.metavar}")
+    return " ".join([command.prog, *required, "[options]", *arguments])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

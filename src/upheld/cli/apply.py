@@ -1,4 +1,4 @@
-"""Derive what follows, apply the transactions of an update file one by one, and write the outputs and what changed."""
+"""Apply updates to a program, and write its outputs and their changes."""
 
 from __future__ import annotations
 
@@ -7,55 +7,56 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_confined, add_decompose, add_engine, add_equality, add_facts, add_output, add_program
-from upheld.cli.outcome import add_fail_on_violation, check_violations, finish
+from upheld.cli.options import add_evaluation, add_files, add_program
+from upheld.cli.outcome import check_violations, finish
 from upheld.cli.progress import commits_line
+
+EXAMPLES = """\
+upheld apply reach.dl -F facts --updates updates.txt -D out --changes changes.txt
+tail -f log | upheld apply reach.dl -F facts --updates - --changes -
+"""
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     add_program(command)
-    command.add_argument(
+    updates = command.add_argument_group("updates")
+    updates.add_argument(
         "--updates",
         required=True,
         metavar="FILE",
-        help="a text of updates (- for standard input), a .csv, .tsv or .parquet table of them, or a folder of tables",
+        help="text with updates (- for standard input), a .csv, .tsv or .parquet table, or a folder of tables",
     )
-    add_facts(command)
-    add_output(command)
-    add_fail_on_violation(command)
-    command.add_argument(
+    updates.add_argument(
         "--changes",
         metavar="FILE",
-        help="write what each commit changes in the outputs to this file, or - to print it; then all else that is "
-        "printed goes to standard error",
+        help="write the change of each commit to FILE, or to standard output (-), in which case everything else goes "
+        "to standard error",
     )
-    command.add_argument(
+    updates.add_argument(
         "--algorithm",
         default="adaptive",
-        help="adaptive (default), ranked, counting, dred, fbf, bf, dred-c, bf-c, rematerialise, or with --look-ahead "
-        "dred-marking or bf-marking",
+        help="adaptive, ranked, counting, dred, fbf, bf, dred-c, bf-c, rematerialise; with --look-ahead also "
+        "dred-marking, bf-marking (default: adaptive)",
     )
-    add_engine(command)
-    command.add_argument(
-        "--verify",
-        action="store_true",
-        help="compute everything from nothing after each commit, and stop if it differs",
-    )
-    add_decompose(command)
-    add_equality(command)
-    command.add_argument(
+    updates.add_argument(
         "--look-ahead",
         action="store_true",
-        help="make each commit with a look at the next one, if it has arrived, to undo at once what that undoes",
+        help="look at the next commit, if it has arrived, and skip work that it would undo",
     )
-    command.add_argument(
+    updates.add_argument(
         "--merge-waiting",
         type=int,
         default=1,
         metavar="N",
-        help="make up to N commits that have arrived as one, with one change; those of a file have all arrived",
+        help="apply up to N waiting commits as one, with one change; in a file, all commits wait (default: 1)",
     )
-    add_confined(command)
+    updates.add_argument(
+        "--verify",
+        action="store_true",
+        help="after each commit, compare with a materialisation from scratch and stop if they differ",
+    )
+    add_files(command, outputs=True)
+    add_evaluation(command, decompose=True)
     add_limits(command)
 
 

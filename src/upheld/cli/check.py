@@ -1,4 +1,4 @@
-"""Check a program and show its relations, strata and rules."""
+"""Check a program and print its strata, rules and join plans."""
 
 from __future__ import annotations
 
@@ -7,37 +7,50 @@ import json
 
 import upheld
 from upheld.cli.messages import show
-from upheld.cli.options import add_confined, add_decompose, add_program
+from upheld.cli.options import add_decompose, add_program
+
+EXAMPLES = """\
+upheld check reach.dl
+upheld check reach.dl -F facts --plans
+"""
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     add_program(command)
-    command.add_argument("--json", action="store_true", help="print the report as JSON")
-    command.add_argument(
+    report = command.add_argument_group("report")
+    report.add_argument("--json", action="store_true", help="print the report as JSON")
+    report.add_argument(
         "--coarsest", action="store_true", help="show the coarsest stratification instead of the most granular one"
     )
-    command.add_argument(
-        "--plans", action="store_true", help="show the join plans of each rule: from all facts, and from new ones"
+    report.add_argument(
+        "--plans", action="store_true", help="show the join plans of each rule, for all facts and for new facts"
     )
-    command.add_argument(
+    add_decompose(report)
+    files = command.add_argument_group("facts")
+    files.add_argument(
         "-F",
         "--facts",
         metavar="DIR",
-        help="facts files: warn of relations without facts and rules; with --plans, materialise them to know sizes",
+        help="folder of facts files: warn about relations without facts and rules; with --plans, plan for their sizes",
     )
-    add_confined(command)
-    add_decompose(command)
+    files.add_argument(
+        "--confined",
+        action="store_true",
+        help="for programs you do not trust: refuse .include outside the program's folder, .input outside -F",
+    )
 
 
 def execute(options: argparse.Namespace) -> int:
-    facts = () if options.facts is not None else None  # those that the program reads, and no others
+    facts = () if options.facts is not None else None  # the facts files of the program, and no others
     report = upheld.check(options.program, granular=not options.coarsest, facts=facts, confined=options.confined)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report.to_text())
     for warning in () if options.json else report.warnings:  # the JSON has them
         show(warning)
     if options.plans:
         how = {"decompose": options.decompose, "confined": options.confined}
-        given = options.facts is not None
-        m = upheld.load(options.program, options.facts, **how) if given else upheld.materialise(options.program, **how)
+        if options.facts is None:
+            m = upheld.materialise(options.program, **how)
+        else:
+            m = upheld.load(options.program, options.facts, **how)
         print(m.plans())
     return 0

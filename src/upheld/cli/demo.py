@@ -1,4 +1,4 @@
-"""Materialise a small generated graph, update it, and show what changed; then what an update of a larger one costs."""
+"""Update a small random graph, and show the change and its cost."""
 
 from __future__ import annotations
 
@@ -20,8 +20,15 @@ blocked(x, y) :- road(x, y), !path(x, y).
 """
 
 
+EXAMPLES = """\
+upheld demo
+upheld demo --seed 7
+"""
+
+
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--seed", type=int, default=1, help="choose another random graph (default: 1)")
+    graph = command.add_argument_group("graph")
+    graph.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random graph (default: 1)")
 
 
 def execute(options: argparse.Namespace) -> int:

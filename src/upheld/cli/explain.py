@@ -1,4 +1,4 @@
-"""Explain a fact: its shortest proof, or what each rule that could derive it is missing."""
+"""Explain why a fact holds, or why it does not."""
 
 from __future__ import annotations
 
@@ -6,22 +6,32 @@ import argparse
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_confined, add_engine, add_equality, add_facts, add_program
+from upheld.cli.options import add_evaluation, add_files, add_program
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
 from upheld.cli.progress import progress_line
+
+EXAMPLES = """\
+upheld explain reach.dl -F facts 'path("a", "d")'
+upheld explain reach.dl -F facts 'path("d", "a")' --depth 3
+"""
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     add_program(command)
-    command.add_argument("fact", help="a relation with a constant for each column, as rules are written")
-    add_facts(command)
-    command.add_argument("--json", action="store_true", help="print the explanation as JSON, always all of it")
     command.add_argument(
-        "--depth", type=_levels, default=20, metavar="N", help="show so many levels of a proof, 0 for all (default: 20)"
+        "fact", metavar="FACT", help="an atom with a constant for each column, in the program's syntax"
     )
-    add_engine(command)
-    add_equality(command)
-    add_confined(command)
+    explanation = command.add_argument_group("explanation")
+    explanation.add_argument("--json", action="store_true", help="print the whole explanation as JSON")
+    explanation.add_argument(
+        "--depth",
+        type=_levels,
+        default=20,
+        metavar="N",
+        help="print at most N levels of a proof, 0 for all (default: 20)",
+    )
+    add_files(command)
+    add_evaluation(command)
     add_limits(command)
 
 

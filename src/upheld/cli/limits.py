@@ -1,4 +1,4 @@
-"""The options that bound a run, shared by the commands that have one."""
+"""The options that limit a run."""
 
 from __future__ import annotations
 
@@ -12,24 +12,22 @@ _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 def add_limits(command: argparse.ArgumentParser) -> None:
     default = upheld.Limits()
     bounds = command.add_argument_group(
-        "limits", "A run that goes beyond one stops, names the busiest rule, and writes nothing."
+        "limits", "A run that exceeds a limit stops, names the busiest rule, and writes nothing."
     )
-    bounds.add_argument("--max-facts", type=int, metavar="N", help="stop at this many facts (default: no limit)")
+    bounds.add_argument("--max-facts", type=int, metavar="N", help="maximum number of facts (default: no limit)")
     bounds.add_argument(
         "--max-rounds",
         type=int,
         metavar="N",
         default=default.rounds,
-        help="stop after this many rounds of applying rules (default: 1000000)",
+        help="maximum number of rounds (default: 1000000)",
     )
-    bounds.add_argument(
-        "--max-seconds", type=float, metavar="S", help="stop after this many seconds (default: no limit)"
-    )
+    bounds.add_argument("--max-seconds", type=float, metavar="S", help="maximum time (default: no limit)")
     bounds.add_argument(
         "--max-memory",
         type=_bytes,
         metavar="SIZE",
-        help="stop at this much memory, such as 500M or 8G (default: no limit)",
+        help="maximum memory, such as 500M or 8G (default: no limit)",
     )
 
 

@@ -1,4 +1,4 @@
-"""Arguments that commands share, so that they mean the same everywhere."""
+"""Options shared by several commands, in the groups that `--help` shows."""
 
 from __future__ import annotations
 
@@ -7,57 +7,59 @@ from pathlib import Path
 
 
 def add_program(command: argparse.ArgumentParser) -> None:
-    command.add_argument("program", type=Path, help="a .dl or .dlog file, or the rule set rdfs or owl2rl")
-
-
-def add_facts(command: argparse.ArgumentParser) -> None:
     command.add_argument(
+        "program", type=Path, metavar="PROGRAM", help="a .dl or .dlog file, or a rule set: rdfs, owl2rl"
+    )
+
+
+def add_files(command: argparse.ArgumentParser, *, outputs: bool = False) -> None:
+    files = command.add_argument_group("facts and outputs" if outputs else "facts")
+    files.add_argument(
         "-F",
         "--facts",
         metavar="PATH",
-        help="where the facts files are (default: .); for .dlog, an RDF file or a folder of them",
+        help="folder of facts files; for .dlog programs, an RDF file or a folder of them (default: .)",
     )
+    if outputs:
+        files.add_argument(
+            "-D",
+            "--output",
+            default=".",
+            metavar="PATH",
+            help="folder for outputs, or - for standard output; for .dlog programs, an RDF file for all triples "
+            "(default: .)",
+        )
+        files.add_argument(
+            "--fail-on-violation",
+            action="store_true",
+            help="exit with code 1 if the relation `violation` has facts; outputs are written anyway",
+        )
+    reaches = ".include outside the program's folder, .input outside -F" + (", .output outside -D" if outputs else "")
+    files.add_argument("--confined", action="store_true", help=f"for programs you do not trust: refuse {reaches}")
 
 
-def add_confined(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--confined",
-        action="store_true",
-        help="for programs from others: refuse files outside of the folders of the program (.include), of -F (.input) "
-        "and of -D (.output)",
+def add_evaluation(command: argparse.ArgumentParser, *, decompose: bool = False) -> None:
+    evaluation = command.add_argument_group("evaluation")
+    evaluation.add_argument(
+        "--engine", default="memory", help="memory, spark, or reference, which is slow and simple (default: memory)"
     )
-
-
-def add_output(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "-D",
-        "--output",
-        default=".",
-        metavar="PATH",
-        help="where outputs go, or - to print them (default: .); for .dlog, an RDF file for all triples",
-    )
-
-
-def add_engine(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--engine", default="memory", help="memory (default), spark, or reference, which is slow and plain"
-    )
-
-
-def add_decompose(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--decompose",
-        default="auto",
-        choices=("auto", "never", "always"),
-        help="take cyclic rules apart: where that pays by what is known of the facts (default), never, or always",
-    )
-
-
-def add_equality(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
+    if decompose:
+        add_decompose(evaluation)
+    evaluation.add_argument(
         "--equality",
         default="off",
         choices=("off", "axioms", "rewrite"),
-        help="what owl:sameAs means: nothing special (default), equality by rules, or equality by representatives; "
-        "with `rewrite`, relations declared as `eqrel` are held by classes",
+        metavar="HOW",
+        help="treat owl:sameAs as an ordinary relation (off), as equality by rules (axioms), or as equality by "
+        "representatives (rewrite), which also stores `eqrel` relations as classes (default: off)",
+    )
+
+
+def add_decompose(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--decompose",
+        default="auto",
+        choices=("auto", "never", "always"),
+        metavar="WHEN",
+        help="decompose cyclic rules: auto (when estimated to pay off), never, always (default: auto)",
     )

@@ -16,14 +16,6 @@ SUCCESS, NOTHING_HOLDS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 VIOLATION = "violation"
 
 
-def add_fail_on_violation(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--fail-on-violation",
-        action="store_true",
-        help="exit with code 1 if the relation `violation` has facts in the end; outputs are written all the same",
-    )
-
-
 def check_violations(options: argparse.Namespace) -> None:
     """Refuse `--fail-on-violation` for a program that can have no violations, before the work."""
     if options.fail_on_violation and VIOLATION not in upheld.check(options.program).core.predicates:

@@ -1,4 +1,4 @@
-"""Run a job on Spark: read its sources, derive what follows, fill its sinks, apply updates as they come, and report."""
+"""Run a job on Spark: read sources, materialise, write sinks."""
 
 from __future__ import annotations
 
@@ -15,19 +15,26 @@ from upheld.cli.progress import Stage, stage_lines
 
 
 class Report(Protocol):
-    """What a run or a stream did."""
+    """The report of a run or a stream."""
 
     def to_dict(self) -> dict[str, Any]: ...
     def to_text(self) -> str: ...
 
 
+EXAMPLES = """\
+upheld pipeline job.toml
+upheld pipeline job.toml --memory 4g --json
+"""
+
+
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    command.add_argument("job", type=Path, help="a TOML file with [program], [[source]], [[sink]], [stream] and [run]")
-    command.add_argument("--json", action="store_true", help="print the report as JSON")
     command.add_argument(
-        "--memory", metavar="SIZE", help="the memory of Spark's Java, such as 4g, where a session is started"
+        "job", type=Path, metavar="JOB", help="a TOML file with [program], [[source]], [[sink]], [stream] and [run]"
     )
-    command.add_argument("--cores", type=int, metavar="N", help="the cores of a session that is started")
+    spark = command.add_argument_group("Spark session", "Ignored where a session is already active.")
+    spark.add_argument("--memory", metavar="SIZE", help="memory of the driver's JVM, such as 4g")
+    spark.add_argument("--cores", type=int, metavar="N", help="cores to use (default: all)")
+    command.add_argument_group("report").add_argument("--json", action="store_true", help="print the report as JSON")
     add_limits(command)
 
 

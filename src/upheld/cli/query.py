@@ -1,4 +1,4 @@
-"""Answer a query over what follows from a program and its facts: print the bindings of its variables."""
+"""Materialise a program and print the answers to a query."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ import json
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_confined, add_engine, add_equality, add_facts, add_program
+from upheld.cli.options import add_evaluation, add_files, add_program
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
 from upheld.cli.progress import progress_line
+
+EXAMPLES = """\
+upheld query reach.dl -F facts 'path("a", x), !closed(x)'
+upheld query owl2rl -F data.ttl '[?x, a, <https://ex.org/Student>]' --json
+"""
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     add_program(command)
-    command.add_argument("query", help="a rule body, such as '[?x, a, :Student], [?x, :takes, ?c]' or 'path(\"a\", x)'")
-    add_facts(command)
-    how = command.add_mutually_exclusive_group()
-    how.add_argument("--count", action="store_true", help="print the number of answers only")
-    how.add_argument("--json", action="store_true", help="print each answer as a JSON object on a line")
-    add_engine(command)
-    add_equality(command)
-    add_confined(command)
+    command.add_argument("query", metavar="QUERY", help="a rule body; the answers are the bindings of its variables")
+    printed = command.add_argument_group("answers").add_mutually_exclusive_group()
+    printed.add_argument("--count", action="store_true", help="print the number of answers")
+    printed.add_argument("--json", action="store_true", help="print each answer as a JSON object on a line of its own")
+    add_files(command)
+    add_evaluation(command)
     add_limits(command)
 
 

@@ -1,4 +1,4 @@
-"""Derive what follows from a program and its facts files, and write its outputs, as `souffle` does."""
+"""Materialise a program and write its outputs, as `souffle` does."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_confined, add_decompose, add_engine, add_equality, add_facts, add_output, add_program
-from upheld.cli.outcome import add_fail_on_violation, check_violations, finish
+from upheld.cli.options import add_evaluation, add_files, add_program
+from upheld.cli.outcome import check_violations, finish
 from upheld.cli.progress import progress_line
+
+EXAMPLES = """\
+upheld run reach.dl -F facts -D out
+upheld run owl2rl -F data.ttl -D closure.nt
+"""
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     add_program(command)
-    add_facts(command)
-    add_output(command)
-    add_fail_on_violation(command)
-    add_engine(command)
-    add_decompose(command)
-    add_equality(command)
-    add_confined(command)
+    add_files(command, outputs=True)
+    add_evaluation(command, decompose=True)
     add_limits(command)
 
 
