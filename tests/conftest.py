@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.cases import ABSENT, CASES
+from tests.helpers.cases import ABSENT, CASES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
+
+    from upheld import SparkEngine
 
 # Tests on Spark are short: compiling what they run for speed took half of their CPU time. Java reads this at its start.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -45,3 +49,14 @@ def spark() -> SparkSession:
     from upheld.spark.session import open_session
 
     return open_session(memory="1g", cores=2)
+
+
+@pytest.fixture
+def spark_engine(spark: SparkSession) -> Callable[..., SparkEngine]:
+    """Return a function that makes engines on the session of the test run."""
+    import upheld
+
+    def make(**options: object) -> SparkEngine:
+        return upheld.SparkEngine(spark, **options)
+
+    return make

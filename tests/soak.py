@@ -15,9 +15,9 @@ import traceback
 from itertools import count
 from pathlib import Path
 
-from tests.cases import CASES
-from tests.cases_run import test_update_streams
-from tests.maintain.streams import NAMES, Difference, follow, random_stream
+from tests.collected import test_update_streams
+from tests.helpers.cases import CASES
+from tests.helpers.streams import NAMES, Difference, follow, random_stream
 from upheld.engines import ENGINES
 from upheld.maintain.registry import ALGORITHMS, algorithm_named
 

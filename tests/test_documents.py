@@ -33,7 +33,7 @@ from urllib.parse import unquote
 import pytest
 
 import upheld
-from tests.cases import ROOT
+from tests.helpers.cases import ROOT
 from upheld.language.lints import lint
 from upheld.language.syntax.files import read_text
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases import ROOT
+from tests.helpers.cases import ROOT
 
 # A room is a file or a folder directly in src/upheld. `upheld` stands for `upheld/__init__.py`, the public surface.
 # Each room may import itself, the rooms in its first column, the packages in its second, and the standard library.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from tests.maintain.streams import facts_of, random_stream
+from tests.helpers.streams import facts_of, random_stream
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.language.core import Fact
 from upheld.language.strata import Stratification

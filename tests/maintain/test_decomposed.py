@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tests.maintain.streams import Stream, follow, random_decomposed_stream
+from tests.helpers.streams import Stream, follow, random_decomposed_stream
 from upheld.language.core import Rule
 from upheld.maintain.registry import ALGORITHMS
 

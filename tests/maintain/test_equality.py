@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import upheld
-from tests.maintain.equality_streams import (
+from tests.helpers.equality_streams import (
     EqualityCase,
     Triple,
     after_failures,

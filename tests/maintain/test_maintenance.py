@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import upheld
-from tests.maintain.streams import CONSTANTS, NAMES, Stream, follow, random_stream
-from tests.strategies import Case, Update, cases, graph_cases, typed_cases
+from tests.helpers.strategies import Case, Update, cases, graph_cases, typed_cases
+from tests.helpers.streams import CONSTANTS, NAMES, Stream, follow, random_stream
 from upheld.engines import ENGINES
 from upheld.language.syntax.ast import Constant
 from upheld.maintain.registry import ALGORITHMS

@@ -12,9 +12,9 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.maintain.streams import Recomputed, Stream, assert_recomputed, assert_told, facts_of, held, random_stream
-from tests.strategies import Update
-from tests.test_atomic import Fuse, books, fused
+from tests.helpers.strategies import Update
+from tests.helpers.streams import Recomputed, Stream, assert_recomputed, assert_told, facts_of, held, random_stream
+from tests.materialisation.test_atomic import Fuse, books, fused
 from upheld.data.change import Change
 from upheld.engines import ENGINES
 from upheld.errors import EvaluationError

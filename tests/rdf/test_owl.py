@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import upheld
-from tests.cases import CASES, requires_cases
+from tests.helpers.cases import CASES, requires_cases
 from upheld.language.syntax.files import read_text
 
 PREFIXES = """
@@ -224,7 +224,7 @@ def test_a_file_of_rules_that_cannot_be_written(monkeypatch):
 @requires_cases
 def test_lubm():
     """The lower bound of LUBM's ontology gives the published answers; it derives no more than the upper bound."""
-    from tests.cases_run.test_rdf_cases import lubm_queries
+    from tests.collected.test_rdf import lubm_queries
 
     lubm = CASES / "lubm"
     low, high = (upheld.rdf.translate(lubm / "univ-bench.owl", bound=bound) for bound in ("lower", "upper"))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import upheld
-from tests.cases import requires_cases
-from tests.rdf import w3c
+from tests.helpers import w3c
+from tests.helpers.cases import requires_cases
 
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"

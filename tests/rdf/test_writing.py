@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from tests.rdf.isomorphism import isomorphic
+from tests.helpers.isomorphism import isomorphic
 from upheld.language.types.terms import escape
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import upheld
-from tests.rdf import w3c
+from tests.helpers import w3c
 from tests.reliability.fuzzing import NQ, NT, TRIG, TURTLE, XML, Target, attempt, in_new_folder
 from tests.reliability.mutating import mutated
 from tests.reliability.programme import Run, goal

@@ -1,8 +1,8 @@
 """R1: random updates by every maintenance algorithm, each compared with an oracle that evaluates the program naively.
 
 A step is one update of one database by one algorithm. A program has many databases that are maintained as one
-(tests/merging.py), so that an update of all of them costs little more than that of one. After each step the facts, the
-explicit facts, the counters of the algorithm and the reported change are those of the oracle (naive.py).
+(tests/helpers/merging.py), so that an update of all of them costs little more than that of one. After each step the
+facts, the explicit facts, the counters of the algorithm and the reported change are those of the oracle (naive.py).
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from functools import cached_property, partial
 from itertools import pairwise
 from random import Random
 
-from tests.maintain import eqrel_streams, equality_streams, layered_streams
-from tests.maintain.streams import (
+from tests.helpers import eqrel_streams, equality_streams, layered_streams
+from tests.helpers.merging import together
+from tests.helpers.strategies import random_cyclic_cases
+from tests.helpers.streams import (
     CONSTANTS,
     NAMES,
     Recomputed,
@@ -24,10 +26,8 @@ from tests.maintain.streams import (
     follow,
     random_stream,
 )
-from tests.merging import together
 from tests.reliability.naive import Instance, Naive, NoResult
 from tests.reliability.programme import Run, goal
-from tests.strategies import random_cyclic_cases
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.equality.equality import with_equality

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 
 import upheld
-from tests.cases import CASES
+from tests.helpers.cases import CASES
 from tests.reliability.mutating import mutated
 from tests.reliability.programme import Run, goal
 from upheld.data.factfiles import Format, read_bytes

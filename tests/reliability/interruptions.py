@@ -19,8 +19,8 @@ from typing import Any
 from numba.core.caching import NullCache
 
 import upheld
+from tests.materialisation.test_atomic import DELETE, FACTS, INSERT, PROGRAM, LineFuse, heard_inside
 from tests.reliability.programme import Run, goal
-from tests.test_atomic import DELETE, FACTS, INSERT, PROGRAM, LineFuse, heard_inside
 from upheld.language.core import Fact
 from upheld.materialisation.materialisation import Materialisation
 

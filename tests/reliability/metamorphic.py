@@ -12,9 +12,9 @@ from functools import partial
 from random import Random
 
 import upheld
-from tests.maintain.streams import NAMES
+from tests.helpers.strategies import Case, FactsGiven, Update, random_case, random_graph_case, random_typed_case
+from tests.helpers.streams import NAMES
 from tests.reliability.programme import Run, goal
-from tests.strategies import Case, FactsGiven, Update, random_case, random_graph_case, random_typed_case
 from upheld.errors import EvaluationError
 from upheld.language.syntax.ast import (
     Atom,

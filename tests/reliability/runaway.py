@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import upheld
-from tests.cases import ROOT
+from tests.helpers.cases import ROOT
 from tests.reliability.programme import Run, goal
 from upheld.errors import LimitReached
 from upheld.runtime.limits import Limits, memory_in_use

@@ -20,7 +20,7 @@ def spark(run: Run) -> None:
     def follow(seed: int, databases: int) -> int:
         import upheld
         from tests.engines.spark.test_maintenance import follow
-        from tests.merging import random_cyclic_merged, random_merged
+        from tests.helpers.merging import random_cyclic_merged, random_merged
         from upheld.spark.session import open_session
 
         r = Random(seed)

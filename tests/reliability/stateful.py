@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 )
 
 import upheld
-from tests.maintain.streams import NAMES
+from tests.helpers.streams import NAMES
 from tests.reliability.naive import Naive, NoResult
 from tests.reliability.programme import Run, goal
 from upheld.errors import EvaluationError, FactsError, LimitReached, Problem, UpheldError

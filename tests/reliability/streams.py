@@ -74,7 +74,7 @@ class Embedded:
 
     def __init__(self, r: Random):
         import upheld
-        from tests.pipeline import test_streams as streams
+        from tests.pipeline.streaming import test_stream as streams
         from upheld.materialisation.materialisation import draft_of
         from upheld.store import Store
 
@@ -94,14 +94,14 @@ class Embedded:
     def found(self) -> tuple[object, ...]:
         """Return what the state and the feed hold."""
         import upheld
-        from tests.pipeline import test_streams as streams
+        from tests.pipeline.streaming import test_stream as streams
         from upheld.store import Store
 
         return Store.open("state").version, upheld.restore(streams.REACH, "state").facts(), streams.feed()
 
     def killed(self, at: int) -> None:
         """Kill the stream at a call, and again in its second start; assert that the third ends as if unbroken."""
-        from tests.pipeline import test_streams as streams
+        from tests.pipeline.streaming import test_stream as streams
 
         for folder in ("state", "feed"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -116,7 +116,7 @@ class Embedded:
 def killed_on_spark(seed: int) -> None:
     """Kill a pipeline at one of its manifests; assert that the next process ends as if it had not been."""
     import upheld
-    from tests.pipeline import test_streams as streams
+    from tests.pipeline.streaming import test_stream as streams
     from upheld.store import Store
 
     r = Random(seed)

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import upheld
-from tests.maintain.streams import Recomputed, assert_recomputed
-from tests.strategies import cases, typed_cases
+from tests.helpers.strategies import cases, typed_cases
+from tests.helpers.streams import Recomputed, assert_recomputed
 from upheld.materialisation.materialisation import draft_of
 from upheld.store import LocalFiles, Store
 from upheld.store import versions as module

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import upheld
 from tests.engines.memory.test_hotrules import hot
-from tests.strategies import Case, cases, cyclic_cases, typed_cases
+from tests.helpers.strategies import Case, cases, cyclic_cases, typed_cases
 from upheld.engines.memory.codegen import hot_rules
 from upheld.engines.memory.kernels import rows as kernels
 from upheld.errors import EvaluationError

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.cases import ROOT
+from tests.helpers.cases import ROOT
 
 HERE = ROOT / "tests" / "engines" / "memory"
 KERNELS = [

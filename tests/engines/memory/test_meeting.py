@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.maintain.streams import Stream, follow
-from tests.strategies import random_cyclic_case
+from tests.helpers.strategies import random_cyclic_case
+from tests.helpers.streams import Stream, follow
 from upheld import materialise
 from upheld.engines.memory.joins import batch, matching
 from upheld.engines.memory.joins.meet_in_middle import Meeting

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 import upheld
-from tests.maintain.streams import follow, random_decomposed_stream, random_stream
+from tests.helpers.streams import follow, random_decomposed_stream, random_stream
 from upheld.engines.memory.joins import semijoin
 from upheld.engines.memory.joins.semijoin import Reduction
 from upheld.maintain.registry import ALGORITHMS

@@ -9,7 +9,7 @@ import pytest
 
 import upheld
 from tests.engines.memory.test_tables import assert_whole
-from tests.maintain.streams import Stream, random_stream
+from tests.helpers.streams import Stream, random_stream
 from upheld.engines.memory.rounds import driver, interpreter
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.materialisation.materialisation import Materialisation

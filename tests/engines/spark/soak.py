@@ -13,7 +13,7 @@ from itertools import count
 
 import upheld
 from tests.engines.spark.test_maintenance import follow
-from tests.merging import random_cyclic_merged, random_merged
+from tests.helpers.merging import random_cyclic_merged, random_merged
 from upheld.maintain.registry import ALGORITHMS
 
 #: Facts of a predicate that the driver may hold: all, some, none.

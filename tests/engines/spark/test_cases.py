@@ -7,9 +7,9 @@ from collections import defaultdict
 import pytest
 
 import upheld
-from tests.cases import requires_cases
-from tests.cases_run.test_souffle_cases import lines, program_in
-from tests.cases_run.test_update_streams import Relations, hash_of, program_of, rows_of
+from tests.collected.test_souffle import lines, program_in
+from tests.collected.test_update_streams import Relations, hash_of, program_of, rows_of
+from tests.helpers.cases import requires_cases
 
 pytestmark = [requires_cases, pytest.mark.xdist_group("spark")]
 

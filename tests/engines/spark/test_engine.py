@@ -7,7 +7,7 @@ import gc
 import pytest
 
 import upheld
-from tests.maintain.streams import Recomputed, assert_recomputed
+from tests.helpers.streams import Recomputed, assert_recomputed
 from upheld.language.compile import compile_program
 from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text

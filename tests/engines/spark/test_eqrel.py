@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import upheld
-from tests.maintain.test_eqrel import pointers
+from tests.maintain.test_equivalences import pointers
 
 RULES = """
 .decl assign(to:symbol, from:symbol)

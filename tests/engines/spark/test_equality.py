@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 import upheld
-from tests.maintain.equality_streams import EqualityCase, Triple, assert_seen, check_state, iri, random_equality_case
+from tests.helpers.equality_streams import EqualityCase, Triple, assert_seen, check_state, iri, random_equality_case
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact, Predicate

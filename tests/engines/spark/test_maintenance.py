@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.maintain.streams import Recomputed, assert_recomputed, facts_of
-from tests.merging import Merged, random_merged
+from tests.helpers.merging import Merged, random_merged
+from tests.helpers.streams import Recomputed, assert_recomputed, facts_of
 from upheld.language.strata import stratify
 from upheld.maintain.registry import ALGORITHMS, MARKING
 from upheld.materialisation.build import materialise, materialise_core

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.language.hypertrees import definitions
-from tests.language.hypertrees.hypergraphs import random_hypergraphs
+from tests.helpers import hypertree_definitions as definitions
+from tests.helpers.hypergraphs import random_hypergraphs
 from upheld.language.compile import compile_program
 from upheld.language.core import Atom, Rule
 from upheld.language.hypertrees.cost import COLUMN, Costs, cheapest, choose

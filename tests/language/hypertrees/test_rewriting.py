@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import upheld
-from tests.language.hypertrees.hypergraphs import random_decomposition
+from tests.helpers.hypergraphs import random_decomposition
+from tests.helpers.strategies import Case, cyclic_cases, typed_cases
 from tests.language.hypertrees.test_costs import collaborators
-from tests.strategies import Case, cyclic_cases, typed_cases
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Predicate, Rule
 from upheld.language.hypertrees.cost import choose

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cases import CASES, requires_cases
-from tests.language.hypertrees import definitions
-from tests.language.hypertrees.hypergraphs import (
+from tests.helpers import hypertree_definitions as definitions
+from tests.helpers.cases import CASES, requires_cases
+from tests.helpers.hypergraphs import (
     clique,
     cycle,
     hypergraph,

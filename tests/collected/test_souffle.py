@@ -1,0 +1,95 @@
+"""Soufflé's own tests: what runs there gives the same files here, and what is refused there is refused here.
+
+`souffle_refused.tsv` names the cases that need a feature Upheld refuses so far, with the slug of the refusal. The list
+can only shrink: a case on it that passes, or fails for another reason, fails its test.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import upheld
+from tests.helpers.cases import CASES, requires_cases
+from upheld.engines import ENGINES
+
+pytestmark = requires_cases
+
+RUN = sorted(p.name for p in (CASES / "souffle" / "run").iterdir()) if CASES else []
+REJECT = sorted(p.name for p in (CASES / "souffle" / "reject").iterdir()) if CASES else []
+
+with open(Path(__file__).with_name("souffle_refused.tsv"), encoding="utf-8", newline="") as f:
+    REFUSED = {line["case"]: line["slug"] for line in csv.DictReader(f, delimiter="\t")}
+
+#: Cases without an end in sight are stopped early; every other case stays far below.
+LIMITS = upheld.Limits(facts=500_000)
+
+#: Cases whose mistake is in the facts: the place of the error is in a facts file.
+ABOUT_FACTS_FILES = {"semantic_load2", "semantic_load4"}
+
+#: Lines that Soufflé names and Upheld does not, with the reason.
+TOLD_ELSEWHERE = {
+    "semantic_error_deduce_type": {5},  # a variable of two types, told at its other place and at both declarations
+    "semantic_recursive_unions2": {22},  # an alias of a faulty type, which is told where it is declared
+}
+
+
+def program_in(folder: Path) -> Path:
+    (program,) = folder.glob("*.dl")
+    return program
+
+
+def lines(path: Path) -> set[str]:
+    return set(path.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("case", [c for c in RUN if c not in REFUSED])
+def test_run(cases, engine, case, tmp_path):
+    """Every expected file is written, with the expected lines."""
+    folder = cases / "souffle" / "run" / case
+    upheld.run(program_in(folder), folder / "facts", tmp_path, engine=engine, limits=LIMITS)
+    expected = {p.name: lines(p) for p in folder.glob("*.csv")}
+    assert expected, "a case that expects nothing"
+    assert {name: lines(tmp_path / name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(cases, case, tmp_path):
+    """A case on the list is refused for the reason the list gives, and writes nothing."""
+    folder = cases / "souffle" / "run" / case
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.run(program_in(folder), folder / "facts", tmp_path, limits=upheld.Limits(facts=20_000))
+    assert set(refusal.value.slugs) == {REFUSED[case]}
+    assert os.listdir(tmp_path) == []
+
+
+def test_list_of_refused_cases(cases):
+    """The list names cases that exist."""
+    assert set(REFUSED) <= set(RUN)
+
+
+@pytest.mark.parametrize("case", REJECT)
+def test_reject(cases, case, tmp_path):
+    """What Soufflé refuses is refused, with a place: a line and column, or a facts file."""
+    folder = cases / "souffle" / "reject" / case
+    program = program_in(folder)
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.run(program, folder / "facts", tmp_path)
+    for problem in refusal.value.problems:
+        if case in ABOUT_FACTS_FILES:
+            assert problem.place
+            assert problem.place.startswith(str(folder / "facts"))
+        else:
+            assert problem.span
+            assert str(problem).startswith(f"{program}:{problem.span.line}:{problem.span.column}: error: ")
+    told = {problem.span.line for problem in refusal.value.problems if problem.span}
+    told_there = {int(n) for n in re.findall(r"[Ee]rror.* at line (\d+)", next(folder.glob("*.err")).read_text())}
+    if refusal.value.problems[-1].slug == "too-many-problems":  # the first twenty are shown, and where they go on
+        told_there = {line for line in told_there if line <= max(told)}
+    assert told_there - told == TOLD_ELSEWHERE.get(case, set())
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,104 @@
+"""The reference is true: its examples give the errors they stand under, and its generated pages are up to date.
+
+In docs/reference/errors.md a `dl` or `dlog` block is a program that is run, a `python` block is executed, and a block
+after `<!-- file: name -->` is written to that file first. One of the blocks below a heading gives that error.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+import runpy
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import upheld
+from tests.helpers.cases import ROOT
+from tests.test_documents import ERRORS, PACKAGE, SLUG, Block, read_markdown
+
+GENERATOR = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A slug of the page with the blocks below its heading."""
+
+    slug: str
+    blocks: tuple[Block, ...]
+
+
+def entries() -> list[Entry]:
+    """Return the entries of the page of errors."""
+    prose, blocks = read_markdown(ERRORS.read_text(encoding="utf-8"))
+    headings = [(line, re.fullmatch(rf"#{{2,4}}\s+({SLUG.pattern})", text)) for line, text in prose if text[:1] == "#"]
+    ends = [line for line, _ in headings[1:]] + [10**9]
+    return [
+        Entry(found[1], tuple(b for b in blocks if start < b.line < end))
+        for (start, found), end in zip(headings, ends)
+        if found
+    ]
+
+
+def slugs_of(block: Block) -> set[str]:
+    """Run a block and return the slugs of its errors and warnings."""
+    try:
+        if block.language == "python":
+            exec(compile(block.text, str(ERRORS), "exec"), {"upheld": upheld, "Path": Path})
+            return set()
+        program = Path(f"program.{block.language}")
+        program.write_text(block.text, encoding="utf-8")
+        ran = upheld.run(program)
+        return {warning.slug for warning in (*ran.warnings, *upheld.check(program).warnings)}
+    except upheld.UpheldError as error:
+        return set(error.slugs)
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.slug)
+def test_error_examples(entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each example of an error gives that error, and leaves no output behind."""
+    monkeypatch.chdir(tmp_path)
+    assert entry.blocks, f"{entry.slug} has no example"
+    for block in entry.blocks:
+        if block.mark.startswith("not run:"):
+            continue
+        if block.mark.startswith("file:"):
+            file = Path(block.mark.removeprefix("file:").strip())
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.text, encoding="utf-8")
+        if block.language in ("dl", "dlog", "python"):
+            assert entry.slug in slugs_of(block), f"line {block.line}"
+
+
+@pytest.mark.parametrize("page", GENERATOR["PAGES"])
+def test_generated_pages_are_up_to_date(page: str) -> None:
+    """The pages that are read off the code agree with it; if this fails, `make docs` writes them anew."""
+    assert (ROOT / "docs" / page).read_text(encoding="utf-8") == GENERATOR["PAGES"][page]()
+
+
+def test_every_functor_has_a_meaning() -> None:
+    """Each functor and comparison has a line of explanation, and no line explains what is not there."""
+    functors = {
+        f"{name}/{len(s.arguments)}"
+        for name, ss in GENERATOR["SIGNATURES"].items()
+        for s in ss
+        if s.arguments != ("term",)
+    }
+    assert functors == set(GENERATOR["MEANINGS"])
+    assert set(GENERATOR["CONSTRAINTS"]) == set(GENERATOR["CONSTRAINT_MEANINGS"])
+    assert set(GENERATOR["FUNCTIONS"]) | set(GENERATOR["TESTS"]) <= set(GENERATOR["FUNCTION_MEANINGS"])
+
+
+def modules_with_examples() -> list[str]:
+    files = [f for f in sorted(PACKAGE.rglob("*.py")) if ">>> " in f.read_text(encoding="utf-8")]
+    return [".".join(f.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__") for f in files]
+
+
+@pytest.mark.parametrize("module", modules_with_examples())
+def test_docstring_examples(module: str) -> None:
+    """The examples in docstrings, which the reference repeats, print what they say; they know what `upheld` offers."""
+    public = {name: getattr(upheld, name) for name in upheld.__all__}
+    ran = doctest.testmod(importlib.import_module(module), extraglobs=public)
+    assert ran.attempted and not ran.failed

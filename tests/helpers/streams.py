@@ -1,0 +1,309 @@
+"""Random streams of updates, and what must hold after each of them: all is as if it were derived anew.
+
+A stream is fixed by its seed, so that one that fails can be replayed: `make soak ARGS="--seed 7 --programs 1"`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from unittest.mock import patch
+
+from tests.helpers.merging import together, with_cases
+from tests.helpers.strategies import (
+    Case,
+    FactsGiven,
+    Update,
+    random_cases,
+    random_cyclic_case,
+    random_cyclic_cases,
+    random_graph_cases,
+    random_typed_case,
+)
+from upheld.data.change import Change
+from upheld.engines.reference.engine import ReferenceEngine, RuleInstance
+from upheld.errors import EvaluationError
+from upheld.language.compile import compile_program
+from upheld.language.core import Core, Fact
+from upheld.language.hypertrees.deciding import decompose_program
+from upheld.language.strata import Stratification, Stratum, stratify
+from upheld.language.syntax.files import read_text
+from upheld.language.types.primitive import normalise_float
+from upheld.maintain import adaptive
+from upheld.maintain.registry import ALGORITHMS
+from upheld.maintain.seminaive import seminaive_counting
+from upheld.materialisation.build import materialise_core
+from upheld.materialisation.materialisation import Materialisation, _forecast
+
+NAMES = (*ALGORITHMS, "fbf(depth=1)", "fbf(budget=3)")
+
+#: Constants of `adaptive`: as they are, and such that it starts again, searches, or does both as often as can be.
+CONSTANTS: tuple[dict[str, float], ...] = (
+    {},
+    {
+        "SMALL": 0,
+        "FEW_FACTS": 0,
+        "DELETING": 9,
+        "MOST_GONE": 0.2,
+        "MANY_STRATA": 2,
+        "MOST_DELETED": 0.3,
+        "MOST_INSERTED": 0.3,
+    },
+    {"MANY_TURNS": 0, "SEARCH_FOR": 100, "SEARCH_BUDGET": 1000},
+    {"MANY_TURNS": 1, "MANY_LOST": 3, "SEARCH_FOR": 3, "SEARCH_BUDGET": 5, "SMALL": 0},
+)
+
+
+# -- recomputation ----------------------------------------------------------------------------------------------------
+
+
+class Recomputed:
+    """What follows from explicit facts, derived anew by the reference engine, and by which derivations.
+
+    trace   how often a fact is derived in each round of its stratum; an explicit fact counts once in the first. Strata
+            without rules are left out: nothing is counted there.
+    """
+
+    def __init__(self, core: Core, strata: Stratification, explicit: set[Fact]):
+        self.strata, self.explicit, self.engine = strata, explicit, ReferenceEngine()
+        self.I, multisets = seminaive_counting(self.engine.facts(explicit), strata)
+        self.facts = set(self.I)
+        self.visible = {fact for fact in self.facts if not core.predicates[fact[0]].hidden}
+        self.trace: dict[Fact, dict[int, int]] = defaultdict(dict)
+        for s, rounds in zip(strata, multisets, strict=True):
+            for i, N in enumerate(rounds if s.rules else (), 1):
+                for fact, n in N.items():
+                    self.trace[fact][i] = n
+
+    @cached_property
+    def instances(self) -> dict[RuleInstance, Stratum]:
+        """The rule instances that fire, with their strata."""
+        return {i: s for s in self.strata for i in self.engine.instances(s.rules, self.I, self.I, None, None)}
+
+    @cached_property
+    def leanings(self) -> list[tuple[Fact, tuple[Fact, ...]]]:
+        """The head of each instance, with the facts of its own stratum that it leans on."""
+        return [(i.head, i.body_in(s)) for i, s in self.instances.items()]
+
+
+def facts_of(given: FactsGiven) -> set[Fact]:
+    return {
+        (name, tuple(normalise_float(v) if isinstance(v, float) else v for v in row))
+        for name, rows in given.items()
+        for row in rows
+    }
+
+
+def held(m: Materialisation) -> set[Fact]:
+    """Return all facts of a materialisation, those of hidden relations included."""
+    return {(p, row) for p in m._core.predicates for row in m._state.I.rows(p)}
+
+
+def assert_recomputed(m: Materialisation, now: Recomputed) -> None:
+    """Facts, counters, levels, counts of the trace, totals and supports are those of recomputation."""
+    state, trace = m._state, now.trace
+    assert held(m) == now.facts
+    assert {(p, row) for p in m._core.predicates for row in state.E.rows(p)} == now.explicit
+    if state.cnr is not None:
+        assert dict(state.cnr.items()) == {f: rounds[1] for f, rounds in trace.items() if 1 in rounds}
+    if state.cr is not None:
+        recursive = {f: sum(n for i, n in rounds.items() if i > 1) for f, rounds in trace.items()}
+        assert dict(state.cr.items()) == {f: n for f, n in recursive.items() if n}
+    if state.trace is not None:
+        kept = {f: (dict(counts), level) for f, counts, level in state.trace.items()}
+        assert kept == {f: (rounds, min(rounds)) for f, rounds in trace.items()}
+    if state.ranks is not None:
+        assert_supported(m, now)
+
+
+def assert_supported(m: Materialisation, now: Recomputed) -> None:
+    """Totals are those of recomputation; supports are what the ranks make them, and every fact has one."""
+    ranks = m._state.ranks
+    kept = dict(ranks.items())
+    assert {f: total for f, (_, total, _) in kept.items()} == {f: sum(r.values()) for f, r in now.trace.items()}
+    support = Counter(now.explicit & now.trace.keys())
+    for head, body in now.leanings:
+        rank = kept[head][0]
+        support[head] += all(kept[fact][0] < rank for fact in body)
+    assert {f: n for f, (_, _, n) in kept.items()} == support
+    assert all(n > 0 for n in support.values())
+    derivations: Counter[int] = Counter()
+    for fact, rounds in now.trace.items():
+        derivations[now.strata.stratum_of(fact)] += sum(rounds.values())
+    assert [ranks.derivations(s) for s in now.strata] == [derivations[s.index] for s in now.strata]
+
+
+def assert_told(change: Change, u: Update, before: Recomputed, now: Recomputed) -> None:
+    """A change tells what appeared, what disappeared, and what need not have been asked for."""
+
+    def facts_in(part) -> set[Fact]:
+        return {(name, row) for name, relation in part.items() for row in relation.to_set()}
+
+    minus, plus = facts_of(u.deletions), facts_of(u.insertions)
+    assert facts_in(change.inserted) == now.visible - before.visible
+    assert facts_in(change.deleted) == before.visible - now.visible
+    assert facts_in(change.ignored) == (minus - before.explicit) | (plus & before.explicit)
+
+
+# -- streams ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Stream:
+    """A case with its program compiled, and all that is chosen beside.
+
+    `written` is the program as it is, `core` the one that is evaluated: with its cyclic rules decomposed, if they are.
+    With several `databases` each has facts and updates of its own, told apart by the first column of every relation.
+    """
+
+    case: Case
+    granular: bool
+    constants: dict[str, float]
+    decompose: str = "auto"
+    databases: int = 1
+
+    def __post_init__(self) -> None:
+        self.written = compile_program(read_text(self.case.program)).core
+        if self.databases > 1:
+            self.written = with_cases(self.written, self.databases)
+        E = ReferenceEngine().facts(self.explicit)
+        self.core = decompose_program(self.written, E.count(), lambda: _forecast(self.written, E), self.decompose).core
+        self.strata = stratify(self.core, granular=self.granular)
+
+    @property
+    def explicit(self) -> set[Fact]:
+        """The facts that the stream begins with."""
+        return facts_of(self.case.facts) | set(self.written.facts)
+
+    def open(self, engine: str, algorithm: str) -> Materialisation:
+        facts = defaultdict(list)
+        for name, row in facts_of(self.case.facts):
+            facts[name].append(row)
+        return materialise_core(
+            self.written,
+            facts.items(),
+            engine=engine,
+            algorithm=algorithm,
+            decompose=self.decompose,
+            granular=self.granular,
+        )
+
+    @contextmanager
+    def constants_in_place(self) -> Iterator[None]:
+        """A block in which `adaptive` has the constants of the stream."""
+        with ExitStack() as patches:
+            for name, value in self.constants.items():
+                patches.enter_context(patch.object(adaptive, name, value))
+            yield
+
+    def recomputed(self) -> list[Recomputed | None]:
+        """Return what holds at first and after each update; None for an update that must fail and change nothing.
+
+        An empty list if the program fails on its first facts.
+        """
+        explicit = self.explicit
+        first = self._recomputed(explicit)
+        if first is None:
+            return []
+        states: list[Recomputed | None] = [first]
+        for u in self.case.updates:
+            after = (explicit - facts_of(u.deletions)) | facts_of(u.insertions)
+            states.append(self._recomputed(after))
+            if states[-1] is not None:
+                explicit = after
+        return states
+
+    def _recomputed(self, explicit: set[Fact]) -> Recomputed | None:
+        """Return what follows from explicit facts, or None if that is an error; rules as they stand derive the same."""
+        found = _or_none(self.core, self.strata, explicit)
+        if self.core is not self.written:
+            plain = _or_none(self.written, stratify(self.written, granular=self.granular), explicit)
+            assert (found and found.visible) == (plain and plain.visible), "decomposed rules derive other facts"
+        return found
+
+
+def _or_none(core: Core, strata: Stratification, explicit: set[Fact]) -> Recomputed | None:
+    try:
+        return Recomputed(core, strata, explicit)
+    except EvaluationError:
+        return None
+
+
+def random_decomposed_stream(seed: int, updates: int = 8) -> Stream:
+    """Return a stream of a program with cyclic rules, all of them decomposed that can be."""
+    r = Random(seed)
+    case = random_cyclic_case(r, updates, longest=r.choice((4, 5, 7)))
+    return Stream(case, granular=r.random() < 0.75, constants=r.choice(CONSTANTS), decompose="always")
+
+
+def random_stream(seed: int, updates: int = 12, databases: int = 1) -> Stream:
+    """Return the stream of a seed: most have plain programs, the others every type, cycles, or a graph to walk.
+
+    A program of every type has one database in any case: where rules may have no result, one update that fails would
+    hide what all the others do.
+    """
+    r = Random(seed)
+    kind = r.choices((random_cases, random_typed_case, random_cyclic_cases, random_graph_cases), (40, 4, 1, 24))[0]
+    if kind is random_typed_case:
+        case, databases = random_typed_case(r, updates), 1
+    else:
+        case = together(kind(r, updates, databases))
+    return Stream(case, granular=r.random() < 0.75, constants=r.choice(CONSTANTS), databases=databases)
+
+
+@dataclass
+class Difference(Exception):
+    """Maintenance and recomputation differ: where, and the assertion that tells."""
+
+    engine: str
+    algorithm: str
+    update: int
+
+    def __str__(self) -> str:
+        return f"{self.algorithm} on {self.engine}, update {self.update}"
+
+
+def follow(stream: Stream, engines: Iterable[str], algorithms: Sequence[str], converting: Random | None = None) -> int:
+    """Go through a stream on every engine with every algorithm, and return how many updates each of them has made.
+
+    An update of several databases counts once for each of them. With `converting`, each update is made by one of the
+    algorithms at random, on one materialisation per engine.
+    """
+    states = stream.recomputed()
+    if not states:
+        return 0
+    with stream.constants_in_place():
+        for engine in engines:
+            for algorithm in algorithms if converting is None else [converting.choice(algorithms)]:
+                m = stream.open(engine, algorithm)
+                before = states[0]
+                assert before is not None
+                at = 0
+                try:
+                    assert_recomputed(m, before)
+                    for u, now in zip(stream.case.updates, states[1:]):
+                        at += 1
+                        chosen = converting.choice(algorithms) if converting else None
+                        if now is None:
+                            assert_refused(m, u, chosen)
+                        else:
+                            change = m.update(delete=u.deletions, insert=u.insertions, algorithm=chosen)
+                            assert_told(change, u, before, now)
+                            before = now
+                        assert_recomputed(m, before)
+                except Exception as e:
+                    raise Difference(engine, m.algorithm, at) from e
+    return stream.databases * sum(now is not None for now in states[1:])
+
+
+def assert_refused(m: Materialisation, u: Update, algorithm: str | None) -> None:
+    """An update by which a rule has no result fails."""
+    try:
+        m.update(delete=u.deletions, insert=u.insertions, algorithm=algorithm)
+    except EvaluationError:
+        return
+    raise AssertionError("an update that must fail did not")

@@ -1,0 +1,173 @@
+"""Decomposed mode: the facts of the memory engine, whatever the program; and refusals that say why."""
+
+from __future__ import annotations
+
+import gc
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import upheld
+from tests.helpers.strategies import random_typed_case
+from tests.pipeline.test_run import REACH, read, rows_of
+from upheld.errors import LimitReached, ProgramError
+from upheld.language.compile import compile_program
+from upheld.language.pivots import Pivots, find_pivots
+from upheld.language.syntax.files import read_text
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+PLAN = "parts, each by the memory engine in a task of Spark"
+
+
+def test_closure_of_texts(spark):
+    Path("e.csv").write_text("x,y\na,b\nb,c\nc,a\nd,é\nd,é\n")
+    run = upheld.Pipeline(REACH, {"edge": "e.csv"}, [{"path": "out"}], mode="decomposed").run(spark)
+    expected = upheld.materialise(REACH, {"edge": [tuple(edge) for edge in ("ab", "bc", "ca", "dé")]})["path"].to_set()
+    assert rows_of(run["path"]) == expected == rows_of(read(spark, Path("out/path")))
+    assert run.report.relations == {"edge": {"explicit": 4, "facts": 4}, "path": {"explicit": 0, "facts": 10}}
+    (choice,) = run.report.choices
+    assert choice.plan == PLAN
+    assert choice.why == "it was asked for; the program falls into parts (`path` by column 1)"
+
+
+@pytest.mark.parametrize("type", ["number", "symbol"])
+def test_jobs(spark, type):
+    """Plain files take a job to be read, and parts one to be derived; facts take no other until one looks at them."""
+    Path("e.csv").write_text("x,y\n1,2\n2,3\n4,5\n")
+    program = REACH.replace("symbol", type)
+    run = upheld.Pipeline(program, {"edge": "e.csv"}, mode="decomposed").run(spark)
+    stages = {stage.name: stage.jobs for stage in run.report.stages}
+    assert stages == {"find": 0, "read": 1, "encode": 0, "materialise": 1, "write": 0}
+    assert list(run.frames) == ["path"] and len(rows_of(run["path"])) == 4
+    assert run.report.dictionary["texts"] == (5 if type == "symbol" else 0)
+
+
+def test_every_type_and_role(spark):
+    """Pivots that are unsigned; parted, whole and gathered relations; facts of all of them, given and stated."""
+    program = """
+    .decl e(u:unsigned, n:number, f:float, s:symbol)
+    .decl step(n:number, m:number)
+    .decl p(u:unsigned, n:number, f:float, s:symbol)
+    .decl names(s:symbol)
+    .decl some()
+    .decl apart(u:unsigned, n:number)
+    .decl double(n:number, m:number)
+    .decl unused(f:float)
+    p(u, n, f, s) :- e(u, n, f, s).
+    p(u, m, f, s) :- p(u, n, f, s), double(n, m).
+    p(7, 1, 2.5, "stated").
+    double(n, k) :- step(n, m), step(m, k).
+    names(s) :- p(_, _, _, s).
+    names("stated too").
+    names(to_string(n)) :- step(n, _).
+    some() :- p(_, _, _, _).
+    apart(u, n) :- e(u, _, _, _), step(n, _), !p(u, n, _, _).
+    .output p, names, some, apart, double, unused, e
+    """
+    rows = [
+        (Decimal(2**64 - 1), 1, float("-inf"), "é\n\t"),
+        (Decimal(0), 5, 0.5, ""),
+        (Decimal(2**63), 2, 0.0, '"'),
+        (Decimal(2**63), 2, 0.0, '"'),
+    ]
+    e = spark.createDataFrame(rows, "u decimal(20,0), n bigint, f double, s string")
+    step = spark.createDataFrame([(i, i + 1) for i in range(8)], "n bigint, m bigint")
+    unused = spark.createDataFrame([(1.5,), (1.5,)], "f double")
+    run = upheld.Pipeline(program, {"e": e, "step": step, "unused": unused}, mode="decomposed").run(spark)
+    m = upheld.materialise(
+        program,
+        {"e": [(int(u), *rest) for u, *rest in rows], "step": [(i, i + 1) for i in range(8)], "unused": [(1.5,)]},
+    )
+    assert run.report.choices[0].plan == PLAN
+    for name in m.relations:
+        assert run.report.relations[name] == {"explicit": len(m.explicit(name)), "facts": len(m[name])}, name
+        if name == "some":
+            assert rows_of(run[name]) == {(True,)}
+        elif name != "step":
+            assert rows_of(run[name]) == m[name].to_set(), name
+
+
+def test_random_programs(spark):
+    """Programs of every type that fall into parts, recursive or not, beside the memory engine."""
+    tried, seed = 0, 0
+    while tried < 4:
+        seed += 1
+        case = random_typed_case(Random(seed))
+        core = compile_program(read_text(case.program)).core
+        pivots = find_pivots(core)
+        if not isinstance(pivots, Pivots) or not all(core.predicates[name].arity for name in case.facts):
+            continue
+        try:
+            m = upheld.materialise(case.program, case.facts)
+        except upheld.UpheldError:
+            continue
+        tried += 1
+        frames = {name: upheld.materialise(case.program, case.facts).explicit(name) for name in case.facts}
+        sources = {name: relation.to_spark(spark) for name, relation in frames.items()}
+        outputs = "\n".join(f".output {name}" for name in m.relations)
+        run = upheld.Pipeline(f"{case.program}\n{outputs}", sources, mode="decomposed").run(spark)
+        for name in m.relations:
+            if m[name].columns:
+                assert (
+                    upheld.materialise(
+                        f".decl r({', '.join(f'c{i}:{t}' for i, t in enumerate(m[name].types))})",
+                        {
+                            "r": [
+                                tuple(int(x) if isinstance(x, Decimal) else x for x in row)
+                                for row in run[name].collect()
+                            ]
+                        },
+                    )["r"].to_set()
+                    == m[name].to_set()
+                ), (seed, name)
+            assert run.report.relations[name]["facts"] == len(m[name]), (seed, name)
+
+
+def test_a_program_without_pivots(spark):
+    program = (
+        ".decl e(x:number, y:number)\n.decl p(x:number, y:number)\np(x, y) :- e(x, y).\np(x, z) :- p(x, y), p(y, z).\n"
+    )
+    edges = spark.createDataFrame([(1, 2)], "x bigint, y bigint")
+    with pytest.raises(ProgramError) as refusal:
+        upheld.Pipeline(program, {"e": edges}, mode="decomposed").run(spark)
+    (problem,) = refusal.value.problems
+    assert problem.slug == "no-pivot" and problem.span is not None and "it joins parts: x and y" in problem.note
+
+
+def test_no_state():
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline(REACH, {"edge": "e.csv"}, mode="decomposed", state="state")
+    assert refusal.value.slugs == ("bad-job",) and "`decomposed` keeps no state" in str(refusal.value)
+
+
+def test_no_facts(spark):
+    edges = spark.createDataFrame([], "x string, y string")
+    run = upheld.Pipeline(REACH, {"edge": edges}, mode="decomposed").run(spark)
+    assert rows_of(run["path"]) == set() and run.report.relations["path"]["facts"] == 0
+
+
+@pytest.mark.parametrize("limits", [upheld.Limits(facts=50), upheld.Limits(rounds=3)])
+def test_limits_of_parts(spark, limits):
+    """A part that reaches a limit ends the run with the error of the memory engine, and so does the sum of all."""
+    edges = spark.createDataFrame([(i, i + 1) for i in range(20)], "x bigint, y bigint")
+    program = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
+    with pytest.raises(LimitReached) as refusal:
+        upheld.Pipeline(program, {"edge": edges}, mode="decomposed", limits=limits).run(spark)
+    assert refusal.value.slugs == ("limit-reached",)
+
+
+def test_what_spark_holds_is_given_back(spark):
+    held = spark.sparkContext._jsc.getPersistentRDDs
+    gc.collect()
+    before = len(held())
+    edges = spark.createDataFrame([(1, 2), (2, 3)], "x bigint, y bigint")
+    program = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z). end(y) :- path(_, y)."
+    run = upheld.Pipeline(program, {"edge": edges}, mode="decomposed").run(spark)
+    assert rows_of(run["path"]) == {(1, 2), (2, 3), (1, 3)} and rows_of(run["end"]) == {(2,), (3,)}
+    assert len(held()) == before + 2
+    del run
+    gc.collect()
+    assert len(held()) == before

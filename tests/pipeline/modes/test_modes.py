@@ -1,0 +1,124 @@
+"""Where rules are applied: the choice, its reasons, and the same facts whichever it is."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import upheld
+from tests.pipeline.test_run import REACH, read, rows_of
+from upheld.errors import LimitReached
+from upheld.language.compile import compile_program
+from upheld.language.pivots import find_pivots
+from upheld.language.syntax.files import read_text
+from upheld.pipeline.job import Settings
+from upheld.pipeline.modes.choosing import Shape, Sizes, choose
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+SIZES = Sizes(facts=1000, values=2000, texts=100, characters=500)
+LARGE = Sizes(facts=2_000_000, values=4_000_000, texts=0, characters=0)
+
+CLOSURE = "p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z). e(1, 2)."
+JOINED = "p(x, y) :- e(x, y). p(x, z) :- p(x, y), p(y, z). e(1, 2)."
+
+
+def shape(program: str, whole: float = 1.0, tasks: int = 2) -> Shape:
+    return Shape(find_pivots(compile_program(read_text(program)).core), whole, tasks)
+
+
+@pytest.mark.parametrize(
+    "settings, mode",
+    [
+        (Settings(), "driver"),
+        (Settings(driver_memory="1k"), "rounds"),
+        (Settings(driver_memory="1k", mode="rounds"), "rounds"),
+        (Settings(mode="rounds"), "rounds"),
+        (Settings(mode="driver"), "driver"),
+        (Settings(state="s"), "driver"),
+        (Settings(state="s", driver_memory="1k"), "rounds"),
+    ],
+)
+def test_the_choice(settings, mode):
+    chosen, choice = choose(settings, SIZES, shape(CLOSURE))
+    assert chosen == mode
+    assert "1,000 facts and 100 texts take about" in choice.why
+    assert choice.why.startswith("it was asked for") == (settings.mode != "auto")
+
+
+def test_what_must_fit_and_does_not():
+    with pytest.raises(LimitReached) as refusal:
+        choose(Settings(driver_memory="1k", mode="driver"), SIZES, shape(CLOSURE))
+    assert refusal.value.slugs == ("too-large-for-driver",)
+
+
+@pytest.mark.parametrize(
+    "settings, sizes, shape, mode",
+    [
+        (Settings(), LARGE, shape(CLOSURE, tasks=8), "decomposed"),
+        (Settings(), LARGE, shape(CLOSURE, tasks=2), "driver"),
+        (Settings(), SIZES, shape(CLOSURE, tasks=8), "driver"),
+        (Settings(), LARGE, shape(JOINED, tasks=8), "driver"),
+        (Settings(state="s"), LARGE, shape(CLOSURE, tasks=8), "driver"),
+        (Settings(driver_memory="50k"), SIZES, shape(CLOSURE, whole=0.1), "decomposed"),
+        (Settings(driver_memory="50k"), SIZES, shape(CLOSURE, whole=0.9), "rounds"),
+        (Settings(driver_memory="50k"), SIZES, shape(JOINED, whole=0.1), "rounds"),
+        (Settings(mode="decomposed"), SIZES, shape(CLOSURE), "decomposed"),
+    ],
+)
+def test_the_choice_by_shape(settings, sizes, shape, mode):
+    """Parts are for much that many tasks derive, and for what the driver has no room for."""
+    chosen, choice = choose(settings, sizes, shape)
+    assert chosen == mode
+    assert ("the program falls into parts (`p` by column 1)" in choice.why) == (mode == "decomposed")
+
+
+def test_rounds_of_jobs(spark, monkeypatch):
+    """The same facts as in the driver, for every type, held by Spark and written without coming to the driver."""
+    from upheld.engines.spark import sparkengine
+    from upheld.engines.spark.frames import SparkRows
+
+    monkeypatch.setattr(sparkengine.SparkEngine.__init__, "__kwdefaults__", {"small": 2})
+    program = """
+    .decl e(n:number, u:unsigned, f:float, s:symbol)
+    .decl p(s:symbol, f:float, u:unsigned, n:number)
+    .decl q(n:number)
+    .decl some()
+    p(s, f, u, n) :- e(n, u, f, s).
+    q(n) :- e(n, _, _, _).
+    q(n - 1) :- q(n), n > 0.
+    some() :- e(_, _, _, _).
+    """
+    rows = [
+        (-(2**63), Decimal(2**64 - 1), float("-inf"), "é\n\t"),
+        (5, Decimal(0), 0.5, ""),
+        (5, Decimal(2**63), 0.0, '"'),
+        (7, Decimal(3), 1e300, "x"),
+    ]
+    frame = spark.createDataFrame([*rows, rows[0]], "n bigint, u decimal(20,0), f double, s string")
+    sinks = [{"path": "out"}, {"format": "changes", "path": "feed"}]
+    fetched = []
+    monkeypatch.setattr(SparkRows, "__iter__", lambda self: fetched.append(self) or iter(()))
+    run = upheld.Pipeline(program, {"e": frame}, sinks, mode="rounds").run(spark)
+    assert run.report.choices[0].plan == "rounds of Spark jobs"
+    assert run.report.relations["q"] == {"explicit": 0, "facts": 9} and run.report.relations["e"]["explicit"] == 4
+    assert rows_of(run["p"]) == {(s, f, u, n) for n, u, f, s in rows} == rows_of(read(spark, Path("out/p")))
+    assert rows_of(run["some"]) == {(True,)}
+    assert rows_of(read(spark, Path("feed/q"))) == {("+", n, 1) for n in (-(2**63), *range(8))}
+    assert not fetched
+
+
+def test_too_large_for_the_driver(spark):
+    """What does not fit is not refused, but stays on Spark."""
+    Path("e.csv").write_text("x,y\na,b\nb,c\n")
+    run = upheld.Pipeline(REACH, {"edge": "e.csv"}, driver_memory="100").run(spark)
+    assert rows_of(run["path"]) == {("a", "b"), ("b", "c"), ("a", "c")}
+    assert run.report.choices[0].plan == "rounds of Spark jobs"
+
+
+def test_no_state_in_parts():
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline(REACH, {"edge": "e.csv"}, mode="decomposed", state="state")
+    assert refusal.value.slugs == ("bad-job",)

@@ -1,0 +1,504 @@
+"""Streams of updates on Structured Streaming: each micro-batch one version, exactly once, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+import upheld
+from tests.engines.spark.test_faults import drop_blocks
+from tests.pipeline.test_run import REACH, read, rows_of
+from upheld.cli import main
+from upheld.language.core import Predicate
+from upheld.materialisation.build import compile_saved
+from upheld.materialisation.materialisation import draft_of
+from upheld.pipeline.job import job_of
+from upheld.pipeline.streaming.batches import Batches
+from upheld.store import LocalFiles, Store
+from upheld.updatefiles import updates_in
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+EDGES = [("a", "b"), ("b", "c")]
+
+#: One update a file: as text with two commits, as a table of one relation, and of several.
+UPDATES = {
+    "1.updates": '+edge("c", "d").\n-edge("a", "b").\ncommit.\n'
+    '+edge("a", "b").\n-edge("c", "d").\n+edge("c", "e").\ncommit.\n',
+    "2.csv": "relation,operation,x,y\nedge,-,b,c\nedge,+,b,e\npath,+,z,z\n",
+    "3.csv": "relation,operation,x,y\npath,-,z,z\n",
+    "4.csv": "relation,operation,x,y\nedge,-,nothing,there\n",
+}
+
+
+def put(folder: Path, name: str, text: str, minute: int) -> None:
+    """Put an update file into a folder, so that it seems to have come in a minute of its own."""
+    folder.mkdir(exist_ok=True)
+    beside = folder / f".{name}"
+    beside.write_text(text)
+    os.utime(beside, (1_700_000_000 + 60 * minute,) * 2)
+    beside.rename(folder / name)
+
+
+def put_all(folder: Path, names=tuple(UPDATES)) -> None:
+    for minute, name in enumerate(UPDATES):
+        if name in names:
+            put(folder, name, UPDATES[name], minute)
+
+
+def pipeline(updates: object = "updates", **settings) -> upheld.Pipeline:
+    Path("e.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in EDGES))
+    sinks = [{"path": "out"}, {"format": "changes", "path": "feed"}]
+    return upheld.Pipeline(REACH, {"edge": "e.csv"}, sinks, stream=updates, state="state", **settings)
+
+
+def finish(stream) -> upheld.Materialisation:
+    assert stream.wait(60)
+    return stream.materialisation
+
+
+def expected(count: int, each: bool = False) -> list[set]:
+    """Return the paths after each of the first updates, or each commit of them, by the memory engine alone."""
+    m = upheld.materialise(REACH, {"edge": EDGES})
+    found = [m["path"].to_set()]
+    for name in list(UPDATES)[:count]:
+        Path(f"expected-{name}").write_text(UPDATES[name])
+        after = []
+        for update in upheld.read_updates(f"expected-{name}", m):
+            m.update(insert=update.insert, delete=update.delete)
+            after.append(m["path"].to_set())
+        found += after if each else after[-1:]
+    return found
+
+
+def told(spark, version: int | None = None) -> set[tuple]:
+    """Return the paths that the feed has told of, up to a version, and not taken back."""
+    now: dict[tuple, str] = {}
+    for row in read(spark, Path("feed/path")).orderBy("version", "operation", ascending=[True, False]).collect():
+        if version is None or row["version"] <= version:
+            now[row["x"], row["y"]] = row["operation"]
+    return {row for row, sign in now.items() if sign == "+"}
+
+
+def test_a_folder_of_updates(spark):
+    """Each file is a version of the state and of the feed; a stream that starts again takes new files alone."""
+    put_all(Path("updates"), ("1.updates", "2.csv"))
+    stream = pipeline().stream(spark)
+    m = finish(stream)
+    after = expected(4)
+    assert m["path"].to_set() == after[2]
+    assert [(v.number, v.batch) for v in stream.report.versions] == [(2, 0), (3, 1)]
+    assert stream.report.run.state["version"] == 1 and stream.version == 3
+    assert rows_of(read(spark, Path("out/path"))) == after[2] == told(spark)
+    assert [told(spark, v) for v in (1, 2, 3)] == after[:3]
+    assert json.loads(Path("feed/feed.json").read_text()) == {"version": 3}
+    assert upheld.restore(REACH, "state")["path"].to_set() == after[2]
+
+    put_all(Path("updates"), ("3.csv", "4.csv"))
+    stream = pipeline().stream(spark)
+    assert finish(stream)["path"].to_set() == after[4] == told(spark) == rows_of(read(spark, Path("out/path")))
+    assert (stream.report.run, stream.report.start) == (None, 3)
+    assert [(v.number, v.inserted, v.deleted) for v in stream.report.versions] == [(4, 0, 1), (5, 0, 0)]
+    stream = pipeline().stream(spark)
+    finish(stream)
+    assert (stream.report.versions, stream.version) == ([], 5)
+    assert stream.report.to_text() == "went on from version 5\nno updates came"
+    assert sorted(p.name for p in Path("out").iterdir()) == ["path"]
+    assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
+
+
+@pytest.fixture
+def little_in_the_driver(monkeypatch):
+    """Have the Spark engine hold all but the smallest sets."""
+    from upheld.engines.spark import sparkengine
+
+    monkeypatch.setattr(sparkengine.SparkEngine.__init__, "__kwdefaults__", {"small": 1})
+
+
+@pytest.mark.usefixtures("little_in_the_driver")
+def test_in_rounds(spark):
+    """What Spark holds is updated, saved, told of and restored there; the state opens in the memory engine."""
+    put_all(Path("updates"), ("1.updates",))
+    assert finish(pipeline(mode="rounds").stream(spark))["path"].to_set() == expected(1)[1]
+    assert Store.open("state").last().notes["mode"] == "rounds"
+    put_all(Path("updates"), ("2.csv",))
+    stream = pipeline().stream(spark)  # in the mode of the state
+    assert stream.materialisation._engine.name == "spark"
+    after = expected(2)
+    assert finish(stream)["path"].to_set() == after[2] == rows_of(read(spark, Path("out/path")))
+    assert [(v.number, v.batch) for v in stream.report.versions] == [(3, 1)]
+    assert [told(spark, v) for v in (1, 2, 3)] == after
+    saved = Store.open("state").last().relations["path"]
+    assert saved.facts is not None and not saved.facts.endswith(".parquet")
+    assert upheld.restore(REACH, "state")["path"].to_set() == after[2]
+    put_all(Path("updates"), ("3.csv",))
+    stream = pipeline(mode="driver").stream(spark)
+    assert stream.materialisation._engine.name == "memory"
+    assert finish(stream)["path"].to_set() == expected(3)[3] == told(spark)
+
+
+def test_look_ahead(spark):
+    """Each commit is a version, and a micro-batch holds as many files as there are, so that there is a next one."""
+    put_all(Path("updates"))
+    stream = pipeline({"path": "updates", "look_ahead": True}).stream(spark)
+    after = expected(4, each=True)
+    assert finish(stream)["path"].to_set() == after[-1] == told(spark)
+    assert [told(spark, version) for version in range(1, 7)] == after
+    assert [(v.number, v.batch) for v in stream.report.versions] == [(number, 0) for number in range(2, 7)]
+
+
+def test_a_streaming_data_frame(spark):
+    """Rows with an operation are updates of one relation; those of several commits are applied in their order."""
+    Path("changes").mkdir()
+    rows = [("+", 2, "a", "x"), ("-", 1, "a", "x"), ("-", 1, "a", "b"), ("+", 3, "b", "d"), ("-", 4, "b", "c")]
+    schema = "operation string, commit int, x string, y string"
+    spark.createDataFrame(rows, schema).write.mode("append").parquet(str(Path("changes").absolute()))
+    frame = spark.readStream.schema(schema).parquet(str(Path("changes").absolute()))
+    m = finish(pipeline({"frame": frame, "relation": "edge"}).stream(spark))
+    assert m.explicit("edge").to_set() == {("a", "x"), ("b", "d")}
+    assert told(spark) == {("a", "x"), ("b", "d")}
+
+
+def test_continuous(spark):
+    """A stream goes on with what comes, until it is stopped."""
+    put_all(Path("updates"), ("1.updates",))
+    with pipeline({"path": "updates", "trigger": "continuous"}).stream(spark) as stream:
+        for number in (2, 3):
+            for _ in range(200):
+                if stream.version == number:
+                    break
+                assert not stream.wait(0.2)
+            put_all(Path("updates"), ("2.csv",))
+    after = expected(2)
+    assert stream.materialisation["path"].to_set() == after[2] == rows_of(read(spark, Path("out/path")))
+    stream.stop()  # once more does no harm
+
+
+def test_the_command(spark, capsys):
+    put_all(Path("updates"))
+    Path("e.csv").write_text("x,y\na,b\nb,c\n")
+    Path("reach.dl").write_text(REACH)
+    Path("job.toml").write_text(
+        '[program]\nfile = "reach.dl"\n[[source]]\nrelation = "edge"\npath = "e.csv"\n'
+        '[stream]\npath = "updates"\nfiles = 10\n[run]\nstate = "state"\n'
+    )
+    assert main(["pipeline", "job.toml"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-1].startswith("version 2: +5 -3 facts, ")
+    assert main(["pipeline", "job.toml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["versions"] == []
+    assert upheld.restore("reach.dl", "state")["path"].to_set() == expected(4)[4]
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing is written after it."""
+
+
+class Failing(LocalFiles):
+    """A file system that fails for good before some operation, counted from one: what is on the disk then stays."""
+
+    def __init__(self, at: int):
+        self.left = at
+
+    def _step(self) -> None:
+        self.left -= 1
+        if self.left <= 0:
+            raise Killed
+
+    @contextmanager
+    def written(self, path):
+        self._step()
+        with super().written(path) as file:
+            yield file
+            self._step()
+
+    @contextmanager
+    def written_by_spark(self, path):
+        self._step()
+        with super().written_by_spark(path) as name:
+            yield name
+            self._step()
+
+    def create(self, path, data):
+        self._step()
+        super().create(path, data)
+
+    def move(self, path, target):
+        self._step()
+        super().move(path, target)
+
+    def remove(self, path):
+        self._step()
+        super().remove(path)
+
+
+def batches(at: int = 10**9, look_ahead: bool = False, engine: object = "memory") -> Batches:
+    """Return what applies micro-batches to the state, as a stream does that starts now."""
+    store = Store.open("state", Failing(at))
+    store.finish(["feed"])
+    m = upheld.restore(REACH, store, engine=engine, algorithm="dred" if engine != "memory" else "adaptive")
+    core = compile_saved(REACH, store.last())
+    sinks = job_of(REACH, {}, [{"format": "changes", "path": "feed"}], {}).sinks
+    return Batches(m, core, store, sinks, look_ahead=look_ahead)
+
+
+def take(one: Batches, names: list[str]) -> None:
+    """Have micro-batches applied, as Spark does that has forgotten which have been."""
+    predicates = {name: Predicate(name, ("x", "y"), ("symbol", "symbol")) for name in ("edge", "path")}
+    for number, name in enumerate(names):
+        list(one.apply("query", number, list(updates_in(Path("updates") / name, predicates))))
+
+
+def feed() -> list[tuple]:
+    """Return all that the feed has told up to the version that it says is complete."""
+    last = json.loads(Path("feed/feed.json").read_text())["version"]
+    found = []
+    for folder in Path("feed/path").glob("version=*"):
+        version = int(folder.name.partition("=")[2])
+        assert version <= last, "a version that is there before it is complete"
+        for file in folder.glob("*.parquet"):
+            found += [(version, *row.values()) for row in parquet.ParquetFile(file).read().to_pylist()]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("look_ahead", [False, True])
+def test_killed_at_any_point_of_a_batch(look_ahead):
+    """At each third point, the state is the old version or the new one, and the stream ends as if nothing had been."""
+    put_all(Path("updates"))
+    first = upheld.materialise(REACH, {"edge": EDGES})
+    draft = draft_of(first, Store.open("state"))
+    draft.commit({"feeds": {str(Path("feed").absolute()): 0}})
+    names = list(UPDATES)
+    shutil.copytree("state", "before")
+    take(batches(look_ahead=look_ahead), names)
+    unbroken, told_unbroken, after = upheld.restore(REACH, "state").facts(), feed(), expected(len(names), look_ahead)
+    versions = [0] * len(after)
+    for at in range(1, 1000, 3):  # tests/reliability/streams.py goes through all points
+        for folder in ("state", "feed"):
+            shutil.rmtree(folder)
+        shutil.copytree("before", "state")
+        try:
+            take(batches(at, look_ahead), names)
+        except Killed:
+            version = Store.open("state").version
+            versions[version - 1] += 1
+            paths = upheld.restore(REACH, "state")["path"].to_set()
+            assert paths == after[version - 1]
+            take(batches(look_ahead=look_ahead), names)
+            assert Store.open("state").version == len(after)
+            assert (upheld.restore(REACH, "state").facts(), feed()) == (unbroken, told_unbroken)
+        else:
+            break
+    assert all(count >= 2 for count in versions[:2]), "an update is broken off at several points"
+    assert at > 40
+
+
+@pytest.mark.parametrize(("at", "version"), [(6, 1), (10, 2)])
+def test_killed_in_rounds(spark, at, version):
+    """The same where Spark writes relations and feeds: when it has, and before and after the manifest."""
+    put_all(Path("updates"))
+    engine = upheld.SparkEngine(spark, small=1)
+    draft = draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state"))
+    draft.commit({"feeds": {str(Path("feed").absolute()): 0}})
+    with pytest.raises(Killed):
+        take(batches(at, engine=engine), ["1.updates"])
+    before, after = expected(1)
+    assert Store.open("state").version == version
+    assert upheld.restore(REACH, "state")["path"].to_set() == (before, after)[version - 1]
+    take(batches(engine=engine), ["1.updates"])
+    assert upheld.restore(REACH, "state")["path"].to_set() == after
+    assert feed() == [(1, "+", *row) for row in sorted(after - before)]
+
+
+def test_blocks_that_are_lost(spark):
+    """A stream whose facts are lost with an executor ends before the next version, and goes on when started again."""
+    put_all(Path("updates"))
+    engine = upheld.SparkEngine(spark, small=1)
+    draft = draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state"))
+    draft.commit({"feeds": {str(Path("feed").absolute()): 0}})
+    broken = batches(engine=engine)
+    take(broken, ["1.updates"])
+    assert drop_blocks(spark) > 0
+    with pytest.raises(upheld.UpheldError) as refusal:
+        take(broken, ["1.updates", "2.csv"])
+    assert refusal.value.slugs == ("lost-facts",)
+    before, first, second = expected(2)
+    assert upheld.restore(REACH, "state")["path"].to_set() == first
+    take(batches(engine=engine), ["1.updates", "2.csv"])
+    assert upheld.restore(REACH, "state")["path"].to_set() == second
+    told = [(1, "+", *row) for row in first - before] + [(1, "-", *row) for row in before - first]
+    told += [(2, "+", *row) for row in second - first] + [(2, "-", *row) for row in first - second]
+    assert feed() == sorted(told)
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_spark_makes_a_batch_again(spark, monkeypatch, committed):
+    """A stream that ends before Spark notes a batch has it again, and takes it unless the state has seen it."""
+    put_all(Path("updates"), ("1.updates", "2.csv"))
+    commit = Batches.apply
+
+    def killed(self, query, batch, updates):
+        if committed or batch == 0:
+            yield from commit(self, query, batch, updates)
+        if batch == 1:
+            raise Killed
+
+    monkeypatch.setattr(Batches, "apply", killed)
+    stream = pipeline().stream(spark)
+    with pytest.raises(Killed):
+        stream.wait(60)
+    assert Store.open("state").version == (3 if committed else 2)
+    monkeypatch.setattr(Batches, "apply", commit)
+    again = pipeline().stream(spark)
+    assert finish(again)["path"].to_set() == expected(2)[2] == told(spark) == rows_of(read(spark, Path("out/path")))
+    assert again.version == 3 and again.report.repeated == ([1] if committed else [])
+    assert [told(spark, version) for version in (1, 2, 3)] == expected(2)
+
+
+KILLED = """
+import os, signal, sys
+from upheld.store import LocalFiles
+from upheld.cli import main
+
+create, left = LocalFiles.create, int(sys.argv[1])
+
+def killing(self, path, data):
+    global left
+    create(self, path, data)
+    left -= "manifest" in path
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+LocalFiles.create = killing
+sys.exit(main(["pipeline", "job.toml", "--cores", "1"]))
+"""
+
+
+def test_the_driver_is_killed(spark):
+    """A process that is killed when the second update is committed leaves it whole, and the next one goes on."""
+    put_all(Path("updates"))
+    Path("job.py").write_text(KILLED)
+    Path("reach.dl").write_text(REACH)
+    pipeline()  # which makes the source
+    Path("job.toml").write_text(
+        '[program]\nfile = "reach.dl"\n[[source]]\nrelation = "edge"\npath = "e.csv"\n[[sink]]\npath = "out"\n'
+        '[[sink]]\nformat = "changes"\npath = "feed"\n[stream]\npath = "updates"\n'
+        '[run]\nstate = "state"\nmemory = "512m"\n'
+    )
+    ran = subprocess.run([sys.executable, "job.py", "3"], capture_output=True, text=True)
+    assert ran.returncode == -signal.SIGKILL, ran.stderr
+    assert Store.open("state").version == 3
+    assert main(["pipeline", "job.toml"]) == 0
+    assert Store.open("state").version == 5
+    assert [told(spark, version) for version in range(1, 6)] == expected(4)
+    assert rows_of(read(spark, Path("out/path"))) == expected(4)[4]
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+
+BAD = [
+    ("5.csv", "relation,operation,x,y\nedge,*,a,b\n", "unknown-operation", "updates/5.csv:2"),
+    ("6.csv", "relation,x,y\nedge,a,b\n", "not-an-update-table", "updates/6.csv:1"),
+    ("7.updates", '+edge("a").\ncommit.\n', "wrong-arity", "updates/7.updates:1"),
+    ("8.csv", "operation,x,y\n+,a,b\n", "not-an-update-table", "updates/8.csv:1"),
+    ("9.parquet", "PAR1", "unreadable-file", "updates/9.parquet"),
+]
+
+
+def test_bad_updates(spark):
+    """An update that cannot be read stops the stream, changes nothing, and is taken when it has been corrected."""
+    put_all(Path("updates"), ("1.updates",))
+    finish(pipeline().stream(spark))
+    after = expected(1)[1]
+    for minute, (name, text, slug, place) in enumerate(BAD, start=9):
+        put(Path("updates"), name, text, minute)
+        stream = pipeline().stream(spark)
+        with pytest.raises(upheld.UpheldError) as refusal:
+            stream.wait(60)
+        stream.stop()
+        assert refusal.value.slugs == (slug,)
+        assert str(Path(place).absolute()) in str(refusal.value)
+        assert upheld.restore(REACH, "state")["path"].to_set() == after == told(spark)
+        if name.endswith(".updates"):
+            Path("updates", name).write_text('+edge("c", "f").\ncommit.\n')
+        elif name.endswith(".csv"):
+            Path("updates", name).write_text("relation,operation,x,y\nedge,+,c,f\n")
+        else:
+            parquet.write_table(
+                pyarrow.table({"relation": ["edge"], "operation": ["+"], "x": ["c"], "y": ["f"]}), Path("updates", name)
+            )
+        finish(pipeline().stream(spark))
+        after = {*expected(1)[1], ("c", "f"), ("b", "f"), ("a", "f")}
+    assert upheld.restore(REACH, "state")["path"].to_set() == after
+
+
+@pytest.mark.parametrize(
+    "stream, slug",
+    [
+        ("nowhere", "missing-file"),
+        ("e.csv", "missing-file"),
+        ({"path": "updates", "relation": "egde"}, "unknown-relation"),
+        ([("+", "a", "b")], "unsupported-updates"),
+    ],
+)
+def test_refused_streams(spark, stream, slug):
+    Path("updates").mkdir()
+    with pytest.raises(upheld.UpheldError) as refusal:
+        pipeline(stream).stream(spark)
+    assert refusal.value.slugs == (slug,)
+
+
+def test_odd_paths_and_other_places(spark):
+    """Files are taken by the names they have; a stream goes on with the folder it came from, or says what is wrong."""
+    folder = Path("50%25 [1]")
+    put(folder, "a%20b.csv", UPDATES["2.csv"], 1)
+    finish(pipeline(str(folder), report="report.json").stream(spark))
+    assert told(spark) == {("a", "b"), ("a", "e"), ("b", "e"), ("z", "z")}
+    report = json.loads(Path("report.json").read_text())
+    assert (report["run"]["state"]["version"], [v["number"] for v in report["versions"]]) == (1, [2])
+    put(Path("updates"), "1.updates", UPDATES["1.updates"], 2)
+    stream = pipeline().stream(spark)
+    with pytest.raises(upheld.UpheldError) as refusal:
+        stream.wait(60)
+    assert refusal.value.slugs == ("stream-failed",)
+    assert "state/checkpoint`" in str(refusal.value)
+    shutil.rmtree("state/checkpoint")
+    finish(pipeline().stream(spark))
+    assert Store.open("state").version == 3
+
+
+def test_an_error_that_nobody_waited_for(spark):
+    """What ended a stream is raised when it is stopped, if it was not before."""
+    from pyspark.errors import StreamingQueryException
+
+    put(Path("updates"), *BAD[0][:2], 1)
+    stream = pipeline().stream(spark)
+    with pytest.raises(StreamingQueryException):
+        stream._query.awaitTermination(60)
+    with pytest.raises(upheld.UpheldError) as refusal:
+        stream.stop()
+    assert refusal.value.slugs == ("unknown-operation",)
+    stream.stop()
+
+
+def test_another_program(spark):
+    """A stream goes on only with the program that its state was made by."""
+    Path("updates").mkdir()
+    finish(pipeline().stream(spark))
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline(REACH + 'path("x", "x").', {"edge": "e.csv"}, state="state", stream="updates").stream(spark)
+    assert refusal.value.slugs == ("other-program",)
