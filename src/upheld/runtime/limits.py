@@ -32,7 +32,7 @@ MUCH = 1 << 20
 class Limits:
     """How far a run may go; `None` is no limit. Recursion through arithmetic may never end of itself.
 
-    Reading and unpacking files counts against `seconds` and `memory`.
+    Reading and unpacking files counts against `seconds` and `memory`; compiling kernels does not count as `seconds`.
 
     >>> Limits(seconds=-1)
     Traceback (most recent call last):
@@ -72,8 +72,10 @@ def _wrong(name: str, value: object) -> Problem | None:
 class Budget:
     """The time and memory that one call may use, counted from its beginning."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, outer: Budget | None = None) -> None:
         self.limits = limits
+        #: The budget of the call that makes this one.
+        self.outer = outer
         self.started = time.monotonic()
         #: Raises `LimitReached` for a limit and its amount in words, where no reader knows better what is being done.
         self.stop: Callable[[str, str], None] = _stopped_while_loading
@@ -94,7 +96,7 @@ _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 def within(limits: Limits | None) -> Iterator[Budget]:
     """Open a budget for the block; a block with the same limits inside another one goes on with that one's budget."""
     outer = _budget.get()
-    budget = outer if outer is not None and outer.limits is limits else Budget(limits or Limits())
+    budget = outer if outer is not None and outer.limits is limits else Budget(limits or Limits(), outer)
     _budget.set(budget)
     try:
         yield budget
@@ -111,6 +113,19 @@ def limited(call: Callable[A, R]) -> Callable[A, R]:
             return call(*args, **kwargs)
 
     return run
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Stop the clock of every open budget while the block runs: the user has not asked for its work."""
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        budget, seconds = _budget.get(), time.monotonic() - began
+        while budget is not None:
+            budget.started += seconds
+            budget = budget.outer
 
 
 def look(place: object) -> None:

@@ -7,9 +7,12 @@ import subprocess
 import sys
 import time
 
+import numba
+import numpy as np
 import pytest
 
 from upheld.engines import ENGINES
+from upheld.engines.memory.kernels import jit
 from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.engines.memory.storage.table import Table
 from upheld.errors import LimitReached
@@ -238,3 +241,25 @@ def test_texts_that_double_stop_in_time():
     with open("/proc/self/status") as f:
         peak = next(int(line.split()[1]) << 10 for line in f if line.startswith("VmHWM"))
     assert peak - before < 1.2 * allowed
+
+
+def test_compiling_takes_no_seconds(tmp_path, monkeypatch):
+    """The first run on a machine finds an empty cache, and stops at its limit no sooner than later runs."""
+    now = [0.0]
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(jit._Announcer, "on_start", lambda *_: now.append(now.pop() + 60.0))
+
+    @jit.kernel
+    def doubled(numbers):
+        return 2 * numbers.sum()
+
+    outermost, limits = Limits(seconds=5), Limits(seconds=3)
+    with within(outermost) as outer, within(limits) as budget:
+        assert doubled(np.arange(4)) == 12
+        assert now[0] >= 60  # it was compiled
+        assert budget.exceeded(limits) is None and outer.exceeded(outermost) is None
+        now[0] += 4
+        assert budget.exceeded(limits) == ("seconds", "3 seconds") and outer.exceeded(outermost) is None
+        now[0] += 2
+        assert outer.exceeded(outermost) == ("seconds", "5 seconds")

@@ -19,6 +19,7 @@ from numba.core import event, types
 from numba.extending import intrinsic
 
 from upheld.runtime.interruptions import uninterrupted
+from upheld.runtime.limits import uncounted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,19 +37,20 @@ def kernel(function: F) -> F:
     except RuntimeError:
         made = numba.njit(nogil=True, error_model="numpy")(function)
     # What the dispatcher calls for arguments of types that it has no machine code for yet; other calls cost no more.
-    made._compile_for_args = _without_interruption(made._compile_for_args)
+    made._compile_for_args = _aside(made._compile_for_args)
     return made  # type: ignore[no-any-return]
 
 
-def _without_interruption(compile: Callable[..., Any]) -> Callable[..., Any]:
-    """Let signals wait until machine code is made or loaded.
+def _aside(compile: Callable[..., Any]) -> Callable[..., Any]:
+    """Let signals wait until machine code is made or loaded, and do not count the time against the limits of a run.
 
-    An exception in the middle of it leaves Numba and LLVM half changed, and no kernel can be compiled afterwards.
+    An exception in the middle of it leaves Numba and LLVM half changed, and no kernel can be compiled afterwards. And a
+    run that finds an empty cache must not stop at a limit that it keeps from then on.
     """
 
     @wraps(compile)
     def whole(*args: Any) -> Any:
-        with uninterrupted():
+        with uncounted(), uninterrupted():
             return compile(*args)
 
     return whole
