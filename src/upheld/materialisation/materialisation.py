@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -791,8 +792,12 @@ def _told_of_strata(strata: Stratification | Rewriting | Layered, progress: Prog
 
     The rules of a query are in no stratum of the program, and look at what all of them have derived.
     """
+    known = weakref.ref(strata)  # what rewrites constants holds the engine, which holds the watcher
+    del strata
 
     def tell(so_far: Statistics, rule: Rule | None) -> None:
+        strata = known()
+        assert strata is not None, "a run of a materialisation that has gone"
         if isinstance(strata, Stratification):
             of = len(strata)
             stratum = 1 if rule is None else strata.level(rule.head) if strata.has(rule.head) else of

@@ -97,24 +97,31 @@ class Present(Generic[U]):
     def __init__(self, updates: Iterable[U]):
         self._updates = iter(updates)
         self._next: list[U] = []
+        self._ended = False
+        #: What ended the updates, for whoever takes the next one. Kept no longer: its traceback holds the whole stream.
         self._error: Exception | None = None
 
     def __iter__(self) -> Self:
         return self
 
     def ready(self) -> bool:
-        if not self._next and self._error is None:
+        if not self._next and not self._ended:
             try:
                 self._next.append(next(self._updates))
-            except Exception as error:  # the end, or an error: for whoever takes the next update
-                self._error = error
+            except StopIteration:
+                self._ended = True
+            except Exception as error:
+                self._ended, self._error = True, error
         return bool(self._next)
 
     def __next__(self) -> U:
         if self.ready():
             return self._next.pop()
-        assert self._error is not None, "neither an update nor the end"
-        raise self._error
+        error, self._error = self._error, None
+        try:
+            raise error if error is not None else StopIteration
+        finally:
+            del error
 
 
 class Unforeseen:

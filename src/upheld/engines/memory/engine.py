@@ -80,12 +80,14 @@ class MemoryEngine:
         self.words = 0
         self._kept_before = 0
         self._in_transaction = False
-        self.reclaiming = Reclaiming(self)
+        # What belongs to the engine does not hold it: then its memory is freed as soon as nobody does.
+        itself: MemoryEngine = weakref.proxy(self)
+        self.reclaiming = Reclaiming(itself)
         self.columns = ColumnNames(self.tables)
         #: Whether a plan had the code of a constant of no rule of the program, when a predicate was declared.
         self._had_late_constants: dict[str, bool] = {}
-        self.nothing = Settled(self, {})
-        self.matcher = Matcher(self)
+        self.nothing = Settled(itself, {})
+        self.matcher = Matcher(itself)
         self._groups: dict[Classing, MemoryGroups] = {}
         for predicate in core.predicates.values():
             self.declare(predicate)
@@ -435,7 +437,7 @@ class MemoryEngine:
 
     def groups(self, classing: Classing) -> MemoryGroups:
         if classing not in self._groups:
-            self._groups[classing] = MemoryGroups(self, classing)
+            self._groups[classing] = MemoryGroups(weakref.proxy(self), classing)
         return self._groups[classing]
 
     def derivable(

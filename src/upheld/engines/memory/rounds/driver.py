@@ -37,6 +37,7 @@ from upheld.engines.memory.rounds.interpreter import (
     WANTS_ROOM,
 )
 from upheld.engines.memory.sets.expressions import MemorySet, Named, Settled, Spelling
+from upheld.engines.memory.sets.journal import Touched
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table
 from upheld.language.core import Rule
 from upheld.language.strata import Stratum
@@ -168,7 +169,7 @@ class Call:
     def lose(self, P: Spelling, N: Spelling, into: tuple[Named, Named], enough: int) -> MemorySet | None:
         """Take away what the facts derive, and put them and what goes with them into some sets."""
         engine, code, state = self.engine, self.code, self.state
-        engine.journal.note(lambda: self._take_back(-1), self._counted)
+        engine.journal.note(lambda: self._take_back(-1), self._counted())
         with engine.new_bit("round") as bit:
             truths = self._truths(P, N, bit)
             bits = np.array([1 << bit, sum(1 << named.bit for named in into)], np.int64)
@@ -191,8 +192,8 @@ class Call:
         """Rank the facts on top, count what they derive, and put them and what is new into A."""
         engine, code, state = self.engine, self.code, self.state
         placed = np.empty((len(self.queue), 2), np.int32)
-        engine.journal.note(lambda: self._take_back(1), self._counted)
-        engine.journal.note(lambda: self._put_back(placed), self._ranked)
+        engine.journal.note(lambda: self._take_back(1), self._counted())
+        engine.journal.note(lambda: self._put_back(placed), self._ranked())
         state[TOP] = self.ranks.top
         with engine.new_bit("round") as bit:
             truths, now = self._truths(there, there, bit), address_of(engine.truths[there])
@@ -264,11 +265,15 @@ class Call:
             for table, rows in self._rows(0, int(self.state[BEGIN])):
                 kernels.clear_bits(table.flags, rows, keep)
 
-    def _counted(self) -> list[tuple[Table, Rows]]:
-        return _by_table(self.code.tables, self.log[: self.state[LOGGED]])
+    # The journal may keep these for long, so they hold no engine.
 
-    def _ranked(self) -> list[tuple[Table, Rows]]:
-        return _by_table(self.code.tables, self.queue[: self.state[PLACED]])
+    def _counted(self) -> Touched:
+        tables, log, state = self.code.tables, self.log, self.state
+        return lambda: _by_table(tables, log[: state[LOGGED]])
+
+    def _ranked(self) -> Touched:
+        tables, queue, state = self.code.tables, self.queue, self.state
+        return lambda: _by_table(tables, queue[: state[PLACED]])
 
     def _take_back(self, sign: int) -> None:
         """Undo what was counted."""

@@ -111,8 +111,6 @@ class Reclaiming:
 
     def give_up(self) -> None:
         """Let go of a copy that was begun."""
-        if self._copying is not None:
-            self._copying.close()
         self._copying = None
         self._engine.journal.touched = None
 
@@ -231,17 +229,12 @@ class Copying:
         self.tables: dict[Table, TableCopy] = {}
         #: The tables that are still to be come to.
         self._ahead: set[Table] = set(engine.tables.values())
-        self._work = self._all()
+        self._work = Copying._all(weakref.proxy(self))  # nothing in here holds the copy: it goes at once when given up
 
     @property
     def mask(self) -> int:
         """The bits that are copied."""
         return sum(1 << kept.bit for kept in self.sets)
-
-    def close(self) -> None:
-        """Let go of everything: what is left holds each other."""
-        self._work.close()
-        self.tables.clear()
 
     def go_on(self, keep: Sequence[Named], rows: int | None) -> bool:
         """Bring the copy up to date, go on with about so many rows, or all, and return whether all is there."""
@@ -300,7 +293,7 @@ class Copying:
         """Return the copy of a table, a new one if it was empty when it was come to."""
         copy = self.tables.get(table)
         if copy is None:
-            copy = self.tables[table] = TableCopy(self, table)
+            copy = self.tables[table] = TableCopy(weakref.proxy(self), table)
         copy.make_places()
         return copy
 
