@@ -15,10 +15,11 @@ from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Apply, Builtin, Expression, Fact, Rule
 from upheld.language.strata import stratify
-from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.syntax.files import read_text
 from upheld.language.types.functors import Undefined, constraint
 from upheld.language.types.primitive import NAN
+from upheld.language.values import Value
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from upheld.language.core import Apply, Atom, Expression, Fact, Rule
-from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.functors import Undefined, constraint
+from upheld.language.values import Value
 
 Facts = frozenset[Fact]
 

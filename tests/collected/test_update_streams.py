@@ -19,7 +19,7 @@ import pytest
 import upheld
 from tests.helpers.cases import CASES, requires_cases
 from upheld.language.core import Fact
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 from upheld.maintain.marking import Marking
 from upheld.maintain.registry import ALGORITHMS, MARKING
 

@@ -21,9 +21,10 @@ from upheld.errors import EvaluationError
 from upheld.explain import proof, refutation
 from upheld.explain.explanation import LEVELS_INDENTED, Explanation, Literal, Proof, ProofStep
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule
-from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.syntax.files import read_text
 from upheld.language.types.functors import Undefined
+from upheld.language.values import Value
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
 

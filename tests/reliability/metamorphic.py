@@ -30,12 +30,12 @@ from upheld.language.syntax.ast import (
     Program,
     Term,
     Test,
-    Value,
     Variable,
     Wildcard,
     variables,
 )
 from upheld.language.syntax.printer import to_text
+from upheld.language.values import Value
 
 Row = tuple[Value, ...]
 Facts = set[tuple[str, Row]]

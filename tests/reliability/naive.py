@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import Any
 
 from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Rule
-from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.primitive import NAN
+from upheld.language.values import Value
 
 Row = tuple[Value, ...]
 Facts = dict[str, set[Row]]

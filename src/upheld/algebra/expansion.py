@@ -14,7 +14,7 @@ from itertools import chain, product
 from math import prod
 from typing import NamedTuple, Protocol
 
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 Row = tuple[Value, ...]
 Key = object

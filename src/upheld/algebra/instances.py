@@ -10,9 +10,10 @@ from upheld.errors import EvaluationError, Problem, quote
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule, expression_variables
 from upheld.language.core_text import value_text
 from upheld.language.strata import Stratum
-from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.functors import constraint
 from upheld.language.types.terms import NoValue
+from upheld.language.values import Value
 
 Binding = dict[str, Value]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
 from upheld.algebra.expansion import Blocks, Expansions, Parts, pair_blocks
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 #: For each value of some the number of its class.
 Classes = Mapping[Value, int]

@@ -19,7 +19,7 @@ from upheld.algebra.meter import Meter
 from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import Stratification, Stratum
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 
 class FactSet(Protocol):

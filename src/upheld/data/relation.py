@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from upheld.data.columns import Column, Columns, Row, Texts
 from upheld.errors import MissingDependency, Problem
-from upheld.language.syntax.ast import Value
 from upheld.language.types.primitive import normalise_float, sorted_rows
+from upheld.language.values import Value
 
 if TYPE_CHECKING:
     import numpy

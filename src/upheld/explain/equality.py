@@ -29,8 +29,9 @@ from upheld.algebra.instances import (
 from upheld.algebra.words import Classes, FactSet, Instances, bag, instances, settle, supports
 from upheld.language.core import Atom, Builtin, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality
-from upheld.language.syntax.ast import Value, Variable
+from upheld.language.syntax.ast import Variable
 from upheld.language.types.functors import Undefined
+from upheld.language.values import Value
 
 #: The relation of what the atoms of a rule bind, where its head has more; no dialect lets a user write such a name.
 BOUND = "$bound"

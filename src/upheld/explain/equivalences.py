@@ -23,7 +23,7 @@ from upheld.algebra.words import Bag, FactSet, bag, derive, settle, supports
 from upheld.language.core import Core, Fact
 from upheld.language.equality.equivalences import binding_as_written
 from upheld.language.strata import Stratification, Stratum
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 
 class Round(NamedTuple):

@@ -11,7 +11,8 @@ from typing import Any
 
 from upheld.language.core import Atom, Builtin, Fact, Rule
 from upheld.language.core_text import atom_text, builtin_text, expression_text, rule_text
-from upheld.language.syntax.ast import Constant, Value
+from upheld.language.syntax.ast import Constant
+from upheld.language.values import Value
 
 #: Rules of which the text shows why they do not derive a fact.
 FAILURES_SHOWN = 10

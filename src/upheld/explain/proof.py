@@ -26,7 +26,7 @@ from upheld.algebra.instances import RuleInstance
 from upheld.algebra.words import Bag, FactSet, bag, derive, settle, supports
 from upheld.explain.unfold import Rules
 from upheld.language.core import Fact, Rule
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 #: Facts that are looked behind at a time, so that their derivations fit in memory however many there are.
 BATCH = 8192

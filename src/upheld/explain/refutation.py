@@ -19,8 +19,9 @@ from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.substitution import substitute_atom, substitute_builtin
-from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.functors import Undefined
+from upheld.language.values import Value
 
 #: The relation of the bindings that an atom is to be matched with; no dialect lets a user write such a name.
 ASKED = "$asked"

@@ -8,9 +8,9 @@ from typing import Any
 from upheld.data.factfiles.badrows import EXPECTED, BadRows, column_name, count
 from upheld.errors import FactsError, Problem, described_type, quote
 from upheld.ingest.tables import Table, type_of_integers, wrong_arity
-from upheld.language.syntax.ast import Value
 from upheld.language.types.ntriples import NotATerm, are_canonical, is_pyoxigraph_term, term_of
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
+from upheld.language.values import Value
 
 Row = tuple[Value, ...]
 

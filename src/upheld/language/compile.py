@@ -21,7 +21,7 @@ from upheld.language.core import (
 from upheld.language.passes import PASSES, Draft
 from upheld.language.passes.disjunction import literals
 from upheld.language.syntax import ast
-from upheld.language.syntax.ast import Call, Clause, Constant, Negation, Program, Term, Test, Value, Variable, Wildcard
+from upheld.language.syntax.ast import Call, Clause, Constant, Negation, Program, Term, Test, Variable, Wildcard
 from upheld.language.syntax.parser import LOOK_EVERY, first_problems
 from upheld.language.syntax.rdfox import COLUMNS
 from upheld.language.types.functors import SIGNATURES, Undefined, constraint, functor
@@ -30,6 +30,7 @@ from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.types.regex import NotARegex, regular_expression
 from upheld.language.types.subtypes import check_subtypes
 from upheld.language.types.terms import NoValue, string_of
+from upheld.language.values import Value
 from upheld.runtime.limits import look
 
 

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from upheld.language.syntax.ast import Clause, Constant, Directive, Value, Variable
+from upheld.language.printable import Printable
+from upheld.language.syntax.ast import Clause, Constant, Directive, Variable
 from upheld.language.types.functors import Functor, functor
+from upheld.language.values import Value
 from upheld.source import Span
 
 Fact = tuple[str, tuple[Value, ...]]
@@ -66,7 +68,7 @@ class Builtin:
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class Rule(Printable):
     """A rule of the core. Rules are told apart by identity, so that each is one key in every index and plan."""
 
     head: Atom
@@ -77,11 +79,6 @@ class Rule:
     clause: Clause | None = field(default=None, repr=False)
     #: The rule that was taken apart to make it, if one was.
     part_of: Rule | None = field(default=None, repr=False)
-
-    def __str__(self) -> str:
-        from upheld.language.core_text import rule_text
-
-        return rule_text(self)
 
     @property
     def span(self) -> Span | None:

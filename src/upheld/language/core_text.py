@@ -5,6 +5,7 @@ from __future__ import annotations
 from upheld.language.core import Apply, Atom, Builtin, Expression, Rule
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
+from upheld.language.printable import prints
 from upheld.language.syntax.ast import Constant, Variable
 
 _INFIX = frozenset("+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor".split())
@@ -54,6 +55,7 @@ def builtin_text(builtin: Builtin, lifted: Lifted | None = None) -> str:
     return f"{left} {builtin.operator.replace('==', '=')} {right}"
 
 
+@prints(Rule)
 def rule_text(rule: Rule) -> str:
     """Return the rule as text of the `.dl` dialect, whichever dialect it was written in."""
     lifted = _lifted(rule)

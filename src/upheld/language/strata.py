@@ -17,7 +17,8 @@ from typing import Protocol, TypeVar
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.core import Atom, Classing, Core, Fact, Rule
 from upheld.language.core_text import atom_text
-from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.values import Value
 from upheld.source import Span
 
 #: The class of facts that are instances of no atom of a program. They are in the first stratum.

@@ -39,7 +39,8 @@ from upheld.algebra.words import Classes, Constants, FactSet, Instances, derive,
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.equality.equality import CONSTANTS, Equality, reflexivity
 from upheld.language.strata import Stratification, Whole
-from upheld.language.syntax.ast import Constant, Value
+from upheld.language.syntax.ast import Constant
+from upheld.language.values import Value
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.state import State
 from upheld.runtime.statistics import phase

@@ -30,9 +30,9 @@ from upheld.language.hypertrees.estimates import Table
 from upheld.language.hypertrees.forecast import Forecast
 from upheld.language.queries import Query, compile_fact, compile_query
 from upheld.language.strata import Stratification, stratify
-from upheld.language.syntax.ast import Value
 from upheld.language.syntax.files import query_prefixes
 from upheld.language.syntax.rdfox import PREFIXES
+from upheld.language.values import Value
 from upheld.maintain.equality import Rewriting
 from upheld.maintain.equality_layers import Layered, rewriting
 from upheld.maintain.marking import Given, Outcome, make, merged

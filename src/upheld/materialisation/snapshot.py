@@ -11,7 +11,7 @@ from upheld.errors import UsageError
 from upheld.explain import Explanation
 from upheld.language.core import Fact, Predicate
 from upheld.language.queries import Query
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 from upheld.materialisation.views import not_copied
 from upheld.runtime.turns import Turns
 

@@ -6,7 +6,6 @@ This file and `job` load without pyspark; all else is imported when a pipeline r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,29 +13,16 @@ from upheld.errors import Problem, UsageError
 from upheld.language.syntax.ast import Program
 from upheld.pipeline.job import Job, Settings, job_of, read_job
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
+from upheld.pipeline.result import PipelineRun
 from upheld.runtime.limits import Limits
 from upheld.spark.session import open_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from upheld.pipeline.streaming.stream import PipelineStream
 
 __all__ = ["Pipeline", "PipelineRun", "RunReport", "Stage"]
-
-
-@dataclass(frozen=True)
-class PipelineRun:
-    """A finished run of a pipeline: its relations as DataFrames, and its report."""
-
-    frames: Mapping[str, DataFrame]
-    report: RunReport
-    #: Holds what the DataFrames are made of.
-    _held: object = field(repr=False)
-
-    def __getitem__(self, relation: str) -> DataFrame:
-        """Return the facts of a relation that went to some sink or is an output."""
-        return self.frames[relation]
 
 
 class Pipeline:

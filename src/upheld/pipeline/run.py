@@ -24,7 +24,6 @@ from upheld.language.core import Core
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation, draft_of
-from upheld.pipeline import PipelineRun
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
 from upheld.pipeline.job import Job, Source
 from upheld.pipeline.modes import decomposed, driver
@@ -33,6 +32,7 @@ from upheld.pipeline.modes.choosing import choose as choose_mode
 from upheld.pipeline.modes.derived import Derived, Frames
 from upheld.pipeline.modes.driver import Facts
 from upheld.pipeline.report import Recorder, StageWatcher
+from upheld.pipeline.result import PipelineRun
 from upheld.pipeline.sinks import Writer, view_name
 from upheld.pipeline.sources.arrow import TEXTS, WANTED, Arrived
 from upheld.pipeline.sources.arrow import load as load_plain

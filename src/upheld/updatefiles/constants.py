@@ -8,8 +8,9 @@ from upheld.data.columns import Row
 from upheld.data.factfiles.badrows import EXPECTED, column_name, count
 from upheld.errors import Problem, nearest, quote
 from upheld.language.core import Predicate
-from upheld.language.syntax.ast import Atom, Call, Constant, Term, Value, Variable
+from upheld.language.syntax.ast import Atom, Call, Constant, Term, Variable
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
+from upheld.language.values import Value
 from upheld.source import Span
 
 #: Programs have no way to write these floats; facts files do, and relations may hold them.

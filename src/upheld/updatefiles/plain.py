@@ -12,11 +12,11 @@ from operator import methodcaller
 
 from upheld.data.columns import Row
 from upheld.language.core import Predicate
-from upheld.language.syntax.ast import Value
 from upheld.language.syntax.rdfox import TRIPLE, XSD
 from upheld.language.syntax.souffle import ESCAPES_HERE
 from upheld.language.types.ntriples import are_canonical
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
+from upheld.language.values import Value
 
 _STRING = r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'
 _IRI = r'<[^\x00-\x20<>"{}|^`\\]*+>'

@@ -11,8 +11,8 @@ from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
-from upheld.language.syntax.ast import Value
 from upheld.language.types.primitive import NAN
+from upheld.language.values import Value
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -18,9 +18,9 @@ from upheld.data.columns import Columns, Row
 from upheld.data.factfiles.badrows import EXPECTED, BadRows, column_name, count
 from upheld.data.factfiles.formats import Format
 from upheld.errors import FactsError, Problem, nearest, quote
-from upheld.language.syntax.ast import Value
 from upheld.language.types.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.primitive import FLOAT, INTEGER, INTEGER_RANGES, normalise_float
+from upheld.language.values import Value
 from upheld.runtime.limits import allow, look
 
 #: What makes rows of the bytes of a facts file, as `rows_in` does.

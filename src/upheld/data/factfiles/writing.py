@@ -12,8 +12,8 @@ from upheld.data.columns import Row
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.replacement import Replacement, unwritable
 from upheld.errors import FactsError, Problem, quote
-from upheld.language.syntax.ast import Value
 from upheld.language.types.primitive import float_text, sorted_rows
+from upheld.language.values import Value
 
 #: What makes the text of a facts file, as `facts_text` does.
 Writer = Callable[[Iterable[Row], Sequence[str], Format], str]

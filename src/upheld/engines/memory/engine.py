@@ -49,7 +49,8 @@ from upheld.engines.memory.storage.table import FLAGS, Rows, Table, distinct_row
 from upheld.language.core import Atom, Classing, Core, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import classes_of_atoms
-from upheld.language.syntax.ast import Constant, Value
+from upheld.language.syntax.ast import Constant
+from upheld.language.values import Value
 from upheld.runtime.interruptions import uninterrupted
 
 

@@ -11,7 +11,7 @@ from upheld.algebra.expansion import Expansions, Parts, between, pair_blocks
 from upheld.algebra.words import Constants, Difference, FactSet
 from upheld.language.core import Fact
 from upheld.language.equality.equality import Equality
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 if TYPE_CHECKING:
     from upheld.engines.reference.engine import CountedFacts, Facts, ReferenceEngine

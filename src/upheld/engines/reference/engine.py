@@ -23,7 +23,8 @@ from upheld.engines.reference.matching import Step, match
 from upheld.language.core import Atom, Classing, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import Stratification, Stratum
-from upheld.language.syntax.ast import Constant, Value
+from upheld.language.syntax.ast import Constant
+from upheld.language.values import Value
 from upheld.runtime.interruptions import uninterrupted
 
 Row = tuple[Value, ...]

@@ -12,7 +12,7 @@ from upheld.algebra.pairs import pairs_between, pairs_within
 from upheld.algebra.words import Engine, FactSet
 from upheld.engines.reference.classes import connected
 from upheld.language.core import Classing
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 if TYPE_CHECKING:
     from upheld.engines.reference.engine import ReferenceEngine

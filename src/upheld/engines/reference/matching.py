@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from upheld.algebra.instances import Binding, cheapest_first, evaluate_builtin, instantiate, is_ready, undefined, unify
 from upheld.language.core import Atom, Builtin, Fact, Rule
-from upheld.language.syntax.ast import Constant, Value
+from upheld.language.syntax.ast import Constant
 from upheld.language.types.functors import Undefined
+from upheld.language.values import Value
 
 #: Gives the rows of a predicate with these values at these positions.
 Lookup = Callable[[str, tuple[int, ...], tuple[Value, ...]], Iterable[tuple[Value, ...]]]

@@ -22,8 +22,8 @@ from upheld.engines.spark.sets import SparkSet
 from upheld.engines.spark.table import Observed, Request, Rows, Stored
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.strata import Stratum
-from upheld.language.syntax.ast import Value
 from upheld.language.types.functors import Undefined
+from upheld.language.values import Value
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine

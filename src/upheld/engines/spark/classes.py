@@ -30,7 +30,7 @@ from upheld.engines.spark.numbers import SparkNumbers
 from upheld.engines.spark.sets import Local, Part, SparkSet, Term, own_set
 from upheld.engines.spark.table import Request, Rows, Stored, Tables
 from upheld.language.equality.equality import Equality, constant_columns
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine

@@ -21,8 +21,9 @@ from pyspark.sql import functions as F
 
 from upheld.engines.spark.cols import col
 from upheld.language.core import Atom, CoreTerm, Predicate
-from upheld.language.syntax.ast import Constant, Value
+from upheld.language.syntax.ast import Constant
 from upheld.language.types.primitive import INT64_MAX, normalise_float
+from upheld.language.values import Value
 
 #: A row of values as they stand in DataFrames.
 Row = tuple[Any, ...]

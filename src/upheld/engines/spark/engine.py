@@ -47,7 +47,8 @@ from upheld.errors import Problem, ProgramError
 from upheld.language.core import Atom, Classing, Core, CoreTerm, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import Stratum
-from upheld.language.syntax.ast import Constant, Value
+from upheld.language.syntax.ast import Constant
+from upheld.language.values import Value
 from upheld.runtime.interruptions import uninterrupted
 from upheld.spark.session import open_session
 

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from upheld.engines.spark.cols import col, lit
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 if TYPE_CHECKING:
     from upheld.engines.spark.codes import Codec

@@ -23,7 +23,7 @@ from upheld.engines.spark.frames import decoded
 from upheld.engines.spark.sets import Local, Part, SparkSet, own_set
 from upheld.engines.spark.table import Request
 from upheld.language.core import Classing
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine

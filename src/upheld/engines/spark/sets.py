@@ -24,7 +24,7 @@ from upheld.engines.spark.lookups import Wanted, grouped
 from upheld.engines.spark.table import Stored, Tables
 from upheld.language.core import Atom
 from upheld.language.strata import Stratification, Stratum
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine

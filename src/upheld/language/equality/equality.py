@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.language.core import Atom, Core, CoreTerm, Fact, Predicate, Rule
 from upheld.language.equality.equivalences import by_classes
-from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.syntax.rdfox import COLUMNS, TRIPLE
+from upheld.language.values import Value
 
 #: What `equality` may be: nothing special, rules, or one representative for each class of equal constants.
 MODES = ("off", "axioms", "rewrite")

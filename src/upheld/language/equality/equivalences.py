@@ -15,7 +15,8 @@ from itertools import product
 
 from upheld.language.core import Atom, Builtin, Classing, Core, CoreTerm, Predicate, Rule
 from upheld.language.substitution import substitute_atom
-from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.values import Value
 
 
 def by_classes(core: Core) -> Core:

@@ -26,7 +26,8 @@ from upheld.language.core_text import atom_text
 from upheld.language.equality.equality import Equality, constant_columns
 from upheld.language.strata import Stratification, pattern_of, share_an_instance, stratify
 from upheld.language.substitution import substitute_atom, substitute_builtin, substitute_rule, substitute_term
-from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.values import Value
 from upheld.source import Span
 
 #: A representative and another member of its class.

@@ -15,7 +15,8 @@ from math import prod
 
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.hypertrees.estimates import Table, estimate_atom, estimate_join
-from upheld.language.syntax.ast import Constant, Value
+from upheld.language.syntax.ast import Constant
+from upheld.language.values import Value
 
 #: Tells the table of the explicit facts that have the constants of an atom.
 Explicit = Callable[[Atom], Table]

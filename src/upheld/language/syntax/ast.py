@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from upheld.language.printable import Printable
+from upheld.language.values import Value
 from upheld.source import Span
-
-Value = int | float | str
 
 
 def _span() -> Span | None:
@@ -168,7 +168,7 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Program:
+class Program(Printable):
     """A program as written: `dialect` is `dl` or `dlog`."""
 
     dialect: str
@@ -183,11 +183,6 @@ class Program:
     def __repr__(self) -> str:
         facts = sum(clause.body is None for clause in self.clauses)
         return f"<Program of .{self.dialect}: rules: {len(self.clauses) - facts}, facts: {facts}>"
-
-    def __str__(self) -> str:
-        from upheld.language.syntax.printer import to_text  # which is about these classes
-
-        return to_text(self)
 
 
 # -- walking ----------------------------------------------------------------------------------------------------------

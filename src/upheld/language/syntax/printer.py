@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from upheld.language.printable import prints
 from upheld.language.syntax import rdfox, souffle
 from upheld.language.syntax.ast import (
     Atom,
@@ -44,12 +45,18 @@ def to_text(thing: Program | Clause | Formula | Term, dialect: str = "dl") -> st
     '(x + 1) * y'
     """
     if isinstance(thing, Program):
-        return "".join(f"{line}\n" for line in _lines(thing))
+        return program_text(thing)
     if isinstance(thing, Clause):
         heads = ", ".join(to_text(head, dialect) for head in thing.heads)
         body = "" if thing.body is None else f" :- {to_text(thing.body, dialect)}"
         return f"{heads}{body} ." if dialect == "dlog" else f"{heads}{body}."
     return _render(thing, _dlog if dialect == "dlog" else _dl)
+
+
+@prints(Program)
+def program_text(program: Program) -> str:
+    """Return a program as text of its dialect."""
+    return "".join(f"{line}\n" for line in _lines(program))
 
 
 def _render(node: Node, take_apart: Callable[[Node], Parts]) -> str:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from upheld.language.syntax.ast import Value
 from upheld.language.types import datatypes, terms
 from upheld.language.types.primitive import (
     FLOAT,
@@ -30,6 +29,7 @@ from upheld.language.types.primitive import (
     normalise_float,
 )
 from upheld.language.types.regex import NotARegex, matches
+from upheld.language.values import Value
 
 NUMERIC = frozenset({"number", "unsigned", "float"})
 INTEGRAL = frozenset({"number", "unsigned"})

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
 
-from upheld.language.syntax.ast import Value
 from upheld.language.types.regex import NotARegex, found_in
+from upheld.language.values import Value
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"

@@ -17,7 +17,7 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows as RowNumbers
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Classing
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine

@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.language.core import Apply, Builtin, Expression
-from upheld.language.syntax.ast import Constant, Value, Variable
+from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.functors import SIGNATURES, Functor, Undefined, constraint
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.language.types.terms import NoValue
+from upheld.language.values import Value
 from upheld.runtime.limits import MUCH, reserve
 
 Mask = npt.NDArray[np.bool_]

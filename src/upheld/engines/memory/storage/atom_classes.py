@@ -20,7 +20,7 @@ from upheld.engines.memory.kernels import groups as group_kernels
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.table import Rows, Table, key_slots
 from upheld.language.strata import Pattern
-from upheld.language.syntax.ast import Value
+from upheld.language.values import Value
 
 Numbers = npt.NDArray[np.int32]
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from upheld.data.columns import Column, Columns, Dictionary, Texts, plain
 from upheld.engines.memory.storage.dictionary import TextPool
-from upheld.language.syntax.ast import Value
 from upheld.language.types.primitive import NAN
+from upheld.language.values import Value
 
 Codes = npt.NDArray[np.int64]
 
