@@ -16,7 +16,8 @@ from upheld.algebra.instances import evaluate, evaluate_builtin, unify
 from upheld.algebra.words import derive, settle, supports
 from upheld.cli import main
 from upheld.engines import ENGINES
-from upheld.engines.reference.engine import Facts, ReferenceEngine
+from upheld.engines.reference.engine import ReferenceEngine
+from upheld.engines.reference.sets import Facts
 from upheld.errors import EvaluationError
 from upheld.explain import proof, refutation
 from upheld.explain.explanation import LEVELS_INDENTED, Explanation, Literal, Proof, ProofStep

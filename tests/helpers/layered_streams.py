@@ -19,7 +19,8 @@ from tests.helpers.equality_streams import (
     random_updates,
 )
 from upheld.algebra.words import FactSet, derive, settle
-from upheld.engines.reference.engine import Facts, ReferenceEngine
+from upheld.engines.reference.engine import ReferenceEngine
+from upheld.engines.reference.sets import Facts
 from upheld.errors import ProgramError
 from upheld.language.compile import compile_program
 from upheld.language.core import Rule

@@ -24,8 +24,9 @@ from tests.helpers.strategies import (
     random_graph_cases,
     random_typed_case,
 )
+from upheld.algebra.instances import RuleInstance
 from upheld.data.change import Change
-from upheld.engines.reference.engine import ReferenceEngine, RuleInstance
+from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact

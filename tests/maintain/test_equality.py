@@ -22,8 +22,9 @@ from tests.helpers.equality_streams import (
     random_equality_case,
     recomputed,
 )
+from upheld.algebra.instances import RuleInstance
 from upheld.engines import ENGINES
-from upheld.engines.reference.engine import ReferenceEngine, RuleInstance
+from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import ProgramError, UsageError
 from upheld.language.equality.equality import SAME_AS
 from upheld.maintain import equality

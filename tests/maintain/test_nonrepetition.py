@@ -49,7 +49,7 @@ def updates(
         before = states[0]
         for u, now in zip(stream.case.updates, states[1:]):
             if now is not None:
-                m._engine.recording = recording = Recording()
+                m._engine.matcher.recording = recording = Recording()
                 begin()
                 m.update(delete=u.deletions, insert=u.insertions)
                 yield recording.by_phase, before, now

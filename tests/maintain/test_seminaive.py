@@ -101,10 +101,10 @@ def test_no_instance_twice(procedure, case):
     core = read(case.program)
     strata = stratify(core)
     engine = open_engine("reference", core)
-    engine.recording = []
+    engine.matcher.recording = []
     E = explicit_facts(case)
     procedure(load(engine, E), strata)
-    considered = Counter((i.rule, i.head, i.body, i.negated) for i in engine.recording)
+    considered = Counter((i.rule, i.head, i.body, i.negated) for i in engine.matcher.recording)
     I = naive(strata, E)
     assert considered == Counter((i.rule, i.head, i.body, i.negated) for i in brute_force.instances(core.rules, I, I))
     assert engine.meter.statistics.instances.total() == considered.total()

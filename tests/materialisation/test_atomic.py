@@ -24,7 +24,8 @@ from upheld.engines.memory.kernels import rows as kernels
 from upheld.engines.memory.rounds import interpreter
 from upheld.engines.memory.sets.bits import BITS
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
-from upheld.engines.reference.engine import Facts, ReferenceEngine
+from upheld.engines.reference.engine import ReferenceEngine
+from upheld.engines.reference.sets import Facts
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise

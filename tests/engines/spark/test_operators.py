@@ -12,7 +12,8 @@ import upheld
 from tests.helpers.merging import with_cases
 from tests.helpers.strategies import random_case
 from upheld.algebra.words import derive, derive_bag, instances, settle, supports
-from upheld.engines.reference.engine import InstanceList, ReferenceEngine
+from upheld.engines.reference.engine import ReferenceEngine
+from upheld.engines.reference.sets import InstanceList
 from upheld.errors import EvaluationError, FactsError, LimitReached, ProgramError
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from upheld.algebra.expansion import Expansions, Parts, between, pair_blocks
-from upheld.algebra.words import Constants, Difference, FactSet
+from upheld.algebra.words import Constants, Difference, Engine, FactSet
+from upheld.engines.reference.sets import CountedFacts, Facts, own_set
 from upheld.language.core import Fact
 from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
-
-if TYPE_CHECKING:
-    from upheld.engines.reference.engine import CountedFacts, Facts, ReferenceEngine
 
 Row = tuple[Value, ...]
 T = TypeVar("T")
@@ -54,7 +52,7 @@ class PlainJoining:
 class PlainClasses:
     """For each constant that does not represent itself, the one that does."""
 
-    def __init__(self, engine: ReferenceEngine, equality: Equality):
+    def __init__(self, engine: Engine, equality: Equality):
         self.engine, self.equality = engine, equality
         self.now: dict[Value, Value] = {}
         self._mentions: Counter[Value] = Counter()
@@ -63,14 +61,14 @@ class PlainClasses:
     # -- facts ---------------------------------------------------------------------------------------------------------
 
     def represent(self, facts: FactSet) -> Facts:
-        return self.engine.facts(map(self._represented, self.engine.own_set(facts)))
+        return Facts(self.engine, map(self._represented, own_set(facts)))
 
     def _represented(self, fact: Fact) -> Fact:
         return fact[0], tuple(self.now.get(value, value) for value in fact[1])
 
     def rewritten(self, facts: FactSet) -> CountedFacts:
-        pairs = ((fact, self._represented(fact)) for fact in self.engine.own_set(facts))
-        return self.engine.counted(Counter(normal for fact, normal in pairs if fact != normal))
+        pairs = ((fact, self._represented(fact)) for fact in own_set(facts))
+        return CountedFacts(self.engine, Counter(normal for fact, normal in pairs if fact != normal))
 
     def apart(self, facts: FactSet) -> Facts:
         return self._equalities(facts, lambda left, right: left != right)
@@ -81,10 +79,10 @@ class PlainClasses:
 
     def plain(self, facts: FactSet) -> Facts:
         large = set(self.now.values())
-        return self.engine.facts(f for f in self.engine.own_set(facts) if large.isdisjoint(f[1]))
+        return Facts(self.engine, (f for f in own_set(facts) if large.isdisjoint(f[1])))
 
     def _equalities(self, facts: FactSet, chosen: Callable[[Value, Value], bool]) -> Facts:
-        return self.engine.facts(fact for fact in self.engine.own_set(facts) if (s := self._sides(fact)) and chosen(*s))
+        return Facts(self.engine, (fact for fact in own_set(facts) if (s := self._sides(fact)) and chosen(*s)))
 
     def _sides(self, fact: Fact) -> tuple[Value, Value] | None:
         """Return the constants that a fact says are equal, if it does."""
@@ -96,11 +94,11 @@ class PlainClasses:
         return row[left], row[right]
 
     def _pairs(self, equalities: FactSet) -> list[tuple[Value, Value]]:
-        return [sides for fact in self.engine.own_set(equalities) if (sides := self._sides(fact))]
+        return [sides for fact in own_set(equalities) if (sides := self._sides(fact))]
 
     def mentioning(self, facts: FactSet, constants: Constants) -> Facts:
         wanted = _own(constants)
-        return self.engine.facts(f for f in self.engine.own_set(facts) if not wanted.isdisjoint(f[1]))
+        return Facts(self.engine, (f for f in own_set(facts) if not wanted.isdisjoint(f[1])))
 
     # -- classes -------------------------------------------------------------------------------------------------------
 
@@ -114,18 +112,18 @@ class PlainClasses:
         return representatives | {c for c, r in self.now.items() if r in representatives}
 
     def mentioned(self, loops: FactSet, facts: FactSet) -> Facts:
-        voc = {value for _, row in self.engine.own_set(facts) for value in row}
+        voc = {value for _, row in own_set(facts) for value in row}
         return self._equalities(loops, lambda left, right: left == right and left in voc)
 
     def count(self, gone: FactSet, came: FactSet) -> None:
-        self._mentions.subtract(value for _, row in self.engine.own_set(gone) for value in row)
-        self._mentions.update(value for _, row in self.engine.own_set(came) for value in row)
+        self._mentions.subtract(value for _, row in own_set(gone) for value in row)
+        self._mentions.update(value for _, row in own_set(came) for value in row)
 
     def counted(self, loops: FactSet) -> Facts:
         return self._equalities(loops, lambda left, right: left == right and self._mentions[left] > 0)
 
     def loops(self, constants: Constants) -> Facts:
-        return self.engine.facts(self.equality.fact(c, c) for c in _own(constants))
+        return Facts(self.engine, (self.equality.fact(c, c) for c in _own(constants)))
 
     def joining(self, equalities: FactSet) -> PlainJoining:
         pairs = [(self.now.get(a, a), self.now.get(b, b)) for a, b in self._pairs(equalities)]
@@ -169,7 +167,7 @@ class PlainClasses:
     def memberships(self, predicate: str) -> tuple[Facts, Facts]:
         before, now = ({(r, c) for c, r in by.items() if c != r} for by in (self._before, self.now))
         gone, came = ((predicate, row) for row in before - now), ((predicate, row) for row in now - before)
-        return self.engine.facts(gone), self.engine.facts(came)
+        return Facts(self.engine, gone), Facts(self.engine, came)
 
     def expanded(self, facts: FactSet, predicate: str) -> Expansions:
         blocks: dict[Value, list[Value]] = defaultdict(list)

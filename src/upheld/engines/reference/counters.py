@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.ranksums import rank_sums, sums_of_ranks
 from upheld.algebra.rounds import RoundByRound
-from upheld.algebra.words import Bag, FactSet, Instances
+from upheld.algebra.words import Bag, Engine, FactSet, Instances
+from upheld.engines.reference.sets import CountedFacts, Facts, InstanceList, own_bag, own_instances, own_set
 from upheld.language.core import Fact
 from upheld.language.strata import Stratum
-
-if TYPE_CHECKING:
-    from upheld.engines.reference.engine import CountedFacts, Facts, InstanceList, ReferenceEngine
 
 
 class PlainNumbers:
@@ -23,15 +20,15 @@ class PlainNumbers:
     #: How many numbers it has of a fact.
     width = 1
 
-    def __init__(self, engine: ReferenceEngine):
+    def __init__(self, engine: Engine):
         self.engine = engine
         self.counts: Counter[Fact] = Counter()
 
     def gain(self, derivations: Bag) -> Facts:
-        return self._add(self.engine.own_bag(derivations), 1)
+        return self._add(own_bag(derivations), 1)
 
     def lose(self, derivations: Bag) -> Facts:
-        return self._add(self.engine.own_bag(derivations), -1)
+        return self._add(own_bag(derivations), -1)
 
     def _add(self, derivations: CountedFacts, sign: int) -> Facts:
         for fact, n in derivations.items():
@@ -39,10 +36,10 @@ class PlainNumbers:
         return derivations.facts()
 
     def zero(self, facts: FactSet) -> Facts:
-        return self.engine.facts(f for f in self.engine.own_set(facts) if self.counts[f] == 0)
+        return Facts(self.engine, (f for f in own_set(facts) if self.counts[f] == 0))
 
     def above_zero(self, facts: FactSet) -> Facts:
-        return self.engine.facts(f for f in self.engine.own_set(facts) if self.counts[f] > 0)
+        return Facts(self.engine, (f for f in own_set(facts) if self.counts[f] > 0))
 
     def items(self) -> Iterator[tuple[Fact, int]]:
         return ((f, n) for f, n in self.counts.items() if n)
@@ -60,7 +57,7 @@ class PlainRanks(RoundByRound):
 
     width = 3
 
-    def __init__(self, engine: ReferenceEngine):
+    def __init__(self, engine: Engine):
         self.engine = engine
         self.rank: dict[Fact, int] = {}
         self.total: Counter[Fact] = Counter()
@@ -69,10 +66,10 @@ class PlainRanks(RoundByRound):
         self.top = self.bottom = self.below = 0
 
     def gain(self, derivations: Bag, stratum: Stratum) -> Facts:
-        return self._add(self.engine.own_bag(derivations), stratum, 1)
+        return self._add(own_bag(derivations), stratum, 1)
 
     def lose(self, derivations: Bag, stratum: Stratum) -> Facts:
-        return self._add(self.engine.own_bag(derivations), stratum, -1)
+        return self._add(own_bag(derivations), stratum, -1)
 
     def _add(self, derivations: CountedFacts, stratum: Stratum, sign: int) -> Facts:
         for fact, n in derivations.items():
@@ -92,20 +89,20 @@ class PlainRanks(RoundByRound):
         return all(self.rank[fact] < rank for fact in instance.body_in(stratum))
 
     def gain_total(self, derivations: Bag, stratum: Stratum) -> Facts:
-        own = self.engine.own_bag(derivations)
+        own = own_bag(derivations)
         self.total.update(own.counts)
         self.by_stratum[stratum.index] += own.counts.total()
         return own.facts()
 
     def unsupported(self, facts: FactSet) -> Facts:
-        return self.engine.facts(f for f in self.engine.own_set(facts) if self.support[f] == 0)
+        return Facts(self.engine, (f for f in own_set(facts) if self.support[f] == 0))
 
     def derivable(self, facts: FactSet) -> Facts:
-        return self.engine.facts(f for f in self.engine.own_set(facts) if self.total[f] > 0)
+        return Facts(self.engine, (f for f in own_set(facts) if self.total[f] > 0))
 
     def put_on_top(self, facts: FactSet) -> None:
         self.top += 1
-        for fact in self.engine.own_set(facts):
+        for fact in own_set(facts):
             self.rank[fact], self.support[fact] = self.top, self.total[fact]
 
     def make_room_below(self, facts: FactSet) -> None:
@@ -113,21 +110,21 @@ class PlainRanks(RoundByRound):
         self.below = self.bottom
 
     def put_below(self, facts: FactSet) -> None:
-        for fact in self.engine.own_set(facts):
+        for fact in own_set(facts):
             self.rank[fact], self.support[fact] = self.below, 0
         self.below += 1
 
     def support_explicit(self, facts: FactSet) -> None:
-        self.support.update(self.engine.own_set(facts))
+        self.support.update(own_set(facts))
 
     def gain_support(self, found: Instances, stratum: Stratum) -> None:
-        self.support.update(i.head for i in self.engine.own_instances(found) if self._supports(i, stratum))
+        self.support.update(i.head for i in own_instances(found) if self._supports(i, stratum))
 
     def lose_support(self, found: Instances, stratum: Stratum) -> None:
-        self.support.subtract(i.head for i in self.engine.own_instances(found) if self._supports(i, stratum))
+        self.support.subtract(i.head for i in own_instances(found) if self._supports(i, stratum))
 
     def forget(self, facts: FactSet, stratum: Stratum) -> None:
-        for fact in self.engine.own_set(facts):
+        for fact in own_set(facts):
             self.by_stratum[stratum.index] -= self.total[fact]
             self.rank.pop(fact, None)
             del self.total[fact], self.support[fact]
@@ -157,17 +154,17 @@ class PlainRanks(RoundByRound):
 class PlainTrace:
     """A number for each fact and round, and the old and the new level of each fact, 0 where it has none."""
 
-    def __init__(self, engine: ReferenceEngine):
+    def __init__(self, engine: Engine):
         self.engine = engine
         self.counts: dict[Fact, Counter[int]] = defaultdict(Counter)
         self.old: dict[Fact, int] = {}
         self.new: dict[Fact, int] = {}
 
     def gain(self, derivations: Bag, round: int) -> Facts:
-        return self._add(self.engine.own_bag(derivations), round, 1)
+        return self._add(own_bag(derivations), round, 1)
 
     def lose(self, derivations: Bag, round: int) -> Facts:
-        return self._add(self.engine.own_bag(derivations), round, -1)
+        return self._add(own_bag(derivations), round, -1)
 
     def _add(self, derivations: CountedFacts, round: int, sign: int) -> Facts:
         for fact, n in derivations.items():
@@ -175,29 +172,27 @@ class PlainTrace:
         return derivations.facts()
 
     def counted(self, facts: FactSet, round: int) -> Facts:
-        return self.engine.facts(f for f in self.engine.own_set(facts) if self.counts[f][round] > 0)
+        return Facts(self.engine, (f for f in own_set(facts) if self.counts[f][round] > 0))
 
     def later_rounds(self, facts: FactSet, round: int) -> dict[int, FactSet]:
         found: dict[int, list[Fact]] = defaultdict(list)
-        for fact in self.engine.own_set(facts):
+        for fact in own_set(facts):
             for i, n in self.counts[fact].items():
                 if i > round and n > 0:
                     found[i].append(fact)
-        return {i: self.engine.facts(mine) for i, mine in found.items()}
+        return {i: Facts(self.engine, mine) for i, mine in found.items()}
 
     def at(self, facts: FactSet, round: int) -> Facts:
-        return self.engine.facts(f for f in self.engine.own_set(facts) if self.new.get(f, 0) == round)
+        return Facts(self.engine, (f for f in own_set(facts) if self.new.get(f, 0) == round))
 
     def after(self, facts: FactSet, round: int) -> Facts:
-        return self.engine.facts(
-            f for f in self.engine.own_set(facts) if self.new.get(f, 0) > round or self.new.get(f, 0) == 0
-        )
+        return Facts(self.engine, (f for f in own_set(facts) if self.new.get(f, 0) > round or self.new.get(f, 0) == 0))
 
     def were_after(self, facts: FactSet, round: int) -> Facts:
-        return self.engine.facts(f for f in self.engine.own_set(facts) if self.old.get(f, 0) > round)
+        return Facts(self.engine, (f for f in own_set(facts) if self.old.get(f, 0) > round))
 
     def place(self, facts: FactSet, round: int) -> None:
-        self.new.update((fact, round) for fact in self.engine.own_set(facts))
+        self.new.update((fact, round) for fact in own_set(facts))
 
     def settle_levels(self) -> None:
         self.new = {fact: i for fact, i in self.new.items() if i}
@@ -211,21 +206,21 @@ class PlainTrace:
 
     def _grouped(self, found: Instances, stratum: Stratum, levels: dict[Fact, int]) -> dict[int, Instances]:
         groups: dict[int, list[RuleInstance]] = defaultdict(list)
-        for instance in self.engine.own_instances(found):
+        for instance in own_instances(found):
             groups[_round(instance, stratum, levels)].append(instance)
-        return {i: self.engine.instance_list(group) for i, group in groups.items()}
+        return {i: InstanceList(self.engine, group) for i, group in groups.items()}
 
     def split(
         self, found: Instances, stratum: Stratum, round: int, P: FactSet, N: FactSet, *, old: bool = False
     ) -> tuple[InstanceList, InstanceList]:
-        positive, negative = self.engine.own_set(P), self.engine.own_set(N)
+        positive, negative = own_set(P), own_set(N)
         fire: list[RuleInstance] = []
         quiet: list[RuleInstance] = []
-        for i in self.engine.own_instances(found):
+        for i in own_instances(found):
             fires = all(f in positive for f in i.body) and not any(f in negative for f in i.negated)
             fires = fires and _round(i, stratum, self.old if old else self.new) == round
             (fire if fires else quiet).append(i)
-        return self.engine.instance_list(fire), self.engine.instance_list(quiet)
+        return InstanceList(self.engine, fire), InstanceList(self.engine, quiet)
 
     def items(self) -> Iterable[tuple[Fact, dict[int, int], int]]:
         for fact, counts in self.counts.items():

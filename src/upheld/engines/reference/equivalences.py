@@ -1,153 +1,107 @@
-"""The classes of an equivalence in plain Python: what `join` and its kin mean, from rows that an engine looks up."""
+"""The classes of an equivalence on plain Python sets: what `join`, `part` and the others mean."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from upheld.algebra.expansion import Expansions, Rows
+from upheld.algebra.expansion import Expansions
 from upheld.algebra.pairs import pairs_between, pairs_within
 from upheld.algebra.words import Engine, FactSet
 from upheld.engines.reference.classes import connected
+from upheld.engines.reference.sets import Facts, own_set
 from upheld.language.core import Classing
 from upheld.language.values import Value
 
-if TYPE_CHECKING:
-    from upheld.engines.reference.engine import ReferenceEngine
-
-#: A row as an engine has it: of two values, or of a value and the number of its class.
-Row = tuple[Any, ...]
+Members = Mapping[int, set[Value]]
 
 
-class RowGroups:
-    """Numbers of classes are given out once: what a class was called before is no name for another."""
+class PlainGroups:
+    """An equivalence. A class number is used once: no later class gets the number of an earlier one."""
 
     def __init__(self, engine: Engine, classing: Classing):
-        self._nothing, self._classing = engine.nothing, classing
+        self.engine, self._classing = engine, classing
         self._numbers = count()
 
-    # -- for an engine to say ------------------------------------------------------------------------------------------
-
-    def rows(self, facts: FactSet, predicate: str, column: int = 0, wanted: Collection[Any] | None = None) -> list[Row]:
-        """Return the rows of a predicate, or those with some of the values in a column."""
-        raise NotImplementedError
-
-    def facts(self, predicate: str, rows: Sequence[Row]) -> FactSet:
-        """Return facts with these rows."""
-        raise NotImplementedError
-
-    def shown(self, value: Any) -> Value:
-        """Return the value that a row has, as users know it."""
-        return value  # type: ignore[no-any-return]
-
-    # -- the words -----------------------------------------------------------------------------------------------------
-
-    def join(self, links: FactSet, held: FactSet) -> tuple[FactSet, FactSet]:
+    def join(self, links: FactSet, held: FactSet) -> tuple[Facts, Facts]:
+        members, class_of = self._classes(held)
         connecting = self._links(links)
-        if not connecting:
-            return self._nothing, self._nothing
-        class_of = self._classes_of({value for row in connecting for value in row}, held)
-        # A class, or a value in none, is one thing that links connect.
-        thing = {v: (class_of.get(v, -1), None if v in class_of else v) for row in connecting for v in row}
-        groups = connected([(thing[a], thing[b]) for a, b in connecting])
-        several = [[number for number, _ in group if number != -1] for group in groups]
-        members = self._members({n for numbers in several if len(numbers) > 1 for n in numbers}, held)
-        left: list[Row] = []
-        come: list[Row] = []
-        for group, numbers in zip(groups, several, strict=True):
+        # A link connects classes, or values that are in no class.
+        node = {v: (class_of.get(v), None if v in class_of else v) for link in connecting for v in link}
+        left: list[tuple[Value, int]] = []
+        come: list[tuple[Value, int]] = []
+        for group in connected([(node[a], node[b]) for a, b in connecting]):
+            numbers = [number for number, _ in group if number is not None]
             winner = max(numbers, key=lambda n: len(members[n])) if numbers else next(self._numbers)
             losing = [(value, number) for number in numbers if number != winner for value in members[number]]
             left += losing
-            come += ((value, winner) for value, _ in losing)
-            come += ((value, winner) for number, value in group if number == -1)
-        return self._moved(left, come)
+            come += [(value, winner) for value, _ in losing]
+            come += [(value, winner) for number, value in group if number is None and value is not None]
+        return self._memberships(left), self._memberships(come)
 
-    def around(self, links: FactSet, facts: FactSet) -> FactSet:
-        if not (wanted := self._about(links, facts)):
-            return self._nothing
-        members = {value for mine in self._members(wanted, facts).values() for value in mine}
-        return self.facts(self._classing.relation, self.rows(facts, self._classing.relation, 0, members))
+    def around(self, links: FactSet, facts: FactSet) -> Facts:
+        members, class_of = self._classes(facts)
+        wanted = {v for number in self._about(links, class_of) for v in members[number]}
+        return self._facts(self._classing.relation, [link for link in self._links(facts) if link[0] in wanted])
 
-    def part(self, links: FactSet, sure: FactSet, held: FactSet) -> tuple[FactSet, FactSet]:
-        members = self._members(self._about(links, held), held)
-        class_of = {value: number for number, mine in members.items() for value in mine}
-        parts: dict[int, list[list[Any]]] = defaultdict(list)
-        # In a tuple NaN equals itself.
+    def part(self, links: FactSet, sure: FactSet, held: FactSet) -> tuple[Facts, Facts]:
+        members, class_of = self._classes(held)
+        parts: dict[int, list[list[Value]]] = defaultdict(list)
+        # NaN differs from itself; a tuple that contains it equals itself.
         for wrapped in connected([((a,), (b,)) for a, b in self._links(sure)]):
-            connects = [value for (value,) in wrapped]
-            parts[class_of[connects[0]]].append(connects)
-        left: list[Row] = []
-        come: list[Row] = []
-        for number, mine in members.items():
-            kept = max(parts[number], key=len, default=[])
-            left += ((value, number) for value in mine - set(kept))
-            for connects in parts[number]:
-                if connects is not kept:
+            part = [value for (value,) in wrapped]
+            parts[class_of[part[0]]].append(part)
+        left: list[tuple[Value, int]] = []
+        come: list[tuple[Value, int]] = []
+        for number in self._about(links, class_of):
+            largest = max(parts[number], key=len, default=[])
+            left += [(value, number) for value in members[number] - set(largest)]
+            for part in parts[number]:
+                if part is not largest:
                     new = next(self._numbers)
-                    come += ((value, new) for value in connects)
-        return self._moved(left, come)
+                    come += [(value, new) for value in part]
+        return self._memberships(left), self._memberships(come)
 
-    def pairs(self, held: FactSet) -> Rows:
-        held = held | self._nothing  # which stands for what is held now
-
-        def rows() -> Iterable[Row]:
-            return ((self.shown(value), number) for value, number in self.rows(held, self._classing.members))
-
-        return pairs_within(rows)
+    def pairs(self, held: FactSet) -> Expansions:
+        rows = own_set(held).rows(self._classing.members)
+        return pairs_within(lambda: rows)
 
     def changed(self, left: FactSet, come: FactSet, held: FactSet) -> tuple[Expansions, Expansions]:
-        members = self._classing.members
-        gone, came = self.rows(left, members), self.rows(come, members)
-        there = self.rows(held, members, 1, {number for _, number in (*gone, *came)}) if gone or came else []
-
-        def classes(rows: Iterable[Row]) -> dict[Value, int]:
-            return {self.shown(value): number for value, number in rows}
-
-        return pairs_between(lambda: (classes([*(set(there) - set(came)), *gone]), classes(there)))
+        gone, came, there = (own_set(facts).rows(self._classing.members) for facts in (left, come, held))
+        changed = {number for _, number in gone | came}
+        now = {row for row in there if row[1] in changed}
+        before = (now - came) | gone
+        return pairs_between(lambda: (_by_value(before), _by_value(now)))
 
     def class_of(self, value: Value, held: FactSet) -> list[Value]:
-        number = self._classes_of({value}, held)
-        return [self.shown(mine) for members in self._members(set(number.values()), held).values() for mine in members]
+        members, class_of = self._classes(held)
+        return list(members[class_of[value]]) if value in class_of else []
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _links(self, facts: FactSet) -> list[Row]:
-        return self.rows(facts, self._classing.relation)
-
-    def _classes_of(self, values: Collection[Any], held: FactSet) -> dict[Any, int]:
-        return dict(self.rows(held, self._classing.members, 0, values))
-
-    def _about(self, links: FactSet, held: FactSet) -> set[int]:
-        """Return the classes that links are about."""
-        connecting = self._links(links)
-        return set(self._classes_of({row[0] for row in connecting}, held).values()) if connecting else set()
-
-    def _members(self, numbers: Collection[int], held: FactSet) -> dict[int, set[Any]]:
-        members: dict[int, set[Any]] = defaultdict(set)
-        for value, number in self.rows(held, self._classing.members, 1, numbers) if numbers else ():
+    def _classes(self, held: FactSet) -> tuple[Members, Mapping[Value, int]]:
+        """Return the members of each class, and the class of each member."""
+        members: dict[int, set[Value]] = defaultdict(set)
+        class_of = _by_value(own_set(held).rows(self._classing.members))
+        for value, number in class_of.items():
             members[number].add(value)
-        return members
+        return members, class_of
 
-    def _moved(self, left: Sequence[Row], come: Sequence[Row]) -> tuple[FactSet, FactSet]:
-        members = self._classing.members
-        return (
-            self.facts(members, left) if left else self._nothing,
-            self.facts(members, come) if come else self._nothing,
-        )
+    def _links(self, facts: FactSet) -> list[tuple[Value, Value]]:
+        return [(a, b) for a, b in own_set(facts).rows(self._classing.relation)]
+
+    def _about(self, links: FactSet, class_of: Mapping[Value, int]) -> set[int]:
+        """Return the classes that links connect members of."""
+        return {class_of[a] for a, _ in self._links(links) if a in class_of}
+
+    def _memberships(self, rows: Iterable[tuple[Value, int]]) -> Facts:
+        return self._facts(self._classing.members, rows)
+
+    def _facts(self, predicate: str, rows: Iterable[tuple[Any, ...]]) -> Facts:
+        return Facts(self.engine, ((predicate, row) for row in rows))
 
 
-class PlainGroups(RowGroups):
-    """The classes of an equivalence on plain Python sets."""
-
-    def __init__(self, engine: ReferenceEngine, classing: Classing):
-        super().__init__(engine, classing)
-        self._engine = engine
-
-    def rows(self, facts: FactSet, predicate: str, column: int = 0, wanted: Collection[Any] | None = None) -> list[Row]:
-        rows = self._engine.own_set(facts).rows(predicate)
-        return [row for row in rows if wanted is None or row[column] in wanted]
-
-    def facts(self, predicate: str, rows: Sequence[Row]) -> FactSet:
-        return self._engine.facts((predicate, row) for row in rows)
+def _by_value(rows: Iterable[tuple[Value, ...]]) -> dict[Value, int]:
+    return {value: int(number) for value, number in rows}

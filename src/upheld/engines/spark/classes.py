@@ -21,10 +21,10 @@ from pyspark.sql import functions as F
 
 from upheld.algebra.expansion import Rows as ShownRows
 from upheld.algebra.words import Constants, Difference, FactSet
-from upheld.engines.reference.classes import SomeConstants, connected
 from upheld.engines.spark.bags import NUMBER, Planned, SparkBag
 from upheld.engines.spark.codes import Codec, Layout, Row, literal
 from upheld.engines.spark.cols import col, lit
+from upheld.engines.spark.constants import SomeConstants, connected, own_constants
 from upheld.engines.spark.frames import decoded
 from upheld.engines.spark.numbers import SparkNumbers
 from upheld.engines.spark.sets import Local, Part, SparkSet, Term, own_set
@@ -243,7 +243,7 @@ class SparkClasses:
         return self._chosen(parts, lambda row, columns: all(row[i] not in classes for i in columns), among)
 
     def mentioning(self, facts: FactSet, constants: Constants) -> SparkSet:
-        wanted = _own(constants)
+        wanted = own_constants(constants)
         table = DriverTable(self.engine.tables, _CONSTANT, [(c,) for c in wanted])
 
         def among(part: Part, columns: Sequence[int]) -> Term:
@@ -354,7 +354,7 @@ class SparkClasses:
 
     def loops(self, constants: Constants) -> SparkSet:
         predicate = self.equality.predicate
-        return self.engine.load(predicate, [self.equality.fact(c, c)[1] for c in _own(constants)])
+        return self.engine.load(predicate, [self.equality.fact(c, c)[1] for c in own_constants(constants)])
 
     # -- classes -------------------------------------------------------------------------------------------------------
 
@@ -362,7 +362,7 @@ class SparkClasses:
         return SomeConstants(frozenset(left for left, _ in self._pairs(equalities)))
 
     def members(self, representatives: Constants) -> SomeConstants:
-        return SomeConstants(self.now.together(_own(representatives)))
+        return SomeConstants(self.now.together(own_constants(representatives)))
 
     def joining(self, equalities: FactSet) -> SparkJoining:
         by = self.now.by
@@ -379,10 +379,10 @@ class SparkClasses:
             groups = {group_of.get(c) for c in members}
             return len(groups) == 1 and None not in groups
 
-        return SomeConstants(frozenset(r for r in _own(representatives) if not is_one(self.now.of(r))))
+        return SomeConstants(frozenset(r for r in own_constants(representatives) if not is_one(self.now.of(r))))
 
     def split(self, representatives: Constants) -> None:
-        wanted = _own(representatives)
+        wanted = own_constants(representatives)
         self.change(self.now.split(wanted), self.now.together(wanted))
 
     def split_all(self) -> None:
@@ -549,8 +549,3 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
     for frame in frames[1:]:
         together = together.unionAll(frame)
     return together
-
-
-def _own(constants: Constants) -> frozenset[Value]:
-    assert isinstance(constants, SomeConstants), "constants of another engine"
-    return constants.values

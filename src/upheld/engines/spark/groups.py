@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 
 from upheld.algebra.expansion import Rows
 from upheld.algebra.words import FactSet
-from upheld.engines.reference.equivalences import RowGroups
 from upheld.engines.spark.classes import DriverTable
 from upheld.engines.spark.codes import Layout, Row, decode, encode
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.frames import decoded
+from upheld.engines.spark.rowgroups import RowGroups
 from upheld.engines.spark.sets import Local, Part, SparkSet, own_set
 from upheld.engines.spark.table import Request
 from upheld.language.core import Classing
