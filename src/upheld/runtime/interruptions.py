@@ -8,6 +8,7 @@ from __future__ import annotations
 
 # As in `signal`, where each call makes an enumeration of its argument: 20 microseconds instead of half of one.
 import _signal  # type: ignore[import-not-found]
+import _thread
 import signal
 import sys
 import threading
@@ -177,6 +178,9 @@ def _send_soon(send: Callable[[int], None], number: int) -> None:
 
 
 def _send(number: int) -> None:
+    """Send a signal to the main thread, which is woken where the system can do that."""
     main = threading.main_thread().ident
-    if main is not None:
+    if main is not None and hasattr(signal, "pthread_kill"):
         signal.pthread_kill(main, number)
+    else:
+        _thread.interrupt_main(signal.Signals(number))

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import math
-import resource
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import ParamSpec, TypeVar, cast
 
@@ -23,6 +24,9 @@ from upheld.errors import LimitReached, Problem, UsageError, quote
 
 A = ParamSpec("A")
 R = TypeVar("R")
+
+#: Whether the system tells how much memory a process holds. Windows does not, as far as Python's library goes.
+MEASURES_MEMORY = find_spec("resource") is not None
 
 #: Bytes from which on an allocation is worth a look at memory before it is made.
 MUCH = 1 << 20
@@ -64,6 +68,9 @@ def _wrong(name: str, value: object) -> Problem | None:
         message = f"the limit on {name} is {quote(value)}, which is not finite"
     elif value < 0:
         message = f"the limit on {name} is {quote(value)}, below 0"
+    elif name == "memory" and not MEASURES_MEMORY:
+        note = "Python has no `resource` module here, which tells how much memory a process holds"
+        return Problem("bad-limit", "this system cannot limit memory", note=note, hint="leave the limit out")
     else:
         return None
     return Problem("bad-limit", message, note="a limit is a number from 0 on, or None for no limit")
@@ -164,10 +171,12 @@ def _stopped(limit: str, amount: str, doing: str) -> LimitReached:
 
 
 def memory_in_use() -> int:
-    """Return the bytes that this process holds in memory now, or has held at most where that is not known."""
+    """Return the resident memory of this process in bytes, or its peak where the system tells no more."""
     try:
         with open("/proc/self/statm", encoding="ascii") as f:
-            return int(f.read().split()[1]) * resource.getpagesize()
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
+        import resource
+
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
