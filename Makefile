@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.upheld-is-set-up
 OTHERS := benchmarks/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak soak-spark reliability lint format docs lock bench bench-full
+.PHONY: help setup demo test soak soak-spark reliability wheel lint format docs lock bench bench-full
 
 help:  ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ soak-spark: $(STAMP)  ## the same on Spark, many databases of a program at once;
 
 reliability: $(STAMP)  ## attack the whole of Upheld, a JSON line for each goal (ARGS="R7 --full" to choose and size them)
 	@$(BIN)/python -m tests.reliability $(ARGS)
+
+wheel: $(STAMP)  ## build an sdist and a wheel into dist/
+	$(BIN)/python -m hatchling build -d dist
 
 lint: $(STAMP)  ## check style and types
 	$(BIN)/ruff check .
