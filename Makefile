@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.upheld-is-set-up
 OTHERS := benchmarks/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak soak-spark reliability wheel lint format docs lock bench bench-full
+.PHONY: help setup demo test test-all soak soak-spark reliability wheel lint format docs lock bench bench-full
 
 help:  ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,8 +19,11 @@ setup: $(STAMP)  ## make .venv with the `upheld` command and all that tests need
 demo: $(STAMP)  ## the whole story on Spark: generate, read, derive, update, query (a minute or two)
 	@$(BIN)/python -m examples.university.demonstration $(ARGS)
 
-test: $(STAMP)  ## run every test (JOBS=2 at a time; ARGS="-k parser" to choose)
+test: $(STAMP)  ## run the tests (JOBS=2 at a time; ARGS="-k parser" to choose)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+
+test-all: $(STAMP)  ## run every test, also those that take minutes
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "exhaustive or not exhaustive" $(ARGS)
 
 soak: $(STAMP)  ## maintain random programs beside recomputation for a minute, or as long as ARGS="--seconds 600" says
 	@$(BIN)/python -m tests.soak $(ARGS)
