@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
+from upheld.runtime import interruptions
 from upheld.runtime.interruptions import interrupted_once, uninterrupted
 from upheld.runtime.limits import Limits
 
@@ -478,12 +480,25 @@ def test_failing_at_every_line_that_keeps_texts(error):
 # -- real signals -----------------------------------------------------------------------------------------------------
 
 
-def heard_inside(error: BaseException) -> bool:
-    """Return whether a signal was heard in the block of a call that may be interrupted.
+#: Where a signal is heard when an update has been made and its caller has not gone on yet: see
+#: `test_a_signal_at_every_instruction_after_the_last_step`.
+ON_THE_WAY_BACK = {
+    "uninterrupted._restore",
+    "interrupted_once._restore",
+    "uninterrupted.__exit__",
+    "Materialisation.update",
+    "checked.<locals>.check.<locals>.call",
+}
 
-    Else it came before the block began, or between its end and the next statement of the caller.
-    """
-    return any(frame.f_code.co_name == "_hear" for frame, _ in traceback.walk_tb(error.__traceback__))
+
+def heard_on_the_way_back(error: BaseException) -> bool:
+    """Return whether a signal was heard where an update may have been made: nowhere in the block that makes it."""
+    names = [frame.f_code.co_qualname for frame, _ in traceback.walk_tb(error.__traceback__) if is_ours(frame)]
+    return names[-1] in ON_THE_WAY_BACK
+
+
+def is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals["__name__"]).startswith("upheld.")
 
 
 class Interruptions:
@@ -491,7 +506,7 @@ class Interruptions:
 
     def __init__(self, delay: float, gap: float, count: int):
         self.delay, self.gap, self.left, self.armed = delay, gap, count, True
-        self.inside = False
+        self.may_be_made = False
 
     def _interrupt(self, number, frame) -> None:
         if self.armed and self.left:
@@ -508,7 +523,7 @@ class Interruptions:
             return False
         except KeyboardInterrupt as error:
             self.armed = False
-            self.inside = heard_inside(error)
+            self.may_be_made = heard_on_the_way_back(error)
             return True
         finally:
             self.armed = False
@@ -538,7 +553,7 @@ def test_interrupted_by_signals(engine, algorithm):
         failed = came.during(subject.update)
         interrupted += failed
         assert_nothing_left(m)
-        if failed and (came.inside or books(m)["E"] == before["E"]):
+        if failed and not (came.may_be_made and books(m)["E"] == states[1]["E"]):
             ignoring_columns = {name: known for name, known in before.items() if name != "columns"}
             assert_as_before(m, ignoring_columns, attempt)
         else:
@@ -547,6 +562,69 @@ def test_interrupted_by_signals(engine, algorithm):
             subject.back()
     assert interrupted > POINTS
     assert books(m)["I"] == states[0]["I"]
+
+
+class InstructionFuse:
+    """Sends a signal at the n-th instruction of the package after the step from which on an update cannot be undone."""
+
+    def __init__(self, instructions: int):
+        self.left, self.where = instructions, ""
+
+    def __call__(self, frame, event, argument):
+        if not is_ours(frame):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and not self.where:
+            self.left -= 1
+            if self.left == 0:
+                self.where = f"{frame.f_code.co_qualname}:{frame.f_lineno}"
+                signal.raise_signal(signal.SIGALRM)
+        return self
+
+    def light(self) -> None:
+        """Begin to count, in all functions that are being executed."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            if self(frame, "call", None):
+                frame.f_trace = self
+            frame = frame.f_back
+        sys.settrace(self)
+
+
+def test_a_signal_at_every_instruction_after_the_last_step(monkeypatch):
+    """The update is made, and no signal is lost: it is sent again, or heard on the way back to the caller."""
+    m, fuse = materialise("q(x) :- p(x).", {"p": [0]}), InstructionFuse(0)
+    too_late = interrupted_once.too_late
+
+    def interrupt(number, frame) -> None:
+        raise KeyboardInterrupt
+
+    def light(self) -> None:
+        too_late(self)
+        fuse.light()
+
+    again: list[int] = []
+    monkeypatch.setattr(interrupted_once, "too_late", light)
+    monkeypatch.setattr(interruptions, "_send_soon", lambda _, number: again.append(number))
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    heard = reached = 0
+    try:
+        while reached == len(again) + heard:
+            reached += 1
+            fuse, raised = InstructionFuse(reached), None
+            try:
+                m.update(insert={"p": [reached]})
+            except KeyboardInterrupt as error:
+                raised = error
+            finally:
+                sys.settrace(None)
+            assert (reached,) in m["q"], fuse.where
+            assert raised is None or heard_on_the_way_back(raised), fuse.where
+            heard += raised is not None
+        assert not fuse.where, "a signal that was lost"
+    finally:
+        signal.signal(signal.SIGALRM, handler)
+    assert len(again) > 100 and heard > 5
 
 
 def test_signals_wait_for_the_end_of_a_block():

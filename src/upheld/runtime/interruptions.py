@@ -98,8 +98,8 @@ class interrupted_once(uninterrupted):
     a signal is sent again, until what it raises is heard.
 
     Once what the block does can no longer be undone, it says so by `too_late`. Signals that come after that are sent
-    again a moment later, when the block has ended and its caller has what it returns: an exception from the block means
-    that nothing was done.
+    again a moment later, when the block has ended and its caller has what it returns: an exception from within the
+    block means that nothing was done. Those that come at its very end may be heard before its caller goes on.
     """
 
     _deaf = False
@@ -122,15 +122,17 @@ class interrupted_once(uninterrupted):
         self._raised = None
         if sys.unraisablehook == self._dropped:
             sys.unraisablehook = self._report
+        heard: BaseException | None = None
         while True:
             try:
                 super()._restore()
-                return
-            except BaseException:
-                # By a handler that was put back, in the microsecond in which others are. It is heard by nobody: the
-                # caller has to learn what was done.
+                break
+            except BaseException as error:  # by a handler that was put back, in the microsecond in which others are
                 if not self._late:
                     raise
+                heard = error
+        if heard is not None:
+            raise heard  # as if the signal had come when the block was over
 
     def _send_late(self, number: int) -> None:
         """Send a signal that came too late, unless whoever was to hear it has stopped listening meanwhile."""
