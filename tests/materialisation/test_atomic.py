@@ -459,7 +459,7 @@ def test_interrupted_at_any_line(engine, algorithm):
 def test_failing_at_every_line_that_keeps_texts(error):
     """Texts and rows are entered whole or not at all: a text of two lines comes back right once it is entered again."""
     program, text = CHAIN.replace("number", "symbol"), "one line\nand another"
-    files = ("/texts.py", "/codes.py", "/table.py")
+    files = ("/dictionary.py", "/codec.py", "/table.py")
     reached: set[str] = set()
     for k in range(1, 400):
         m = materialise(program, {"edge": [("a", "b")], "start": ["a"]})
