@@ -173,6 +173,18 @@ def test_tasks_that_fail_are_tried_again(spark, mode):
     assert rows_of(read(spark, Path("out/path"))) == {(f"n{i}", f"n{j}") for i in range(41) for j in range(i + 1, 41)}
 
 
+def test_a_job_that_fails(spark):
+    """A task that fails in each attempt is an error of ours, with what Spark says of it."""
+
+    def failing(batches):
+        raise RuntimeError("a table that nobody can read")
+
+    frame = spark.range(3).mapInArrow(failing, "x long")
+    with pytest.raises(upheld.UpheldError, match="a table that nobody can read") as refusal:
+        upheld.Pipeline("p(x) :- e(x).", {"e": frame}).run(spark)
+    assert refusal.value.slugs == ("failed-job",)
+
+
 @pytest.mark.parametrize(
     "arguments, slug",
     [

@@ -1,8 +1,8 @@
 """R13: what fails on Spark is tried again, or leaves the old version; never anything between.
 
-Failing tasks: while an update runs, Python workers of Spark are killed, and their tasks are tried again. Lost blocks:
-all cached blocks are dropped between updates. Killed drivers: a process that updates and saves is killed at a random
-time. Each attack works on a Spark session of its own, in a process of its own.
+Failing tasks: while an update runs, rows fail their tasks by chance, which are tried again, up to four times. Lost
+blocks: all cached blocks are dropped between updates. Killed drivers: a process that updates and saves is killed at a
+random time. Each attack works on a Spark session of its own, in a process of its own.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -70,48 +68,45 @@ def closure(edges: Edges) -> set[tuple[object, ...]]:
 
 
 def failing_tasks(seed: int, count: int, folder: str) -> dict[str, int]:
-    """Kill workers while updates run: they are made, or refused and leave the facts as they were."""
+    """Have tasks fail while updates run: these are made, or refused and leave the facts as they were."""
     import upheld
+    from tests.engines.spark import test_faults
 
-    r = Random(seed)
+    r, engine = Random(seed), spark_engine()
     edges = random_edges(r, 9)
-    m = upheld.materialise(RULES, {"edge": sorted(edges)}, engine=spark_engine(), algorithm="dred")
-    told = {"workers killed": 0, "updates beside": 0, "updates refused": 0}
-    while told["workers killed"] < count:
+    m = upheld.materialise(RULES, {"edge": sorted(edges)}, engine=engine, algorithm="dred")
+    failures = Failures(engine.spark)
+    told = {"tasks failed": 0, "updates beside": 0, "updates refused": 0}
+    while told["tasks failed"] < count:
         gone, new = random_change(r, edges)
-        with Killer(Random(r.random())) as killer:
+        with test_faults.failing_tasks(engine.spark, r.choice((0.01, 0.03, 0.15))):
             try:
                 update(m, gone, new)
                 edges = (edges - gone) | new
-            except upheld.UpheldError:
+            except upheld.UpheldError as error:
+                if error.slugs != ("failed-job",):
+                    raise
                 told["updates refused"] += 1
-        told["workers killed"] += killer.killed
+        told["tasks failed"] += failures.count()
         told["updates beside"] += 1
+        assert told["updates beside"] <= count, "hardly a task fails"
         assert m["path"].to_set() == closure(edges)
     return told
 
 
-class Killer:
-    """Kills up to two workers of this driver during a block."""
+class Failures:
+    """Counts the tasks that have failed since the last look."""
 
-    def __init__(self, r: Random):
-        self.r, self.killed, self.done = r, 0, threading.Event()
-        self.thread = threading.Thread(target=self._kill)
+    def __init__(self, spark: Any) -> None:
+        self.tracker = spark.sparkContext.statusTracker()
+        self.last = -1
+        self.count()
 
-    def __enter__(self) -> Killer:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.done.set()
-        self.thread.join()
-
-    def _kill(self) -> None:
-        while self.killed < 2 and not self.done.wait(self.r.uniform(0.02, 0.25)):
-            for pid in workers_of(os.getpid())[:1]:
-                with suppress(ProcessLookupError):  # it has ended meanwhile
-                    os.kill(pid, signal.SIGKILL)
-                    self.killed += 1
+    def count(self) -> int:
+        jobs = [job for job in self.tracker.getJobIdsForGroup(None) if job > self.last]
+        self.last = max([self.last, *jobs])
+        stages = {stage for job in jobs if (info := self.tracker.getJobInfo(job)) for stage in info.stageIds}
+        return sum(info.numFailedTasks for stage in stages if (info := self.tracker.getStageInfo(stage)))
 
 
 def lost_blocks(seed: int, count: int, folder: str) -> dict[str, int]:
@@ -157,25 +152,6 @@ def updating(seed: int, count: int, folder: str) -> None:
         gone, new = random_change(r, edges)
         update(m, gone, new)
         edges = (edges - gone) | new
-
-
-def workers_of(driver: int) -> list[int]:
-    """Return the Python workers that run tasks for a driver: children of the daemon that its Java has started."""
-    parents: dict[int, int] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                parents[int(entry)] = int(Path("/proc", entry, "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except OSError:
-                continue  # it has ended meanwhile
-
-    def generation(pid: int) -> int:
-        steps = 0
-        while pid in parents and pid != driver:
-            pid, steps = parents[pid], steps + 1
-        return steps if pid == driver else 0
-
-    return [pid for pid in parents if generation(pid) == 3]
 
 
 def command(attack: Callable[[int, int, str], object], seed: int, count: int, folder: str) -> list[str]:

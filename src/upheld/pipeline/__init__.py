@@ -68,8 +68,10 @@ class Pipeline:
         settings: Settings = self._job.settings
         spark = open_session(spark, memory=settings.memory, cores=settings.cores)
         from upheld.pipeline.run import run
+        from upheld.spark.failures import explained_failures
 
-        return run(self._job, self._limits, spark, progress).result
+        with explained_failures():
+            return run(self._job, self._limits, spark, progress).result
 
     @property
     def has_stream(self) -> bool:
@@ -89,8 +91,10 @@ class Pipeline:
         settings = self._job.settings
         spark = open_session(spark, memory=settings.memory, cores=settings.cores)
         from upheld.pipeline.streaming.stream import stream
+        from upheld.spark.failures import explained_failures
 
-        return stream(self._job, self._limits, spark, progress)
+        with explained_failures():
+            return stream(self._job, self._limits, spark, progress)
 
     def __repr__(self) -> str:
         job: Job = self._job

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
@@ -24,15 +21,11 @@ from upheld.engines.spark.cols import lit
 from upheld.engines.spark.lookups import Fetched
 from upheld.engines.spark.slots import Slots
 from upheld.engines.spark.sortedcopies import LEAST, Place, SortedCopies, SortedCopy, shared_place
-from upheld.errors import FactsError, Problem
+from upheld.spark.failures import explained_failures
 from upheld.spark.session import LOOPS, configured
 
 #: Rows made in the driver that a plan carries along; more are handed over to Spark once.
 _CARRIED = 10_000
-
-
-#: What Spark says where a block or a file of what it held is missing.
-_LOST = re.compile(r"Checkpoint block \S+ not found|CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|FileNotFoundException.*/rdd-\d+/")
 
 #: For plans from which few rows are expected: a task costs more than what it would do for them.
 _FEW = {**LOOPS, "spark.sql.shuffle.partitions": "1", "spark.sql.leafNodeDefaultParallelism": "1"}
@@ -72,25 +65,6 @@ def _release(rdd: Any) -> None:
             context = rdd.sparkContext()
             path = SparkContext._jvm.org.apache.hadoop.fs.Path(file.get())  # type: ignore[union-attr]
             path.getFileSystem(context.hadoopConfiguration()).delete(path, True)
-
-
-@contextlib.contextmanager
-def _told_of_losses() -> Iterator[None]:
-    """Raise a `FactsError` where Spark misses rows that it held."""
-    try:
-        yield
-    except (Py4JJavaError, PySparkException) as error:
-        if not _LOST.search(str(error)):
-            raise
-        raise FactsError(
-            Problem(
-                "lost-facts",
-                "Spark has lost facts that it held",
-                note="they were in the memory or on the disk of an executor that is gone, and nowhere else",
-                hint="restore what was saved last; after `spark.sparkContext.setCheckpointDir(...)` facts are held "
-                "in files",
-            )
-        ) from None
 
 
 def arranged(frame: DataFrame, layout: Layout) -> DataFrame:
@@ -191,7 +165,7 @@ class Tables:
         if len(rows) <= _CARRIED:
             return Stored(frame, len(rows))
         self.runs += 1
-        with configured(self.spark, LOOPS):
+        with explained_failures(), configured(self.spark, LOOPS):
             return Stored(self._held(arranged(frame, by or layout)), len(rows), checkpointed=True)
 
     def _held(self, frame: DataFrame) -> DataFrame:
@@ -204,7 +178,7 @@ class Tables:
             return []
         found: dict[int, Rows] = {}
         few = [i for i, r in enumerate(requests) if r.small]
-        with _told_of_losses():
+        with explained_failures():
             if few and self.small:
                 with configured(self.spark, _FEW):
                     local = self._collect([requests[i] for i in few])
@@ -222,7 +196,7 @@ class Tables:
     def collect(self, frame: DataFrame) -> pa.Table:
         """Return all rows of a plan in the driver."""
         self.runs += 1
-        with configured(self.spark, LOOPS), _told_of_losses():
+        with explained_failures(), configured(self.spark, LOOPS):
             return frame.toArrow()
 
     def sorted_copy(self, stored: Stored, layout: Layout, column: int) -> SortedCopy | None:
@@ -235,7 +209,7 @@ class Tables:
     def _make_copy(self, stored: Stored, layout: Layout, column: int) -> SortedCopy | None:
         assert self._place is not None, "a copy without a place"
         self.runs += 1
-        with configured(self.spark, LOOPS), _told_of_losses():
+        with explained_failures(), configured(self.spark, LOOPS):
             copy = SortedCopy(self._place, stored.frame, layout, column)
         return copy if copy.count == stored.count else None  # the driver does not see what executors write
 
@@ -245,7 +219,7 @@ class Tables:
 
     def few(self, plans: Sequence[tuple[DataFrame, Layout]], most: int) -> list[list[Row]] | None:
         """Return the rows of some plans, found by one job, or None if they are more than `most`."""
-        with configured(self.spark, _FEW), _told_of_losses():
+        with explained_failures(), configured(self.spark, _FEW):
             return self._fetch(plans, most)
 
     def _fetch(self, plans: Sequence[tuple[DataFrame, Layout]], most: int) -> list[list[Row]] | None:

@@ -25,6 +25,7 @@ from upheld.pipeline.sinks import version_of_feed
 from upheld.pipeline.streaming.batches import Batches, Version
 from upheld.pipeline.streaming.updates import Updates, find
 from upheld.runtime.limits import Limits
+from upheld.spark.failures import explained_failures
 from upheld.spark.files import FileSystem
 from upheld.spark.session import ARROW, configured
 from upheld.store import Store
@@ -164,6 +165,7 @@ class PipelineStream:
                 self._error = error
                 raise _Stopped from error  # Spark waits for ever for what is not an `Exception`
 
+    @explained_failures()
     def _apply(self, frame: DataFrame, batch: int) -> None:
         query = frame.sparkSession.sparkContext.getLocalProperty(_QUERY)
         assert query is not None, "a micro-batch of no stream"

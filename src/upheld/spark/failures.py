@@ -1,0 +1,64 @@
+"""Errors of ours for jobs that Spark gave up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark.errors import AnalysisException, PySparkException, PythonException
+
+from upheld.errors import FactsError, Problem, UpheldError
+
+#: What Spark says where a block or a file of what it held is missing.
+_LOST = re.compile(r"Checkpoint block \S+ not found|CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|FileNotFoundException.*/rdd-\d+/")
+
+#: Characters of Spark's own message that an error shows.
+_SHOWN = 300
+
+
+@contextmanager
+def explained_failures() -> Iterator[None]:
+    """Raise `lost-facts` where Spark misses rows that it held, and `failed-job` where it gave up for another reason."""
+    try:
+        yield
+    except AnalysisException:
+        raise  # a plan that does not fit together is a mistake of ours, and no fault of Spark
+    except (Py4JJavaError, Py4JNetworkError, PySparkException) as error:
+        raise _failure(error) from error
+
+
+def _failure(error: Exception) -> UpheldError:
+    said = str(error)
+    if _LOST.search(said):
+        return FactsError(
+            Problem(
+                "lost-facts",
+                "Spark has lost facts that it held",
+                note="they were in the memory or on the disk of an executor that is gone, and nowhere else",
+                hint="restore what was saved last; after `spark.sparkContext.setCheckpointDir(...)` facts are held "
+                "in files",
+            )
+        )
+    if isinstance(error, Py4JNetworkError):
+        message = "the Java process of Spark has ended"
+        hint = "start the program again, with more memory for Spark if its log tells of too little"
+        return UpheldError(Problem("failed-job", message, note="all that Spark held is lost", hint=hint))
+    return UpheldError(
+        Problem(
+            "failed-job",
+            f"a job of Spark failed: {_reason(error)[:_SHOWN]}",
+            note="Spark gives up a job when one of its tasks has failed in each attempt",
+            hint="mend the cause, which Spark's log has in full, and try again",
+        )
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Return the line of an error that says what happened."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if isinstance(error, PythonException):
+        return lines[-1]  # of a traceback
+    # The first line of an error in Java names the call from Python, and the next what happened.
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
