@@ -57,6 +57,7 @@ PATH = Kind(_is_path, "a path")
 PATH_OR_NONE = Kind(_or_none(_is_path), "a path, or None")
 NAMES_OR_NONE = Kind(_or_none(_is_names), "a list of names of relations, or None")
 ALGORITHM_OR_NONE = Kind(_or_none(_TEXT), "the name of an algorithm, or None")
+MEMORY_OR_NONE = Kind(_or_none(_TEXT), "a size as Spark writes it, such as `2g`, or None")
 UPDATES = Kind(_is(Iterable, AsyncIterable), "updates one after the other, such as a list of them")
 
 #: The kinds of parameters, by the names that they have in every public function.

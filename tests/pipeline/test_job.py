@@ -108,6 +108,8 @@ def test_all_problems_come_at_once(refused):
         ("interval = 5", "interval = -5", "bad-job", "a stream takes at least one file at a time"),
         ('trigger = "continuous"', 'trigger = "once"', "bad-job", "unknown trigger `once`"),
         ("[stream]", "[[stream]]", "bad-job", "`stream` is not a table"),
+        ('path = "updates"', 'frame = "updates"', "unknown-option", "there is no option `frame`"),
+        ("path = [", "frame = [", "unknown-option", "there is no option `frame`"),
     ],
 )
 def test_bad_jobs(refused, found, instead, slug, message):
@@ -149,7 +151,10 @@ def test_bad_arguments():
     [
         ({"sources": ["e.csv"]}, "sources"),
         ({"sinks": {"path": "out"}}, "sinks"),
-        ({"sinks": ["out"]}, "sinks"),
+        ({"sinks": ["out"]}, "sinks[0]"),
+        ({"sinks": None}, "sinks"),
+        ({"sinks": ({"path": name} for name in ("a", "b"))}, "sinks"),
+        ({"sources": {"e": "a\0b.csv"}}, 'sources["e"]'),
         ({"memory": "1.5g"}, "settings"),
         ({"driver_memory": "much"}, "settings"),
         ({"cores": 0}, "settings"),
@@ -160,6 +165,33 @@ def test_arguments_of_other_kinds(arguments, place):
     with pytest.raises(upheld.UpheldError) as refusal:
         upheld.Pipeline("p(x) :- e(x).", given.pop("sources"), **given)
     assert [(p.slug, p.place) for p in refusal.value.problems] == [("bad-job", place)]
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda p: upheld.Pipeline(5, {}), "program"),
+        (lambda p: upheld.Pipeline("p(1).", {}, limits={"facts": 5}), "limits"),
+        (lambda p: upheld.Pipeline.from_file(5), "path"),
+        (lambda p: upheld.Pipeline.from_file("job.toml", memory=5), "memory"),
+        (lambda p: upheld.Pipeline.from_file("job.toml", cores="2"), "cores"),
+        (lambda p: upheld.Pipeline.from_file("job.toml", limits=5), "limits"),
+        (lambda p: p.run(progress=5), "progress"),
+        (lambda p: p.stream(progress=5), "progress"),
+    ],
+)
+def test_arguments_of_wrong_types(call, name):
+    """They are named before any work, as those of other functions are."""
+    with pytest.raises(upheld.UpheldError, match=f"`{name}` of `Pipeline") as refusal:
+        call(upheld.Pipeline("p(1).", {}))
+    assert refusal.value.slugs == ("bad-argument",)
+
+
+def test_paths_from_python():
+    """A path may be a `Path` wherever it stands."""
+    job = upheld.Pipeline("p(1).", {"e": {"path": [Path("a.csv")]}}, [{"path": Path("out")}], state=Path("s"))._job
+    paths = (*job.sources[0].path, job.sinks[0].path, job.settings.state)
+    assert paths == tuple(str(Path(name).absolute()) for name in ("a.csv", "out", "s"))
 
 
 def test_settings_of_the_command(tmp_path):

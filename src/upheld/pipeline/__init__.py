@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from upheld.arguments import MEMORY_OR_NONE, checked
 from upheld.errors import Problem, UsageError
 from upheld.language.syntax.ast import Program
 from upheld.pipeline.job import Job, Settings, job_of, read_job
@@ -35,6 +36,7 @@ class Pipeline:
     Nothing is read before `run` or `stream`.
     """
 
+    @checked()
     def __init__(
         self,
         program: str | Path | Program,
@@ -49,6 +51,7 @@ class Pipeline:
         self._limits = limits or Limits()
 
     @classmethod
+    @checked(memory=MEMORY_OR_NONE)
     def from_file(
         cls, path: str | Path, *, limits: Limits | None = None, memory: str | None = None, cores: int | None = None
     ) -> Pipeline:
@@ -59,6 +62,7 @@ class Pipeline:
         pipeline._job, pipeline._limits = read_job(Path(path), given), limits or Limits()
         return pipeline
 
+    @checked()
     def run(self, spark: SparkSession | None = None, *, progress: StageWatcher | None = None) -> PipelineRun:
         """Read the sources, derive what follows, fill the sinks, and return the relations and a report.
 
@@ -78,6 +82,7 @@ class Pipeline:
         """Whether it is said where updates come from."""
         return self._job.stream is not None
 
+    @checked()
     def stream(self, spark: SparkSession | None = None, *, progress: StageWatcher | None = None) -> PipelineStream:
         """Start to apply updates to the last version of the state, and return the stream, which goes on by itself.
 

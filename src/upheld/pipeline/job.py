@@ -159,14 +159,14 @@ def job_of(
     made = []
     by_relation: object = sources
     if not isinstance(by_relation, Mapping):
-        message, note = (
-            f"the sources are {described_type(sources)}",
-            "they are a dictionary: a source by relation",
-        )
+        message, note = f"`sources` is {described_type(sources)}", "it is a dictionary: a source by relation"
         raise UsageError(Problem("bad-job", message, place="sources", note=note, hint='write `{"edge": "edges.csv"}`'))
-    if isinstance(sinks, Mapping | str) or not all(isinstance(sink, Mapping) for sink in sinks):
-        note, hint = "they are a list of dictionaries", 'write `[{"path": "out"}]`'
-        raise UsageError(Problem("bad-job", "the sinks are of another kind", place="sinks", note=note, hint=hint))
+    for number, sink in enumerate(sinks) if isinstance(sinks, list | tuple) else [(None, sinks)]:
+        if number is None or not isinstance(sink, Mapping):
+            place = "sinks" if number is None else f"sinks[{number}]"
+            message, note = f"`{place}` is {described_type(sink)}", "`sinks` is a list of dictionaries"
+            hint = 'write `[{"path": "out"}]`'
+            raise UsageError(Problem("bad-job", message, place=place, note=note, hint=hint))
     for relation, given in sources.items():
         for number, one in enumerate(given if isinstance(given, list) else [given], start=1):
             place = f'sources["{relation}"]' + (f"[{number - 1}]" if isinstance(given, list) else "")
@@ -205,7 +205,7 @@ def read_job(path: Path, instead: Mapping[str, object] | None = None) -> Job:
         problems.append(_unknown(name, f"a job has no table {quote(name)}", known, str(path)))
     program = _program(tables.get("program"), path, problems)
     sources = [
-        _source(one, f"{path} [[source]] {number}", path.parent, problems)
+        _source(one, f"{path} [[source]] {number}", path.parent, problems, in_file=True)
         for number, one in enumerate(_tables(tables, "source", path, problems), start=1)
     ]
     sinks = [
@@ -215,7 +215,9 @@ def read_job(path: Path, instead: Mapping[str, object] | None = None) -> Job:
     settings = {**(_table(tables, "run", path, problems) or {}), **(instead or {})}
     chosen = _within(path.parent, _checked(Settings, settings, f"{path} [run]", problems), *_FOLDERS)
     stream = _table(tables, "stream", path, problems)
-    updates = _stream(stream, f"{path} [stream]", path.parent, chosen, problems) if stream is not None else None
+    updates = None
+    if stream is not None:
+        updates = _stream(stream, f"{path} [stream]", path.parent, chosen, problems, in_file=True)
     _check_settings(chosen, f"{path} [run]", problems)
     if problems:
         raise UsageError(problems)
@@ -256,13 +258,15 @@ def _table(tables: Mapping[str, object], name: str, path: Path, problems: list[P
     return None
 
 
-def _source(given: Mapping[str, object], place: str, folder: Path, problems: list[Problem]) -> Source:
+def _source(
+    given: Mapping[str, object], place: str, folder: Path, problems: list[Problem], in_file: bool = False
+) -> Source:
     known = dict(given)
     relation = known.pop("relation", None)
-    values = _within(folder, _checked(Source, known, place, problems), "path")
+    values = _within(folder, _checked(Source, known, place, problems, in_file), "path")
     if not isinstance(relation, str):
         problems.append(Problem("bad-job", "the source names no relation", place=place, hint='add `relation = "edge"`'))
-    if sum(values.get(name) is not None for name in ("path", "table", "frame")) != 1:
+    if sum(known.get(name) is not None for name in ("path", "table", "frame")) != 1:
         note = "a source has one of `path`, `table` and, in Python, a DataFrame"
         problems.append(Problem("bad-job", f"nothing says where {quote(relation)} comes from", place=place, note=note))
     if values.get("delimiter") is not None and not re.fullmatch(r"[^\r\n\"]", values["delimiter"]):
@@ -274,7 +278,7 @@ def _source(given: Mapping[str, object], place: str, folder: Path, problems: lis
 def _sink(given: Mapping[str, object], place: str, folder: Path, problems: list[Problem]) -> Sink:
     values = _within(folder, _checked(Sink, given, place, problems), "path")
     format = values.get("format", "parquet")
-    if (format == "view") == ("path" in values):
+    if (format == "view") == ("path" in given):
         message = "a view has no path" if format == "view" else f"the sink of format {quote(format)} has no path"
         problems.append(Problem("bad-job", message, place=place, note="all sinks but views name the folder they fill"))
     if not re.fullmatch(r"\w*", values.get("prefix", ""), re.ASCII):
@@ -289,10 +293,15 @@ def _sink(given: Mapping[str, object], place: str, folder: Path, problems: list[
 
 
 def _stream(
-    given: Mapping[str, object], place: str, folder: Path, settings: Mapping[str, object], problems: list[Problem]
+    given: Mapping[str, object],
+    place: str,
+    folder: Path,
+    settings: Mapping[str, object],
+    problems: list[Problem],
+    in_file: bool = False,
 ) -> Stream:
-    values = _within(folder, _checked(Stream, given, place, problems), "path")
-    if (values.get("path") is None) == (values.get("frame") is None):
+    values = _within(folder, _checked(Stream, given, place, problems, in_file), "path")
+    if (given.get("path") is None) == (given.get("frame") is None):
         note = "a stream has one of `path`, the folder of update files, and, in Python, a streaming DataFrame"
         problems.append(Problem("bad-job", "nothing says where updates come from", place=place, note=note))
     if values.get("files", 1) < 1 or values.get("interval", 0) < 0:
@@ -327,9 +336,15 @@ def _checked(
     given: Mapping[str, object],
     place: str,
     problems: list[Problem],
+    in_file: bool = False,
 ) -> dict[str, Any]:
-    """Return the options that were given, those for several values as tuples, after refusing the wrong ones."""
-    known = {f.name: f.metadata for f in fields(cls) if "types" in f.metadata}
+    """Return the options that were given, those for several values as tuples, after refusing the wrong ones.
+
+    A job file has no options whose values are objects of Python.
+    """
+    known = {
+        f.name: f.metadata for f in fields(cls) if f.metadata.get("types") or ("types" in f.metadata and not in_file)
+    }
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name not in known:
@@ -338,18 +353,22 @@ def _checked(
             continue
         types, choices = known[name]["types"], known[name].get("choices", ())
         several = types[:1] == (tuple,)
-        parts = value if several and isinstance(value, list | tuple) else [value]
+        parts = list(value) if several and isinstance(value, list | tuple) else [value]
+        parts = [os.fspath(part) if isinstance(part, os.PathLike) else part for part in parts]
         wanted = types[1:] if several else types
         if wanted and not (parts and all(type(part) in wanted for part in parts)):
             kinds = " or ".join({str: "text", bool: "`true` or `false`", int: "a whole number"}[t] for t in wanted)
             message = f"the option {quote(name)} is {quote(value)}"
             note = f"it is {kinds}" + (", or a list of such" if several else "")
             problems.append(Problem("bad-job", message, place=place, note=note))
+        elif any("\0" in part for part in parts if isinstance(part, str)):
+            message = f"the option {quote(name)} is {quote(value)}, which has a NUL in it"
+            problems.append(Problem("bad-job", message, place=place, hint="remove that character"))
         elif choices and value not in choices:
             message, note = f"unknown {name} {quote(value)}", f"it is one of {', '.join(map(quote, choices))}"
             problems.append(Problem("bad-job", message, place=place, note=note, hint=nearest(str(value), choices)))
         else:
-            values[name] = tuple(parts) if several else value
+            values[name] = tuple(parts) if several else parts[0]
     return values
 
 
