@@ -151,7 +151,7 @@ def loading(spark: SparkSession, size: dict[str, Any], folder: Path) -> list[dic
     found = []
     given, few = sources_of(folder, size["rows"]), sources_of(folder / "few", 1_000)
     texts = ".decl t(s:symbol, p:symbol, o:symbol)\n.output t\n"
-    numbers = ".decl t(s:number, p:number)\n.output t\n"
+    numbers = ".decl t(c0:number, c1:number)\n.output t\n"
     rows = np.random.default_rng(3).integers(0, 1 << 30, (size["rows"], 2))
     given["Parquet, two numbers"] = parquet(folder, "numbers", rows)
     few["Parquet, two numbers"] = parquet(folder / "few", "numbers", rows[:1_000])

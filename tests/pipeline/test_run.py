@@ -129,6 +129,23 @@ def test_quarantine(spark):
     assert not any(part.read_text() for part in Path("bad").glob("part-*"))
 
 
+def test_columns_of_undeclared_relations(spark):
+    """They take the names of the first source that has names, by which those of others go."""
+    Path("e.tsv").write_text("a\tb\n")
+    first = spark.createDataFrame([("b", "c")], "from string, to string")
+    other = spark.createDataFrame([("d", "c", 1)], "to string, From string, weight int")
+    program, sinks = "path(x, y) :- edge(x, y).", [{"format": "view", "relations": ["edge"]}]
+    run = upheld.Pipeline(program, {"edge": ["e.tsv", first, other]}, sinks).run(spark)
+    assert run["edge"].columns == ["from", "to"]
+    assert rows_of(run["path"]) == {("a", "b"), ("b", "c"), ("c", "d")}
+    third = spark.createDataFrame([("b", "c")], "from string, end string")
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline(program, {"edge": [first, third]}).run(spark)
+    (problem,) = refusal.value.problems
+    assert (problem.slug, problem.message) == ("missing-column", "there is no column `to`")
+    assert problem.note == "columns go by name: `edge` has `from`, `to`, and this has `from`, `end`"
+
+
 def test_nothing_changes_after_an_error(spark):
     """Not the sinks, not the dictionary, not the views, not what Spark holds."""
     Path("e.csv").write_text("x,y\na,b\n")

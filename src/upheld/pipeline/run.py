@@ -36,7 +36,7 @@ from upheld.pipeline.result import PipelineRun
 from upheld.pipeline.sinks import Writer, view_name
 from upheld.pipeline.sources.arrow import TEXTS, WANTED, Arrived
 from upheld.pipeline.sources.arrow import load as load_plain
-from upheld.pipeline.sources.choosing import choose, find, known_types
+from upheld.pipeline.sources.choosing import choose, find, known_names, known_types
 from upheld.pipeline.sources.rows import Table
 from upheld.pipeline.sources.validation import Load, check, quarantined
 from upheld.runtime.limits import Limits
@@ -164,13 +164,18 @@ def _find(spark: SparkSession, job: Job) -> list[tuple[Source, Table]]:
 
 
 def _compiled(job: Job, tables: list[tuple[Source, Table]]) -> Core:
-    """Return the program in core form; relations that it does not declare have the types of their sources."""
+    """Return the program in core form; relations that it does not declare have types and names of their sources."""
     declared = {declaration.name for declaration in job.program.declarations}
     types: dict[str, tuple[str, ...]] = {}
+    names: dict[str, tuple[str, ...]] = {}
     for source, table in tables:
-        if source.relation not in declared and (known := known_types(table, source)):
+        if source.relation in declared:
+            continue
+        if known := known_types(table, source):
             types.setdefault(source.relation, known)
-    core = compile_program(job.program, types).core
+        if called := known_names(table, source):
+            names.setdefault(source.relation, called)
+    core = compile_program(job.program, types).core.with_columns(names)
     problems = list(_unknown_relations(job, core))
     for source, _ in tables:
         if source.relation in core.predicates and not core.predicates[source.relation].arity:

@@ -26,10 +26,10 @@ def test_csv(rows):
     assert rows("e.csv") == [("", "  é "), ("", 'c, "d"'), ("a", "b")]
 
 
-def test_columns_by_position(rows):
-    """Where no names agree, columns are taken as they stand; `columns` names others, or numbers from one."""
+def test_columns_of_other_names(rows, refused):
+    """Columns never go by position where they have names; `columns` says which to take, by name or number from one."""
     Path("e.csv").write_text("from,to\na,b\n")
-    assert rows("e.csv") == [("a", "b")]
+    assert refused("e.csv") == [("missing-column", "e.csv", "there are no columns `x`, `y`")]
     assert rows({"path": "e.csv", "columns": ["to", "from"]}) == [("b", "a")]
     assert rows({"path": "e.csv", "columns": [2, "from"]}) == [("b", "a")]
 
@@ -203,10 +203,11 @@ def test_bytes_in_a_frame(refused, spark):
 
 def test_missing_columns(refused, spark):
     Path("e.csv").write_text("from,to,weight\na,b,1\n")
-    assert refused("e.csv") == [
-        ("missing-column", "e.csv", "there is no column `x`"),
-        ("missing-column", "e.csv", "there is no column `y`"),
-    ]
+    assert refused("e.csv") == [("missing-column", "e.csv", "there are no columns `x`, `y`")]
+    Path("f.csv").write_text("x,to\na,b\n")
+    assert refused("f.csv") == [("missing-column", "f.csv", "there is no column `y`")]
+    Path("f.tsv").write_text("a\tb\tc\n")
+    assert refused("f.tsv") == [("wrong-arity", "f.tsv", "3 columns where `edge` has 2 columns")]
     assert refused({"path": "e.csv", "columns": ["from", "two"]}) == [
         ("missing-column", "e.csv", "there is no column `two`")
     ]

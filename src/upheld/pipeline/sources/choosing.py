@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.data.factfiles.badrows import count
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
+from upheld.ingest.tables import missing_columns, wrong_arity
 from upheld.language.core import Predicate
 from upheld.pipeline.job import EXTENSIONS, SOURCE_FORMATS, Source
 from upheld.pipeline.sources.columnar import Columnar, Given
@@ -122,10 +123,18 @@ def known_types(table: Table, source: Source) -> tuple[str, ...] | None:
     return tuple(TYPES.get(types[name], "symbol") for name in chosen)
 
 
+def known_names(table: Table, source: Source) -> tuple[str, ...] | None:
+    """Return the names that the columns of a relation nobody has declared take from a source; None if it has none."""
+    if table.names is None or not table.named:
+        return None
+    return _named(source.columns, table.names, table.place) if source.columns else table.names
+
+
 def choose(table: Table, source: Source, predicate: Predicate) -> tuple[str, ...]:
     """Return the columns of a table that make a relation, in its order; raise those that are missing or do not fit.
 
-    They are the ones that the source names, else those with the names of the relation's columns, else all of them.
+    They are the ones that the source lists, else those with the names of the relation's columns. Only a table whose
+    columns have no names goes by position.
     """
     wanted, names = predicate.columns, table.names
     if source.columns and len(source.columns) != predicate.arity:
@@ -140,10 +149,13 @@ def choose(table: Table, source: Source, predicate: Predicate) -> tuple[str, ...
         missing = [name for name in wanted if name.lower() not in folded]
         if not missing:
             chosen = tuple(folded[name.lower()] for name in wanted)
-        elif len(missing) == len(wanted) == len(names):
-            chosen = names
+        elif table.named:
+            hint = "name those of the source with `columns = [...]`, in the order of the relation"
+            raise FactsError(missing_columns(predicate.name, missing, names, table.place, wanted, hint))
+        elif len(names) != predicate.arity:
+            raise FactsError(wrong_arity(predicate.name, count(len(names), "column"), predicate.arity, table.place))
         else:
-            raise FactsError([_missing(name, names, table.place, wanted) for name in missing])
+            chosen = names
     if table.types is not None and names is not None:
         types = dict(zip(names, table.types))
         problems = [
@@ -171,16 +183,10 @@ def _named(columns: Sequence[str | int], names: tuple[str, ...], place: str) -> 
     return tuple(chosen)
 
 
-def _missing(name: str, names: tuple[str, ...], place: str, wanted: Sequence[str] = ()) -> Problem:
+def _missing(name: str, names: tuple[str, ...], place: str) -> Problem:
     note = f"its columns are {', '.join(map(quote, names[:20])) or 'none'}"
-    way_out = f"name {len(wanted)} of them with `columns = [...]`" if wanted else None
-    return Problem(
-        "missing-column",
-        f"there is no column {quote(name)}",
-        place=place,
-        note=note,
-        hint=nearest(name, names) or way_out,
-    )
+    message, hint = f"there is no column {quote(name)}", nearest(name, names)
+    return Problem("missing-column", message, place=place, note=note, hint=hint)
 
 
 def _unfit(name: str, found: str, type: str, predicate: Predicate, place: str) -> Problem:

@@ -27,6 +27,7 @@ class Columnar:
     format: str
     names: tuple[str, ...]
     types: tuple[str, ...]
+    named: bool = True
 
     @classmethod
     def found(cls, spark: SparkSession, files: Sequence[str], place: str, format: str) -> Columnar:
@@ -64,6 +65,7 @@ class Given:
 
     frame: DataFrame
     place: str
+    named: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -35,6 +35,10 @@ class Delimited:
     names: tuple[str, ...] | None
     types: None = None
 
+    @property
+    def named(self) -> bool:
+        return self.header
+
     @classmethod
     def found(cls, spark: SparkSession, files: Sequence[str], place: str, delimiter: str, header: bool) -> Delimited:
         """Return the files as a table, after a look at the first line of the first that has one."""

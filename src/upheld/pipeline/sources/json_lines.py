@@ -23,6 +23,7 @@ class JsonLines:
     files: tuple[str, ...]
     place: str
     names: None = None
+    named: bool = True
     types: None = None
 
     def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:

@@ -42,6 +42,7 @@ class NTriples:
     place: str
     scoped: bool
     names: tuple[str, ...] = NAMES
+    named: bool = False
     types: None = None
 
     def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:

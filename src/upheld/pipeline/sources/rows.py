@@ -46,6 +46,11 @@ class Table(Protocol):
         ...
 
     @property
+    def named(self) -> bool:
+        """Whether its columns go by name. Those of RDF, and of files without a header, have a position only."""
+        ...
+
+    @property
     def types(self) -> tuple[str, ...] | None:
         """What Spark calls the types of its columns, or None if all of them are texts."""
         ...

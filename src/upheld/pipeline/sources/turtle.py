@@ -38,6 +38,7 @@ class Turtle:
     files: tuple[str, ...]
     place: str
     names: tuple[str, ...] = NAMES
+    named: bool = False
     types: None = None
 
     def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
