@@ -129,6 +129,21 @@ def test_quarantine(spark):
     assert not any(part.read_text() for part in Path("bad").glob("part-*"))
 
 
+def test_warnings(spark):
+    """A run warns of what is probably not meant, as `materialise` does."""
+    frame = spark.createDataFrame([("a", "b")], "x string, y string")
+    program = "p(x) :- edge(x, y), egde(x, x), other(x)."
+    with pytest.warns(upheld.UpheldWarning) as warned:
+        upheld.Pipeline(program, {"edge": frame}).run(spark)
+    problems = [warning.message.problem for warning in warned]
+    assert [(p.slug, p.hint) for p in problems] == [
+        ("variable-once", "write `_` for a value that does not matter"),
+        ("no-facts", "did you mean `edge`?"),
+        ("no-facts", "add a source for it, or declare it"),
+    ]
+    assert all(warning.filename == __file__ for warning in warned)
+
+
 def test_columns_of_undeclared_relations(spark):
     """They take the names of the first source that has names, by which those of others go."""
     Path("e.tsv").write_text("a\tb\n")

@@ -44,10 +44,11 @@ def lint(program: Program) -> Iterator[Problem]:
                 yield from _never(clause.body)
 
 
-def without_facts(program: Program, given: Collection[str]) -> Iterator[Problem]:
+def without_facts(program: Program, given: Collection[str], way_out: str | None = None) -> Iterator[Problem]:
     """Yield a warning for each undeclared relation in a body that has no rules, no facts and is not among `given`.
 
-    `given` are the relations whose facts are passed, which may be none.
+    `given` are the relations whose facts are passed, which may be none. `way_out` says how to pass them; by default it
+    is what `materialise` takes.
     """
     filled = _filled(program, given)
     for number, (name, atom) in enumerate(_empty(program, filled).items()):
@@ -58,7 +59,7 @@ def without_facts(program: Program, given: Collection[str]) -> Iterator[Problem]
             f"relation {quote(name)} has no facts and no rules",
             atom.span,
             note="a relation that updates are to fill is declared, or passed with an empty list of facts",
-            hint=meant or f'pass `{{"{name[:60]}": []}}` with the facts',
+            hint=meant or way_out or f'pass `{{"{name[:60]}": []}}` with the facts',
             severity="warning",
         )
 

@@ -18,9 +18,10 @@ from upheld.data.columns import Columns
 from upheld.data.factfiles.badrows import count
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.sparkengine import SparkEngine
-from upheld.errors import Problem, UpheldError, UsageError, nearest, quote
+from upheld.errors import Problem, UpheldError, UsageError, nearest, quote, warn
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
+from upheld.language.lints import lint, some, without_facts
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation, draft_of
@@ -190,6 +191,7 @@ def _compiled(job: Job, tables: list[tuple[Source, Table]]) -> Core:
             problems.append(Problem("missing-source", message, span=directive.span, hint=hint))
     if problems:
         raise UsageError(problems)
+    warn(some([*lint(job.program), *without_facts(job.program, given, "add a source for it, or declare it")]))
     return core
 
 
