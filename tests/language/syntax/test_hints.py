@@ -73,6 +73,42 @@ def test_what_is_not_a_program(program, slug, words):
     assert f"[{slug}]" in told and words in told
 
 
+TRIPLES = "PREFIX : <http://e/>\n[?x, :p, ?y] :- [?y, :p, ?x]"
+TUPLES = ".decl p(x:number)\np(x) :- q(x)"
+
+
+@pytest.mark.parametrize("ending", [".", ""])
+@pytest.mark.parametrize("text, here, there", [(TRIPLES, "dl", "dlog"), (TUPLES, "dlog", "dl")])
+def test_programs_of_the_other_dialect(tmp_path, text, here, there, ending):
+    """All of it may be valid there, or its first statement, as where a full stop is missing."""
+    path = tmp_path / f"rules.{here}"
+    path.write_text(text + ending)
+    told = message(lambda: upheld.parse(path))
+    assert "[wrong-dialect]" in told and f"ends in `.{there}`" in told and "rules." in told
+    told = message(lambda: upheld.parse(text + ending, dialect=here))
+    assert "[wrong-dialect]" in told and f"ends in `.{there}`" in told
+    assert "wrong-dialect" in message(lambda: upheld.parse("p(x) :- q(x).", dialect="dlog"))
+    path = path.rename(path.with_suffix(f".{there}"))
+    if ending:
+        assert upheld.parse(path).dialect == there
+    else:
+        assert "[missing-full-stop]" in message(lambda: upheld.parse(path))
+
+
+@pytest.mark.parametrize(
+    "text, dialect, slug",
+    [
+        ("p(x) :- q(x, [y, ]).", "dl", "unsupported-record"),
+        ("p(x) :- q(?x,, ?y).", "dl", "syntax"),
+        ("p(1). q(x) :- r(x", "dl", "missing-bracket"),
+        ("[?x, a, person] :- [?x, a, ?y].", "dlog", "bare-name"),
+        ("[?x, a, ?y] :- [?x a ?y].", "dlog", "syntax"),
+    ],
+)
+def test_mistakes_in_the_right_dialect(text, dialect, slug):
+    assert f"[{slug}]" in message(lambda: upheld.parse(text, dialect=dialect))
+
+
 def test_texts_that_are_programs():
     for text in ("", "// nothing", "# 1", "p(1).", '.pragma "x"'):
         assert upheld.parse(text).dialect == "dl"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
@@ -34,22 +34,57 @@ def read_text(
     try:
         return _Library(dialect, base or Path(), confined).program(Source(name, text), None)
     except ProgramError as error:
-        if dialect == "dl" and _is_rdfox(text):
-            message = "this program is in the `.dlog` dialect, and is read as one of the `.dl` dialect"
+        hint = "leave `dialect` out, or read it from a file that ends in `.dl`"
+        if dialect == "dl":
             hint = 'read it with `upheld.parse(text, dialect="dlog")`, or from a file that ends in `.dlog`'
-            raise ProgramError(Problem("wrong-dialect", message, error.problems[0].span, hint=hint)) from None
+        _check_dialect(error, text, dialect, hint)
         raise
 
 
-def _is_rdfox(text: str) -> bool:
-    """Return whether a text with triples or prefixes is a program of the `.dlog` dialect."""
-    if not re.search(r"\[|^\s*@?prefix\b", text, re.IGNORECASE | re.MULTILINE):
-        return False
+def _check_dialect(error: ProgramError, text: str, dialect: str, hint: str) -> None:
+    """Raise `wrong-dialect` instead of the errors of a program that is in the other dialect."""
+    other = "dlog" if dialect == "dl" else "dl"
+    if _looks_like(text, other) and (_reads_as(text, other) or _begins_as(text, other, dialect)):
+        message = f"this program is in the `.{other}` dialect, and is read as one of the `.{dialect}` dialect"
+        raise ProgramError(Problem("wrong-dialect", message, error.problems[0].span, hint=hint)) from None
+
+
+def _looks_like(text: str, dialect: str) -> bool:
+    """Return whether a text has signs of a dialect: directives of `.dl`, or triples, variables, prefixes of `.dlog`."""
+    has_triples = re.search(r"\[|\?\w|^\s*@?prefix\b", text, re.IGNORECASE | re.MULTILINE) is not None
+    if dialect == "dlog":
+        return has_triples
+    return not has_triples or re.search(r"^\s*\.[a-z]", text, re.MULTILINE) is not None
+
+
+def _reads_as(text: str, dialect: str) -> bool:
+    """Return whether a text without the files that it includes is a program of a dialect, with a rule at least."""
+    draft = Draft()
+    _parser(dialect, Source("", text), draft, _nothing).read()
+    return not draft.problems and any(clause.body is not None for clause in draft.clauses)
+
+
+def _begins_as(text: str, dialect: str, other: str) -> bool:
+    """Return whether the first statement of a text is one of a dialect, and not of the other."""
+    return _first_is(text, dialect) and not _first_is(text, other)
+
+
+def _first_is(text: str, dialect: str) -> bool:
+    """Return whether the first statement of a text is one of a dialect. A fact does not tell: it may be a slip."""
+    draft = Draft()
     try:
-        program = _Library("dlog", Path()).program(Source("", text), None)
-    except ProgramError:
+        _parser(dialect, Source("", text), draft, _nothing).statement()
+    except (ProgramError, RecursionError):
         return False
-    return bool(program.clauses)
+    return not draft.problems and all(clause.body is not None for clause in draft.clauses)
+
+
+def _nothing(name: str, span: Span) -> None:
+    """Include nothing."""
+
+
+def _parser(dialect: str, source: Source, draft: Draft, include: Callable[[str, Span], None]) -> Parser:
+    return RDFoxParser(source, draft) if dialect == "dlog" else SouffleParser(source, draft, include)
 
 
 def read_file(path: str | Path, *, confined: bool = False) -> Program:
@@ -60,8 +95,13 @@ def read_file(path: str | Path, *, confined: bool = False) -> Program:
         hint = nearest(path.suffix, [f".{dialect}" for dialect in DIALECTS])
         note = "programs are files named `*.dl` (Soufflé) or `*.dlog` (RDFox)"
         raise ProgramError(Problem("unknown-extension", message, place=str(path), note=note, hint=hint))
-    source = Source(str(path), _load(path, None))
-    return _Library(path.suffix[1:], path.parent, confined).program(source, path)
+    source, dialect = Source(str(path), _load(path, None)), path.suffix[1:]
+    try:
+        return _Library(dialect, path.parent, confined).program(source, path)
+    except ProgramError as error:
+        other = "dlog" if dialect == "dl" else "dl"
+        _check_dialect(error, source.text, dialect, f"rename the file so that its name ends in `.{other}`")
+        raise
 
 
 def read_query(
@@ -107,9 +147,7 @@ class _Library:
 
     def parser(self, source: Source, trail: tuple[Path, ...]) -> Parser:
         """Return the parser of a source. `trail` holds its file, after those that lead to it by including."""
-        if self.dialect == "dlog":
-            return RDFoxParser(source, self.draft)
-        return SouffleParser(source, self.draft, lambda name, span: self.include(name, span, trail))
+        return _parser(self.dialect, source, self.draft, lambda name, span: self.include(name, span, trail))
 
     def include(self, name: str, span: Span, trail: tuple[Path, ...]) -> None:
         path = self.find(name, trail)
