@@ -10,7 +10,7 @@ from hypothesis import given
 
 from tests.algebra import brute_force
 from tests.algebra.test_laws import Plain, Setting, key, settings
-from upheld.algebra.words import bag, derive_bag, instances, settle
+from upheld.algebra.sets import bag, derive_bag, instances, settle
 from upheld.engines import ENGINES
 from upheld.language.core import Fact
 from upheld.language.strata import Stratum, stratify
@@ -242,8 +242,8 @@ def test_instances_by_round(engine_name, setting):
     Q, N = s.named("Q", q), s.named("N", n)
     listed = instances(stratum.rules, P, P)
     for of, groups, is_old in (
-        (levels[0], trace.by_old_round(listed, stratum), True),
-        (levels[1], trace.by_new_round(listed, stratum), False),
+        (levels[0], trace.by_round(listed, stratum, old=True), True),
+        (levels[1], trace.by_round(listed, stratum, old=False), False),
     ):
         expected = defaultdict(Counter)
         for i in found:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.algebra import brute_force
 from tests.helpers.strategies import Case, cases
-from upheld.algebra.words import Own, derive, derive_bag, instances, settle, supports
+from upheld.algebra.sets import Own, derive, derive_bag, instances, settle, supports
 from upheld.engines import ENGINES, open_engine
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 import upheld
 from tests.helpers.strategies import Case, cases, random_case, random_typed_case
 from upheld.algebra.instances import evaluate, evaluate_builtin, unify
-from upheld.algebra.words import derive, settle, supports
+from upheld.algebra.sets import derive, settle, supports
 from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.engines.reference.engine import ReferenceEngine

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 import upheld
-from upheld.algebra.words import derive, settle
+from upheld.algebra.sets import derive, settle
 from upheld.materialisation.materialisation import Materialisation
 
 Row = tuple[int, ...]

@@ -18,7 +18,7 @@ from tests.helpers.equality_streams import (
     opened,
     random_updates,
 )
-from upheld.algebra.words import FactSet, derive, settle
+from upheld.algebra.sets import FactSet, derive, settle
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.engines.reference.sets import Facts
 from upheld.errors import ProgramError

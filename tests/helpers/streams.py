@@ -71,7 +71,7 @@ class Recomputed:
 
     def __init__(self, core: Core, strata: Stratification, explicit: set[Fact]):
         self.strata, self.explicit, self.engine = strata, explicit, ReferenceEngine()
-        self.I, multisets = seminaive_counting(self.engine.facts(explicit), strata)
+        self.I, multisets = seminaive_counting(self.engine, self.engine.facts(explicit), strata)
         self.facts = set(self.I)
         self.visible = {fact for fact in self.facts if not core.predicates[fact[0]].hidden}
         self.trace: dict[Fact, dict[int, int]] = defaultdict(dict)

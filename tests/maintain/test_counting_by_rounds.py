@@ -34,7 +34,7 @@ def test_same_trace():
             continue
         engine = ReferenceEngine()
         before = states[0]
-        _, trace = seminaive_counting(engine.facts(before.explicit), stream.strata)
+        _, trace = seminaive_counting(engine, engine.facts(before.explicit), stream.strata)
         m = stream.open("reference", "counting")
         for u, now in zip(stream.case.updates, states[1:]):
             if now is None:

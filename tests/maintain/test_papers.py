@@ -490,7 +490,7 @@ def test_paper_2_example_3(engine):
     E = opened.named("E")
     for name, rows in facts(E_8).items():
         E |= opened.load(name, rows)
-    state = ALGORITHMS["dred-c"].materialise(E, strata)
+    state = ALGORITHMS["dred-c"].materialise(opened, E, strata)
     I, cnr, cr = state.I, state.cnr, state.cr
     assert counters(cnr, cr) == T1
     E_minus, E_plus = opened.load("A", [("a",)]), opened.load("A", [])

@@ -59,7 +59,7 @@ def test_equals_naive_evaluation(engine_name, granular, case):
     strata = stratify(core, granular=granular)
     E = explicit_facts(case)
     engine = open_engine(engine_name, core)
-    assert plain(core, seminaive(load(engine, E), strata)) == naive(stratify(core), E)
+    assert plain(core, seminaive(engine, load(engine, E), strata)) == naive(stratify(core), E)
 
 
 @pytest.mark.parametrize("engine_name", ENGINES)
@@ -74,7 +74,7 @@ def test_trace(engine_name, case):
     strata = stratify(core)
     E = explicit_facts(case)
     engine = open_engine(engine_name, core)
-    I, trace = seminaive_counting(load(engine, E), strata)
+    I, trace = seminaive_counting(engine, load(engine, E), strata)
     found = plain(core, I)
     assert found == naive(strata, E)
     counts = [[dict(N.items()) for N in rounds] for rounds in trace]
@@ -103,7 +103,7 @@ def test_no_instance_twice(procedure, case):
     engine = open_engine("reference", core)
     engine.matcher.recording = []
     E = explicit_facts(case)
-    procedure(load(engine, E), strata)
+    procedure(engine, load(engine, E), strata)
     considered = Counter((i.rule, i.head, i.body, i.negated) for i in engine.matcher.recording)
     I = naive(strata, E)
     assert considered == Counter((i.rule, i.head, i.body, i.negated) for i in brute_force.instances(core.rules, I, I))
@@ -161,8 +161,8 @@ def test_example_1(engine_name, E, derived, trace):
     strata = stratify(core)
     assert [(len(s.nonrecursive), len(s.recursive)) for s in strata] == [(0, 0), (2, 0), (0, 1)]  # (10)
     engine = open_engine(engine_name, core)
-    assert plain(core, seminaive(load(engine, E), strata)) == E | derived
-    I, found = seminaive_counting(load(engine, E), strata)
+    assert plain(core, seminaive(engine, load(engine, E), strata)) == E | derived
+    I, found = seminaive_counting(engine, load(engine, E), strata)
     assert plain(core, I) == E | derived
     multisets = [[Counter(dict(N.items())) for N in rounds] for rounds in found]
     # The last round of each loop derives nothing; the figure leaves it out where no rule was left to apply.

@@ -1,8 +1,8 @@
-"""What a round of ranked support does, in words. An engine may do several at once; these are what they come to."""
+"""One round of ranked support, by the operators. An engine may run several at once; their outcome is that of these."""
 
 from __future__ import annotations
 
-from upheld.algebra.words import Bag, FactSet, derive_bag
+from upheld.algebra.sets import Bag, FactSet, derive_bag
 from upheld.language.strata import Stratum
 
 #: More than any update comes to.
@@ -10,7 +10,7 @@ MANY = 1 << 62
 
 
 class RoundByRound:
-    """Ranks that go through rounds one by one. I, D, A and `gone` are as in `maintain.ranked`."""
+    """Ranks that run rounds one by one. I, D, A and `gone` are as in `maintain.ranked`."""
 
     def lose(self, derivations: Bag, stratum: Stratum) -> FactSet:
         raise NotImplementedError

@@ -7,8 +7,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Protocol
 
+from upheld.algebra.engine import Engine
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import Engine
 from upheld.data.columns import Row
 from upheld.data.factfiles import Reader, Writer, facts_text, rows_in
 from upheld.engines.reference.engine import ReferenceEngine

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from upheld.algebra.engine import Engine
 from upheld.algebra.instances import RuleInstance, instantiate
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import FactSet
+from upheld.algebra.sets import FactSet
 from upheld.explain.equality import Kept, prove
 from upheld.explain.equivalences import ClassProver
 from upheld.explain.explanation import Explanation, Failure, Proof, ProofStep, fact_text
@@ -50,11 +51,13 @@ class Explainer:
             return Explanation(goal, text, None, tuple(Refuter(Rules(core), kept.I).refute(kept.normal(goal))))
 
     @phase("explanation")
-    def explain_classes(self, goal: Fact, core: Core, strata: Stratification, E: FactSet, I: FactSet) -> Explanation:
+    def explain_classes(
+        self, engine: Engine, goal: Fact, core: Core, strata: Stratification, E: FactSet, I: FactSet
+    ) -> Explanation:
         """Return why a fact holds or not where a program holds equivalences by classes."""
-        prover = ClassProver(core, strata, E, I)
+        prover = ClassProver(engine, core, strata, E, I)
         text = fact_text(goal, self.rules.value_type)
-        with _limited_in_time_and_memory(I.engine.meter):
+        with _limited_in_time_and_memory(engine.meter):
             if prover.holds(goal):
                 proved = prover.prove(goal)
                 return Explanation(goal, text, self._proof(goal, proved.by_rule, proved.by_equality))

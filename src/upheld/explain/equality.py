@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, product
 
+from upheld.algebra.equality import Classes
 from upheld.algebra.instances import (
     Binding,
     RuleInstance,
@@ -26,7 +27,7 @@ from upheld.algebra.instances import (
     is_ready,
     unify,
 )
-from upheld.algebra.words import Classes, FactSet, Instances, bag, instances, settle, supports
+from upheld.algebra.sets import FactSet, Instances, bag, instances, settle, supports
 from upheld.language.core import Atom, Builtin, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.syntax.ast import Variable

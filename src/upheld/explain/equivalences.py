@@ -18,8 +18,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from upheld.algebra.engine import Engine
 from upheld.algebra.instances import RuleInstance
-from upheld.algebra.words import Bag, FactSet, bag, derive, settle, supports
+from upheld.algebra.sets import Bag, FactSet, bag, derive, settle, supports
 from upheld.language.core import Core, Fact
 from upheld.language.equality.equivalences import binding_as_written
 from upheld.language.strata import Stratification, Stratum
@@ -45,10 +46,10 @@ class Proved:
 class ClassProver:
     """Looks for proofs in a materialisation that holds equivalences by classes."""
 
-    def __init__(self, core: Core, strata: Stratification, E: FactSet, I: FactSet):
-        self._core, self._strata, self._E, self._I, self._engine = core, strata, E, I, I.engine
+    def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, I: FactSet):
+        self._core, self._strata, self._E, self._I, self._engine = core, strata, E, I, engine
         self._classings = {classing.relation: classing for classing in core.classings}
-        self._K = I.engine.named("known")
+        self._K = engine.named("known")
         self._wanted: set[Fact] = set()
         self._proved = Proved()
 
@@ -88,7 +89,7 @@ class ClassProver:
             K |= delta
             connecting = settle(delta | links)
             for classing in s.classings:
-                left, come = engine.groups(classing).join(connecting, K)
+                left, come = engine.equivalence(classing).join(connecting, K)
                 rounds.append(Round(facts, bag(left), bag(come)))
                 facts = bag(engine.nothing)
                 K -= left
@@ -144,7 +145,7 @@ class ClassProver:
         relation, (start, end) = pair
         known = self._E | self._K
         about = self._engine.load(relation, [(start, start)])
-        around = settle(self._engine.groups(self._classings[relation]).around(about, known))
+        around = settle(self._engine.equivalence(self._classings[relation]).around(about, known))
         links: dict[Value, list[tuple[Value, Fact]]] = defaultdict(list)
         for row in sorted(around.rows(relation)):
             links[row[0]].append((row[1], (relation, row)))
@@ -169,7 +170,7 @@ class ClassProver:
 
     def _connected(self, pair: Fact, facts: FactSet) -> bool:
         relation, (left, right) = pair
-        return right in self._engine.groups(self._classings[relation]).class_of(left, facts)
+        return right in self._engine.equivalence(self._classings[relation]).class_of(left, facts)
 
     def _is_in(self, fact: Fact, facts: FactSet) -> bool:
         return bool(settle(self._loaded([fact]) & facts))

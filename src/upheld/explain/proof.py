@@ -23,7 +23,7 @@ from functools import cached_property
 from itertools import islice
 
 from upheld.algebra.instances import RuleInstance
-from upheld.algebra.words import Bag, FactSet, bag, derive, settle, supports
+from upheld.algebra.sets import Bag, FactSet, bag, derive, settle, supports
 from upheld.explain.unfold import Rules
 from upheld.language.core import Fact, Rule
 from upheld.language.values import Value

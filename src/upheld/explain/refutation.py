@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from upheld.algebra.instances import Binding, RuleInstance, evaluate_builtin, is_ready, unify
-from upheld.algebra.words import FactSet, supports
+from upheld.algebra.sets import FactSet, supports
 from upheld.explain.explanation import Failure, Literal
 from upheld.explain.unfold import Rules, Unfolded, bound
 from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule

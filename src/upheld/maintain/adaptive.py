@@ -21,7 +21,7 @@ from functools import partial
 from math import prod
 
 from upheld.algebra.rounds import MANY
-from upheld.algebra.words import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
+from upheld.algebra.sets import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.bookkeeping import Ranked
@@ -64,7 +64,7 @@ def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, 
         if stratum.has_lost_much():
             outcome = AGAIN
         else:
-            with I.engine.attempt() as attempt:
+            with state.engine.attempt() as attempt:
                 outcome = stratum.overdelete(SEARCH_FOR if s.recursive else 0)
                 if outcome == LONG:
                     attempt.undo()
@@ -99,10 +99,10 @@ def changes_much(state: State, E_minus: FactSet, E_plus: FactSet) -> bool:
 @phase("materialisation")
 def start_from_nothing(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
     """Return the old materialisation and the new one, as `rematerialise` does. Ranks are begun anew."""
-    E = state.E.engine.named("new E")
+    E = state.engine.named("new E")
     E |= (state.E - E_minus) | E_plus
-    state.ranks = E.engine.ranks()
-    return state.I, seminaive(E, state.strata, Ranked(state.ranks))
+    state.ranks = state.engine.ranks()
+    return state.I, seminaive(state.engine, E, state.strata, Ranked(state.ranks))
 
 
 #: How over-deletion may end: all is deleted, it has become long, or it is better to start again.

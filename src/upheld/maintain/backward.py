@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from upheld.algebra.words import FactSet, Instances, Own, derive, settle
+from upheld.algebra.sets import FactSet, Instances, Own, derive, settle
 from upheld.language.strata import Stratum
 from upheld.runtime.statistics import phase
 

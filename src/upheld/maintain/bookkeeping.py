@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from upheld.algebra.words import FactSet, Numbers, Ranks, Trace, bag, derive, derive_bag
+from upheld.algebra.counters import Numbers, Ranks, Trace
+from upheld.algebra.sets import FactSet, bag, derive, derive_bag
 from upheld.language.strata import Stratum
 
 

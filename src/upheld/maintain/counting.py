@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from upheld.algebra.words import FactSet, Instances, Trace, bag, instances, settle
+from upheld.algebra.counters import Trace
+from upheld.algebra.sets import FactSet, Instances, bag, instances, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.state import State, reached
 from upheld.runtime.statistics import phase
@@ -79,7 +80,7 @@ class Rounds:
         """List the old instances that these facts take part in, if they have not been listed, at their old rounds."""
         listed_below = self.I if via_not is not None else self.I | self.A
         found = instances(self.s.rules, self.I - self.L, listed_below, via=via, via_not=via_not)
-        _list(self.loss, self.trace.by_old_round(found, self.s))
+        _list(self.loss, self.trace.by_round(found, self.s, old=True))
         self.L |= via
 
     @phase("added")
@@ -87,7 +88,7 @@ class Rounds:
         """List the instances that fire now and that these facts take part in, at their new rounds."""
         now = (self.I - self.D) | self.A
         found = instances(self.s.rules, now, now, via=via, via_not=via_not)
-        _list(self.gain, self.trace.by_new_round(found, self.s))
+        _list(self.gain, self.trace.by_round(found, self.s, old=False))
 
     @phase("deleted")
     def take_away(self, i: int) -> FactSet:

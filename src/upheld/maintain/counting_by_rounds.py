@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from upheld.algebra.words import Bag, FactSet, bag, derive_bag, settle
+from upheld.algebra.sets import Bag, FactSet, bag, derive_bag, settle
 from upheld.language.core import Rule
 from upheld.language.strata import Stratification
 from upheld.maintain.seminaive import Multisets

@@ -12,7 +12,7 @@ Strata that the update cannot reach are left out, and so is deletion where an up
 
 from __future__ import annotations
 
-from upheld.algebra.words import FactSet, derive, settle
+from upheld.algebra.sets import FactSet, derive, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.state import State, reached
 from upheld.runtime.statistics import phase

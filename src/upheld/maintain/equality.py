@@ -34,8 +34,10 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
+from upheld.algebra.engine import Engine
+from upheld.algebra.equality import Classes, Constants
 from upheld.algebra.expansion import Rows
-from upheld.algebra.words import Classes, Constants, FactSet, Instances, derive, settle
+from upheld.algebra.sets import FactSet, Instances, derive, settle
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.equality.equality import CONSTANTS, Equality, reflexivity
 from upheld.language.strata import Stratification, Whole
@@ -56,14 +58,14 @@ FEW, MANY_TIMES, DEPTH = 1000, 20, 8
 class Rewriting:
     """The classes of equal constants of a materialisation, and how updates change them."""
 
-    def __init__(self, core: Core, strata: Stratification, E: FactSet, I: FactSet):
+    def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, I: FactSet):
         self.E, self.I, self.strata = E, I, strata
         equality = Equality()
-        self.pi: Classes = E.engine.classes(equality)
+        self.pi: Classes = engine.classes(equality)
         self.reflexivity = tuple(reflexivity(core, equality))
         self.follow(RewrittenRules(core.rules, self.reflexivity))
         #: For each normal fact, how many explicit facts it stands for beside itself.
-        self.stand_ins = E.engine.numbers("stand-ins")
+        self.stand_ins = engine.numbers("stand-ins")
 
     def sets(self) -> tuple[FactSet, ...]:
         """The sets beside E and I that are kept from one update to the next."""

@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from upheld.algebra.engine import Engine
 from upheld.algebra.expansion import Rows
-from upheld.algebra.words import FactSet, derive, settle
+from upheld.algebra.sets import FactSet, derive, settle
 from upheld.language.core import Atom, Core, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.equality.layers import LOOP, MEMBER, Layers, has_layers, layers
@@ -37,15 +38,15 @@ from upheld.runtime.statistics import phase
 class Layered:
     """The classes of equal constants of a materialisation in two layers, and how updates change all of it."""
 
-    def __init__(self, core: Core, strata: Stratification, E: FactSet, I: FactSet):
-        self.E, self.I, self.I_low, self._core = E, I, E.engine.named("I of equality"), core
-        self.ranks = E.engine.ranks()
+    def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, I: FactSet):
+        self.engine, self.E, self.I, self.I_low, self._core = engine, E, I, engine.named("I of equality"), core
+        self.ranks = engine.ranks()
         self.rules = RewrittenRules(core.rules, ())
         self._layers: dict[tuple[Rule, ...], Layers] = {}
         self._lower: dict[tuple[int, ...], RewrittenRules] = {}
         #: What is declared to the engine, and stays so.
         self._declared = set(core.predicates)
-        self.lower = Rewriting(replace(core, rules=()), strata, E, self.I_low)
+        self.lower = Rewriting(engine, replace(core, rules=()), strata, E, self.I_low)
         self.pi = self.lower.pi
         self.layers = self._layers_now()
         constant = Variable("c")
@@ -124,7 +125,7 @@ class Layered:
         found = self._layers[rules]
         for name, predicate in found.upper.predicates.items():
             if name not in self._declared:
-                self.E.engine.declare(predicate)
+                self.engine.declare(predicate)
                 self._declared.add(name)
         if found.lower not in self._lower:
             written = [self._core.rules[i] for i in found.lower]
@@ -150,7 +151,7 @@ class Layered:
             left, joined = self.pi.memberships(MEMBER.name)
             E_minus, E_plus = settle(gone | left), settle(came | joined)
         if before is None:
-            state = State(self.I_low, self.I, self.layers.strata, ranks=self.ranks)
+            state = State(self.engine, self.I_low, self.I, self.layers.strata, ranks=self.ranks)
             D, A = adaptive(state, E_minus, E_plus)
         else:
             D, A = self._anew(before, E_minus, E_plus)
@@ -181,6 +182,6 @@ class Layered:
         return D, A
 
 
-def rewriting(core: Core, strata: Stratification, E: FactSet, I: FactSet) -> Rewriting | Layered:
+def rewriting(engine: Engine, core: Core, strata: Stratification, E: FactSet, I: FactSet) -> Rewriting | Layered:
     """Return classes for a program, in layers if it has any."""
-    return (Layered if has_layers(core) else Rewriting)(core, strata, E, I)
+    return (Layered if has_layers(core) else Rewriting)(engine, core, strata, E, I)

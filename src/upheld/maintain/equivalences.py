@@ -21,26 +21,36 @@ all known, so that a class which they hold together loses nothing.
 
 from __future__ import annotations
 
-from upheld.algebra.words import FactSet, derive, settle
+from upheld.algebra.engine import Engine
+from upheld.algebra.sets import FactSet, derive, settle
 from upheld.language.core import Classing
 from upheld.language.strata import Stratum
 from upheld.runtime.statistics import phase
 
 
-def materialise_classes(s: Stratum, E: FactSet, I: FactSet) -> None:
+def materialise_classes(engine: Engine, s: Stratum, E: FactSet, I: FactSet) -> None:
     """Add to I all that a stratum derives from what it holds of the strata below, and its classes."""
-    engine = I.engine
     D, A = engine.named("D"), engine.named("A")
     N = s.out(E) | derive(s.nonrecursive, I, I)
-    add(s, I, D, A, N, I)
+    add(engine, s, I, D, A, N, I)
     I |= A
 
 
 class MaintainedClasses:
     """A stratum with classes in an update."""
 
-    def __init__(self, s: Stratum, E: FactSet, I: FactSet, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet):
-        self.s, self.E, self.I, self.D, self.A = s, E, I, D, A
+    def __init__(
+        self,
+        engine: Engine,
+        s: Stratum,
+        E: FactSet,
+        I: FactSet,
+        E_minus: FactSet,
+        E_plus: FactSet,
+        D: FactSet,
+        A: FactSet,
+    ):
+        self.engine, self.s, self.E, self.I, self.D, self.A = engine, s, E, I, D, A
         self.E_minus, self.E_plus = E_minus, E_plus
         named = I.engine.named
         self.gone, self.checked, self.torn, self.parted = map(named, ("gone", "checked", "torn", "parted"))
@@ -76,7 +86,7 @@ class MaintainedClasses:
     def part(self, classing: Classing, links: FactSet) -> FactSet:
         """Return the members that leave classes of which links are in doubt."""
         I, D, A, s = self.I, self.D, self.A, self.s
-        groups = I.engine.groups(classing)
+        groups = self.engine.equivalence(classing)
         doubted = settle(links - self.checked)
         around = settle(groups.around(doubted, I))
         if not around:
@@ -106,18 +116,17 @@ class MaintainedClasses:
         s, I, D, A = self.s, self.I, self.D, self.A
         now = (I - D) | A
         N = R | self.parted | s.out(self.E_plus) | derive(s.rules, now, now, via=links, via_not=settle(D - A))
-        add(s, I, D, A, N, settle(links | (self.torn & now)))
+        add(self.engine, s, I, D, A, N, settle(links | (self.torn & now)))
 
 
-def add(s: Stratum, I: FactSet, D: FactSet, A: FactSet, N: FactSet, links: FactSet) -> None:
+def add(engine: Engine, s: Stratum, I: FactSet, D: FactSet, A: FactSet, N: FactSet, links: FactSet) -> None:
     """Add to A those of the facts N that are not there, what these and other links connect, and what follows."""
-    engine = I.engine
     while True:
         delta = settle(N - ((I - D) | A))
         A |= delta
         connecting = settle(delta | links)
         for classing in s.classings:
-            left, come = engine.groups(classing).join(connecting, (I - D) | A)
+            left, come = engine.equivalence(classing).join(connecting, (I - D) | A)
             left = renumbered(s, (I - D) | A, left)
             D |= settle(left & I)
             A -= left

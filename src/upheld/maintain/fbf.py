@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from upheld.algebra.words import FactSet, derive, settle
+from upheld.algebra.sets import FactSet, derive, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.dred import insert, loses_nothing

@@ -13,7 +13,8 @@ Departures from the paper: those of `dred` and of `proving`. Line 91 means the r
 
 from __future__ import annotations
 
-from upheld.algebra.words import FactSet, Numbers, bag, derive, derive_bag, settle
+from upheld.algebra.counters import Numbers
+from upheld.algebra.sets import FactSet, bag, derive, derive_bag, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.state import State, reached

@@ -37,7 +37,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from upheld.algebra.words import FactSet, settle
+from upheld.algebra.sets import FactSet, settle
 from upheld.maintain.state import Marks, State, Update
 
 

@@ -15,7 +15,8 @@ derivation that leans on the fact itself from one that does not.
 
 from __future__ import annotations
 
-from upheld.algebra.words import FactSet, Ranks, bag, derive_bag, settle
+from upheld.algebra.counters import Ranks
+from upheld.algebra.sets import FactSet, bag, derive_bag, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.state import State, reached
 from upheld.runtime.statistics import phase

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from upheld.algebra.words import FactSet
+from upheld.algebra.engine import Engine
+from upheld.algebra.sets import FactSet
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.strata import Stratification
 from upheld.maintain.adaptive import adaptive
@@ -35,22 +36,22 @@ class Algorithm:
     books: tuple[str, ...] = ()
     marking: Marking | None = None
 
-    def materialise(self, E: FactSet, strata: Stratification) -> State:
+    def materialise(self, engine: Engine, E: FactSet, strata: Stratification) -> State:
         """Return the materialisation of E with the bookkeeping of this algorithm."""
-        state = State(E, E, strata)
-        state.I = seminaive(E, strata, self._open_books(state))
+        state = State(engine, E, E, strata)
+        state.I = seminaive(engine, E, strata, self._open_books(state))
         if state.trace is not None:
             state.trace.settle_levels()
         return state
 
-    def begin(self, E: FactSet, I: FactSet, strata: Stratification) -> State:
+    def begin(self, engine: Engine, E: FactSet, I: FactSet, strata: Stratification) -> State:
         """Return a state with the bookkeeping of this algorithm, in which nothing has been counted yet."""
-        state = State(E, I, strata)
+        state = State(engine, E, I, strata)
         self._open_books(state)
         return state
 
     def _open_books(self, state: State) -> Books:
-        engine = state.E.engine
+        engine = state.engine
         match self.books:
             case ("ranks",):
                 state.ranks = engine.ranks()
@@ -76,8 +77,10 @@ class Algorithm:
         if tuple(kept) == self.books:
             return state
         if set(self.books) <= set(kept):
-            return State(state.E, state.I, state.strata, **{n: kept[n] for n in self.books}, marks=state.marks)
-        return self.materialise(state.E, state.strata)
+            return State(
+                state.engine, state.E, state.I, state.strata, **{n: kept[n] for n in self.books}, marks=state.marks
+            )
+        return self.materialise(state.engine, state.E, state.strata)
 
 
 def _fbf(abort: Callable[[], Abort]) -> Update:

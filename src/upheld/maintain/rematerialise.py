@@ -7,7 +7,7 @@ D, A              all of the old materialisation, and all of the new one
 
 from __future__ import annotations
 
-from upheld.algebra.words import FactSet
+from upheld.algebra.sets import FactSet
 from upheld.maintain.seminaive import seminaive
 from upheld.maintain.state import State
 from upheld.runtime.statistics import phase
@@ -16,6 +16,6 @@ from upheld.runtime.statistics import phase
 @phase("materialisation")
 def rematerialise(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
     """Return the old materialisation and the new one."""
-    E = state.E.engine.named("new E")
+    E = state.engine.named("new E")
     E |= (state.E - E_minus) | E_plus
-    return state.I, seminaive(E, state.strata)
+    return state.I, seminaive(state.engine, E, state.strata)

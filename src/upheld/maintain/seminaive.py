@@ -9,7 +9,8 @@ Departures from the paper: none. `books` counts derivations on the way, for algo
 
 from __future__ import annotations
 
-from upheld.algebra.words import Bag, FactSet, bag, derive_bag, settle
+from upheld.algebra.engine import Engine
+from upheld.algebra.sets import Bag, FactSet, bag, derive_bag, settle
 from upheld.language.strata import Stratification, Stratum
 from upheld.maintain.bookkeeping import Books, NoBooks
 from upheld.maintain.equivalences import materialise_classes
@@ -17,18 +18,18 @@ from upheld.maintain.equivalences import materialise_classes
 Multisets = list[list[Bag]]
 
 
-def seminaive(E: FactSet, strata: Stratification, books: Books | None = None) -> FactSet:
+def seminaive(engine: Engine, E: FactSet, strata: Stratification, books: Books | None = None) -> FactSet:
     """Return the materialisation of the strata with respect to E (algorithm 1)."""
-    I = E.engine.named("I")  # 1
+    I = engine.named("I")  # 1
     for s in strata:  # 2
-        saturate(s, E, I, books or NoBooks())
+        saturate(engine, s, E, I, books or NoBooks())
     return I
 
 
-def saturate(s: Stratum, E: FactSet, I: FactSet, books: Books) -> None:
+def saturate(engine: Engine, s: Stratum, E: FactSet, I: FactSet, books: Books) -> None:
     """Add to I all that a stratum derives from what it holds of the strata below."""
     if s.classings:
-        materialise_classes(s, E, I)
+        materialise_classes(engine, s, E, I)
         return
     if not s.rules:
         I |= settle(s.out(E))  # explicit facts alone: their derivations are not counted
@@ -42,9 +43,9 @@ def saturate(s: Stratum, E: FactSet, I: FactSet, books: Books) -> None:
         N = books.next(s, I, delta, i)  # 8
 
 
-def seminaive_counting(E: FactSet, strata: Stratification) -> tuple[FactSet, Multisets]:
+def seminaive_counting(engine: Engine, E: FactSet, strata: Stratification) -> tuple[FactSet, Multisets]:
     """Return the materialisation and its trace (algorithm 2)."""
-    I = E.engine.named("I")  # 9
+    I = engine.named("I")  # 9
     trace: Multisets = []
     for s in strata:  # 10
         N = bag(s.out(E))  # 12

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from upheld.algebra.words import FactSet, Numbers, Ranks, Trace
+from upheld.algebra.counters import Numbers, Ranks, Trace
+from upheld.algebra.engine import Engine
+from upheld.algebra.sets import FactSet
 from upheld.language.strata import Stratification, Stratum
 from upheld.maintain.equivalences import MaintainedClasses
 
@@ -41,6 +43,7 @@ class State:
     marks     what was done last and not counted in any of these: without it E and I are what the books speak of
     """
 
+    engine: Engine
     E: FactSet
     I: FactSet
     strata: Stratification
@@ -76,7 +79,7 @@ def reached(state: State, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: Fact
             changed |= explicit & s.classes
         elif s.classes & explicit or s.reads & changed:
             if s.classings:
-                MaintainedClasses(s, state.E, state.I, E_minus, E_plus, D, A).maintain()
+                MaintainedClasses(state.engine, s, state.E, state.I, E_minus, E_plus, D, A).maintain()
             else:
                 yield s
             changed |= D.classes(strata) | A.classes(strata)

@@ -10,8 +10,9 @@ from operator import or_
 from pathlib import Path
 from typing import NoReturn, SupportsIndex, overload
 
+from upheld.algebra.engine import Freed
 from upheld.algebra.meter import Watcher
-from upheld.algebra.words import FactSet, Freed, Indexed, derive, settle
+from upheld.algebra.sets import FactSet, Indexed, derive, settle
 from upheld.arguments import ALGORITHM_OR_NONE, UPDATES, checked
 from upheld.data.change import ByRelation, Change, relation_of, unknown_relation
 from upheld.data.columns import Columns, Row
@@ -122,7 +123,7 @@ class Materialisation:
     ) -> None:
         E: FactSet = self._engine.named("E")
         if self._rewrites:
-            self._rewriting = rewriting(self._core, self._strata, E, self._engine.named("I"))
+            self._rewriting = rewriting(self._engine, self._core, self._strata, E, self._engine.named("I"))
         for predicate, rows in facts:
             E |= self._engine.load(predicate, rows)
         for predicate, rows in without:
@@ -134,12 +135,12 @@ class Materialisation:
                 self._engine.meter.watcher = _told_of_strata(self._rewriting or self._strata, progress)
             if self._rewriting is not None:
                 self._rewriting.materialise()
-                self._state = State(E, self._rewriting.I, self._strata, beside=self._rewriting.sets())
+                self._state = State(self._engine, E, self._rewriting.I, self._strata, beside=self._rewriting.sets())
             else:
-                state = reopened.open(self._algorithm, E, self._strata) if reopened else None
+                state = reopened.open(self._engine, self._algorithm, E, self._strata) if reopened else None
                 if reopened and state:
                     self.statistics.choices.append(f"took over what version {reopened.version} tells of each fact")
-                self._state = state or self._algorithm.materialise(E, self._strata)
+                self._state = state or self._algorithm.materialise(self._engine, E, self._strata)
         if reopened is not None and (reopened.then or reopened.now):
             with interrupted_once() as interruptions:
                 self._update_or_abandon(lambda: [self._since(reopened)], None, interruptions)
@@ -262,7 +263,7 @@ class Materialisation:
         value = next(iter(fitted_facts(self._core, {relation: [(value, value)]}, self._read)[relation]))[0]
         with self._turns.look():
             if relation in self._classings:
-                found = self._engine.groups(self._classings[relation]).class_of(value, self._state.I)
+                found = self._engine.equivalence(self._classings[relation]).class_of(value, self._state.I)
             else:
                 found = [row[1] for row in self._state.I.rows(relation) if row[0] == value]
         return sorted(found, key=lambda v: (v != v, v))  # NaN comes last
@@ -356,7 +357,7 @@ class Materialisation:
             with self._engine.meter.run():
                 if self._classings:
                     return self._explainer.explain_classes(
-                        goal, self._written, stratify(self._written), self._state.E, self._state.I
+                        self._engine, goal, self._written, stratify(self._written), self._state.E, self._state.I
                     )
                 if self._rewriting is None:
                     return self._explainer.explain(goal, self._state.E, self._state.I)
@@ -627,7 +628,7 @@ class Materialisation:
         """Return facts by relation, and of equivalences that are held by classes the pairs that these come to."""
         sides = [{name: facts.rows(name) for name in facts.predicates()} for facts in (deleted, inserted)]
         for classing in self._classings.values():
-            changed = self._engine.groups(classing).changed(deleted, inserted, self._state.I)
+            changed = self._engine.equivalence(classing).changed(deleted, inserted, self._state.I)
             for rows, pairs in zip(sides, changed, strict=True):
                 rows[classing.relation] = pairs
         less, more = map(self._facts_by_relation, sides)
@@ -677,7 +678,7 @@ class Materialisation:
         """Return the facts of a relation, in the constants that users know."""
         I = self._shown()
         if name in self._classings:
-            return self._engine.groups(self._classings[name]).pairs(I)
+            return self._engine.equivalence(self._classings[name]).pairs(I)
         return I.rows(name) if self._rewriting is None else self._rewriting.pi.expanded(I, name)
 
     def _shown(self) -> FactSet:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from upheld.algebra.words import FactSet, Numbered
+from upheld.algebra.counters import Numbered
+from upheld.algebra.engine import Engine
+from upheld.algebra.sets import FactSet
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
 from upheld.language.core import Core, Predicate
@@ -38,12 +40,11 @@ class Reopened:
     now: Sequence[tuple[str, Iterable[Row]]]
     without: Sequence[tuple[str, Iterable[Row]]]
 
-    def open(self, algorithm: Algorithm, E: FactSet, strata: Stratification) -> State | None:
+    def open(self, engine: Engine, algorithm: Algorithm, E: FactSet, strata: Stratification) -> State | None:
         """Return the state of the version that the books belong to, unless they are those of other rules."""
         if self.books.rules != rules_digest(strata):
             return None
-        engine = E.engine
-        state = algorithm.begin(E, engine.named("I"), strata)
+        state = algorithm.begin(engine, E, engine.named("I"), strata)
         kept = [getattr(state, name) for name in algorithm.books]
         every = state.I
         for name, rows in self.facts:
@@ -73,7 +74,7 @@ def keep_books(draft: Draft, core: Core, state: State) -> None:
     """Have a version whose relations are written whole keep the books of a state."""
     books: dict[str, Numbered] = {name: book for name in _NUMBERS if (book := getattr(state, name)) is not None}
     names = tuple(column for name in books for column in _NUMBERS[name])
-    engine, numbered = state.I.engine, dict[Predicate, tuple[tuple[str, ...], Relation]]()
+    engine, numbered = state.engine, dict[Predicate, tuple[tuple[str, ...], Relation]]()
     for predicate in core.predicates.values():
         columns = tuple(f"c{i}" for i in range(predicate.arity))
         if books and _is_derived(state.strata, predicate.name):

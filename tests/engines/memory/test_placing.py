@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from upheld.algebra.words import settle
+from upheld.algebra.sets import settle
 from upheld.engines import open_engine
 from upheld.language.compile import compile_program
 from upheld.language.strata import stratify

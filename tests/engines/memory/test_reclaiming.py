@@ -15,7 +15,7 @@ import pytest
 from tests.helpers import eqrel_streams, equality_streams, layered_streams
 from tests.helpers.streams import NAMES, follow, random_stream
 from tests.materialisation.test_atomic import KERNELS, Fuse, Subject, assert_as_before, assert_nothing_left, books
-from upheld.algebra.words import Freed
+from upheld.algebra.engine import Freed
 from upheld.engines.memory.storage import compaction
 from upheld.engines.memory.storage.compaction import Pace, Reclaiming
 from upheld.engines.memory.storage.table import BlockIndex

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import derive, settle
+from upheld.algebra.sets import derive, settle
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.sets.expressions import BITS, NOTHING, TruthTables
 from upheld.errors import EvaluationError, FactsError, LimitReached
@@ -85,7 +85,7 @@ def test_bits_after_many_rounds():
         before = free_bits(engine)
         E = engine.named("E")
         E |= engine.load("edge", [(i, i + 1) for i in range(length)])
-        I = seminaive(E, stratify(core))
+        I = seminaive(engine, E, stratify(core))
         assert I.count() == 2 * length
         assert free_bits(engine) == before - 2
         assert_dead_sets_left_nothing(engine)
@@ -294,7 +294,7 @@ def test_sets_that_shrink_are_derived_anew():
     n = 200
     E = engine.named("E")
     E |= engine.load("e", [(i, (i + 1) % n) for i in range(n)] + [(i, (i + 70) % n) for i in range(n)])
-    I = seminaive(E, stratify(core))
+    I = seminaive(engine, E, stratify(core))
     assert I.dense(engine.tables["p"]) is not None
     recursive = [rule for rule in core.rules if len(rule.positive) == 2]
     r = np.random.default_rng(5)

@@ -1,4 +1,4 @@
-"""Small rounds in one call of a kernel come to what the words of `algebra.rounds` come to."""
+"""Small rounds in one call of a kernel come to what the operators of `algebra.rounds` come to."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.engines.memory.kernel_rows import MODULE_OF, PARTS
-from upheld.algebra.words import derive, derive_bag, settle, supports
+from upheld.algebra.sets import derive, derive_bag, settle, supports
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.plans.plan import Planner
@@ -286,7 +286,7 @@ class Chains:
         self.engine = MemoryEngine(self.core)
         E = self.engine.named("E")
         E |= self.engine.load("edge", [(100 * c + i, 100 * c + i + 1) for c in range(count) for i in range(LENGTH)])
-        self.I = seminaive(E, stratify(self.core))
+        self.I = seminaive(self.engine, E, stratify(self.core))
         self.size = self.I.count()
         for table in self.engine.tables.values():
             table.make_room(1000)  # growth is paid for over time, and is not what is counted here

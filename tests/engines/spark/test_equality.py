@@ -83,7 +83,7 @@ CORE = replace(NO_RULES, predicates={**NO_RULES.predicates, PAIR.name: PAIR, MEM
 
 
 @pytest.mark.parametrize("small", [0, 20_000])
-def test_words(spark_engine, small):
+def test_operators(spark_engine, small):
     """Each word says of facts on Spark, and of those in the driver, what it says on plain sets."""
     told = [list(said_of_classes(engine)) for engine in (ReferenceEngine(), spark_engine(small=small).open(CORE))]
     assert told[0] == told[1]

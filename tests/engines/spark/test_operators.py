@@ -1,4 +1,4 @@
-"""The words of the algebra on DataFrames: what they mean, the jobs they take, and what is refused."""
+"""The operators of the algebra on DataFrames: their results, their Spark jobs, and the input they refuse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import upheld
 from tests.helpers.merging import with_cases
 from tests.helpers.strategies import random_case
-from upheld.algebra.words import derive, derive_bag, instances, settle, supports
+from upheld.algebra.sets import derive, derive_bag, instances, settle, supports
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.engines.reference.sets import InstanceList
 from upheld.errors import EvaluationError, FactsError, LimitReached, ProgramError

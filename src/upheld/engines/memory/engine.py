@@ -1,4 +1,4 @@
-"""The words of the algebra on tables with flags."""
+"""The operators of the algebra on tables with flags."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from upheld.algebra.counters import Numbered
+from upheld.algebra.engine import Freed
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import FactSet, Freed, Numbered, Own
+from upheld.algebra.sets import FactSet, Own
 from upheld.data.columns import Columns
 from upheld.engines.memory.counters.bags import Counts, Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.counters.numbers import Counting, MemoryNumbers, MemoryRanks, Tally, columns_of
@@ -436,7 +438,7 @@ class MemoryEngine:
     def classes(self, equality: Equality) -> MemoryClasses:
         return MemoryClasses(self, equality)
 
-    def groups(self, classing: Classing) -> MemoryGroups:
+    def equivalence(self, classing: Classing) -> MemoryGroups:
         if classing not in self._groups:
             self._groups[classing] = MemoryGroups(weakref.proxy(self), classing)
         return self._groups[classing]

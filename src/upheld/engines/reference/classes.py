@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from upheld.algebra.equality import Constants, Difference
 from upheld.algebra.expansion import Expansions, Parts, between, pair_blocks
-from upheld.algebra.words import Constants, Difference, Engine, FactSet
+from upheld.algebra.sets import FactSet, SetEngine
 from upheld.engines.reference.sets import CountedFacts, Facts, own_set
 from upheld.language.core import Fact
 from upheld.language.equality.equality import Equality
@@ -52,7 +53,7 @@ class PlainJoining:
 class PlainClasses:
     """For each constant that does not represent itself, the one that does."""
 
-    def __init__(self, engine: Engine, equality: Equality):
+    def __init__(self, engine: SetEngine, equality: Equality):
         self.engine, self.equality = engine, equality
         self.now: dict[Value, Value] = {}
         self._mentions: Counter[Value] = Counter()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from upheld.algebra.counters import rank_sums, sums_of_ranks
 from upheld.algebra.instances import RuleInstance
-from upheld.algebra.ranksums import rank_sums, sums_of_ranks
 from upheld.algebra.rounds import RoundByRound
-from upheld.algebra.words import Bag, Engine, FactSet, Instances
+from upheld.algebra.sets import Bag, FactSet, Instances, SetEngine
 from upheld.engines.reference.sets import CountedFacts, Facts, InstanceList, own_bag, own_instances, own_set
 from upheld.language.core import Fact
 from upheld.language.strata import Stratum
@@ -20,7 +20,7 @@ class PlainNumbers:
     #: How many numbers it has of a fact.
     width = 1
 
-    def __init__(self, engine: Engine):
+    def __init__(self, engine: SetEngine):
         self.engine = engine
         self.counts: Counter[Fact] = Counter()
 
@@ -57,7 +57,7 @@ class PlainRanks(RoundByRound):
 
     width = 3
 
-    def __init__(self, engine: Engine):
+    def __init__(self, engine: SetEngine):
         self.engine = engine
         self.rank: dict[Fact, int] = {}
         self.total: Counter[Fact] = Counter()
@@ -154,7 +154,7 @@ class PlainRanks(RoundByRound):
 class PlainTrace:
     """A number for each fact and round, and the old and the new level of each fact, 0 where it has none."""
 
-    def __init__(self, engine: Engine):
+    def __init__(self, engine: SetEngine):
         self.engine = engine
         self.counts: dict[Fact, Counter[int]] = defaultdict(Counter)
         self.old: dict[Fact, int] = {}
@@ -198,13 +198,8 @@ class PlainTrace:
         self.new = {fact: i for fact, i in self.new.items() if i}
         self.old = dict(self.new)
 
-    def by_old_round(self, found: Instances, stratum: Stratum) -> dict[int, Instances]:
-        return self._grouped(found, stratum, self.old)
-
-    def by_new_round(self, found: Instances, stratum: Stratum) -> dict[int, Instances]:
-        return self._grouped(found, stratum, self.new)
-
-    def _grouped(self, found: Instances, stratum: Stratum, levels: dict[Fact, int]) -> dict[int, Instances]:
+    def by_round(self, found: Instances, stratum: Stratum, *, old: bool) -> dict[int, Instances]:
+        levels = self.old if old else self.new
         groups: dict[int, list[RuleInstance]] = defaultdict(list)
         for instance in own_instances(found):
             groups[_round(instance, stratum, levels)].append(instance)

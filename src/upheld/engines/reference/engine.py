@@ -12,9 +12,11 @@ from copy import deepcopy
 from typing import Any, TypeVar
 from weakref import ref
 
+from upheld.algebra.counters import Numbered
+from upheld.algebra.engine import Freed
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import FactSet, Freed, Numbered, Own
+from upheld.algebra.sets import FactSet, Own
 from upheld.engines.reference.classes import PlainClasses
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
 from upheld.engines.reference.equivalences import PlainGroups
@@ -81,7 +83,7 @@ class ReferenceEngine:
     def classes(self, equality: Equality) -> PlainClasses:
         return self._keep(PlainClasses(self, equality))
 
-    def groups(self, classing: Classing) -> PlainGroups:
+    def equivalence(self, classing: Classing) -> PlainGroups:
         return self._groups.setdefault(classing, PlainGroups(self, classing))
 
     def declare(self, predicate: Predicate) -> None:

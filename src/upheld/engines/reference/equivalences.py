@@ -9,7 +9,7 @@ from typing import Any
 
 from upheld.algebra.expansion import Expansions
 from upheld.algebra.pairs import pairs_between, pairs_within
-from upheld.algebra.words import Engine, FactSet
+from upheld.algebra.sets import FactSet, SetEngine
 from upheld.engines.reference.classes import connected
 from upheld.engines.reference.sets import Facts, own_set
 from upheld.language.core import Classing
@@ -21,7 +21,7 @@ Members = Mapping[int, set[Value]]
 class PlainGroups:
     """An equivalence. A class number is used once: no later class gets the number of an earlier one."""
 
-    def __init__(self, engine: Engine, classing: Classing):
+    def __init__(self, engine: SetEngine, classing: Classing):
         self.engine, self._classing = engine, classing
         self._numbers = count()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from upheld.algebra.instances import Binding, RuleInstance, unify
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import FactSet, Own
+from upheld.algebra.sets import FactSet, Own
 from upheld.engines.reference.matching import Step, match
 from upheld.engines.reference.sets import Facts, Row, own_set
 from upheld.language.core import Fact, Rule

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from upheld.algebra.instances import RuleInstance
-from upheld.algebra.words import Engine, FactSet
+from upheld.algebra.sets import FactSet, SetEngine
 from upheld.engines.reference.instances import RuleMatcher
 from upheld.engines.reference.sets import Facts, InstanceList, own_set
 from upheld.language.core import Fact, Rule
@@ -15,7 +15,7 @@ from upheld.language.core import Fact, Rule
 class PlainSearch:
     """The candidates for a fact: listed in full on the first request for it, and tested when their turn comes."""
 
-    def __init__(self, engine: Engine, matcher: RuleMatcher, rules: Sequence[Rule]):
+    def __init__(self, engine: SetEngine, matcher: RuleMatcher, rules: Sequence[Rule]):
         self.engine, self.matcher, self.rules = engine, matcher, rules
         self._left: dict[Fact, list[RuleInstance]] = {}
         self._turns: Counter[Fact] = Counter()

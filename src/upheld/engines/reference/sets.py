@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Self
 
 from upheld.algebra.instances import RuleInstance
-from upheld.algebra.words import Bag, Engine, FactSet, Instances
+from upheld.algebra.sets import Bag, FactSet, Instances, SetEngine
 from upheld.language.core import Atom, Fact
 from upheld.language.strata import Stratification, Stratum
 from upheld.language.syntax.ast import Constant
@@ -23,7 +23,7 @@ Row = tuple[Value, ...]
 class Facts:
     """A set of facts, by predicate. `indexes` holds the rows of a predicate by their values at some positions."""
 
-    def __init__(self, engine: Engine, facts: Iterable[Fact] = ()):
+    def __init__(self, engine: SetEngine, facts: Iterable[Fact] = ()):
         self.engine = engine
         self.by_predicate: dict[str, set[Row]] = defaultdict(set)
         self.indexes: dict[tuple[str, tuple[int, ...]], dict[Row, list[Row]]] = {}
@@ -113,7 +113,7 @@ class Facts:
 class CountedFacts:
     """Facts with multiplicities; where these count instances, `instances` lists them."""
 
-    def __init__(self, engine: Engine, counts: Counter[Fact], instances: Sequence[RuleInstance] | None = None):
+    def __init__(self, engine: SetEngine, counts: Counter[Fact], instances: Sequence[RuleInstance] | None = None):
         self.engine, self.counts, self.instances = engine, counts, instances
 
     def __iadd__(self, other: Bag) -> Self:
@@ -134,7 +134,7 @@ class CountedFacts:
 class InstanceList:
     """Rule instances, and the sets of facts they are made of."""
 
-    def __init__(self, engine: Engine, instances: Iterable[RuleInstance]):
+    def __init__(self, engine: SetEngine, instances: Iterable[RuleInstance]):
         self.engine = engine
         self.instances = list(instances)
 

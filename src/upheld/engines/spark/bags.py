@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from upheld.algebra.instances import Binding, RuleInstance, evaluate_builtin, is_ready, undefined
-from upheld.algebra.words import Bag, Instances
+from upheld.algebra.sets import Bag, Instances
 from upheld.engines.spark.codes import Layout, Row, decode
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.lookups import Work, carry_out

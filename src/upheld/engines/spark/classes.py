@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from upheld.algebra.equality import Constants, Difference
 from upheld.algebra.expansion import Rows as ShownRows
-from upheld.algebra.words import Constants, Difference, FactSet
+from upheld.algebra.sets import FactSet
 from upheld.engines.spark.bags import NUMBER, Planned, SparkBag
 from upheld.engines.spark.codes import Codec, Layout, Row, literal
 from upheld.engines.spark.cols import col, lit

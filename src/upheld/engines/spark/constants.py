@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from upheld.algebra.words import Constants
+from upheld.algebra.equality import Constants
 from upheld.language.values import Value
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""The words of the algebra on DataFrames."""
+"""The operators of the algebra on DataFrames."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from weakref import WeakSet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.algebra.counters import Numbered
+from upheld.algebra.engine import Freed
 from upheld.algebra.meter import Meter
-from upheld.algebra.words import FactSet, Freed, Numbered, Own
+from upheld.algebra.sets import FactSet, Own
 from upheld.engines.spark.bags import NUMBER, Heads, SparkBag, SparkInstances
 from upheld.engines.spark.classes import Chosen, SparkClasses
 from upheld.engines.spark.codes import Codec, Layout, Row, encode, literal
@@ -376,7 +378,7 @@ class DataFrameEngine:
     def trace(self) -> SparkTrace:
         return SparkTrace(self)
 
-    def groups(self, classing: Classing) -> SparkGroups:
+    def equivalence(self, classing: Classing) -> SparkGroups:
         if classing not in self._groups:
             self._groups[classing] = SparkGroups(self, classing)
         return self._groups[classing]

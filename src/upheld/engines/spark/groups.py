@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from upheld.algebra.expansion import Rows
-from upheld.algebra.words import FactSet
+from upheld.algebra.sets import FactSet
 from upheld.engines.spark.classes import DriverTable
 from upheld.engines.spark.codes import Layout, Row, decode, encode
 from upheld.engines.spark.cols import col, lit

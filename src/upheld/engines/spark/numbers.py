@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from upheld.algebra.ranksums import rank_sums, sums_of_ranks
+from upheld.algebra.counters import rank_sums, sums_of_ranks
 from upheld.algebra.rounds import RoundByRound
-from upheld.algebra.words import Bag, FactSet, Instances
+from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.spark.bags import counted as counted_heads
 from upheld.engines.spark.bags import maker, own_bag, own_instances, positive
 from upheld.engines.spark.codes import Layout, Row

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 from typing import Any
 
+from upheld.algebra.engine import Engine
 from upheld.algebra.expansion import Expansions, Rows
 from upheld.algebra.pairs import pairs_between, pairs_within
-from upheld.algebra.words import Engine, FactSet
+from upheld.algebra.sets import FactSet
 from upheld.engines.spark.constants import connected
 from upheld.language.core import Classing
 from upheld.language.values import Value
@@ -39,7 +40,7 @@ class RowGroups:
         """Return the value that a row has, as users know it."""
         return value  # type: ignore[no-any-return]
 
-    # -- the words -----------------------------------------------------------------------------------------------------
+    # -- operators -----------------------------------------------------------------------------------------------------
 
     def join(self, links: FactSet, held: FactSet) -> tuple[FactSet, FactSet]:
         connecting = self._links(links)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.algebra.words import FactSet, Numbered
+from upheld.algebra.counters import Numbered
+from upheld.algebra.sets import FactSet
 from upheld.data.columns import Row
 from upheld.engines.spark.codes import Layout
 from upheld.engines.spark.cols import col, lit

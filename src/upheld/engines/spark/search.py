@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from upheld.algebra.words import FactSet
+from upheld.algebra.sets import FactSet
 from upheld.engines.spark.bags import SparkInstances
 from upheld.engines.spark.sets import Named, SparkSet, own_set
 from upheld.language.core import Rule

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from upheld.algebra.words import FactSet
+from upheld.algebra.sets import FactSet
 from upheld.engines.spark.codes import Layout, Row
 from upheld.engines.spark.cols import col
 from upheld.engines.spark.frames import SparkRows

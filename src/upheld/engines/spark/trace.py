@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from upheld.algebra.words import Bag, FactSet, Instances
+from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.spark.bags import Labelling, SparkInstances, by_label, labelled, own_bag, own_instances
 from upheld.engines.spark.codes import Layout
 from upheld.engines.spark.cols import col, lit
@@ -106,15 +106,9 @@ class SparkTrace:
     def settle_levels(self) -> None:
         self._levels.change_all(lambda level: (level[1], level[1]))
 
-    def by_old_round(self, found: Instances, stratum: Stratum) -> dict[int, Instances]:
-        return self._by_round(found, stratum, "old")
-
-    def by_new_round(self, found: Instances, stratum: Stratum) -> dict[int, Instances]:
-        return self._by_round(found, stratum, "new")
-
-    def _by_round(self, found: Instances, stratum: Stratum, which: str) -> dict[int, Instances]:
+    def by_round(self, found: Instances, stratum: Stratum, *, old: bool) -> dict[int, Instances]:
         instances = own_instances(found)
-        labels = labelled(self.engine, instances.found(), self._firing(stratum, which))
+        labels = labelled(self.engine, instances.found(), self._firing(stratum, "old" if old else "new"))
         return dict(by_label(self.engine, labels))
 
     def _firing(self, stratum: Stratum, which: str) -> Labelling:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.instances import RuleInstance
-from upheld.algebra.words import Bag, Instances
+from upheld.algebra.sets import Bag, Instances
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table, distinct_rows

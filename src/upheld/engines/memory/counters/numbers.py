@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from upheld.algebra.ranksums import rank_sums, sums_of_ranks
+from upheld.algebra.counters import Numbered, rank_sums, sums_of_ranks
 from upheld.algebra.rounds import MANY, RoundByRound
-from upheld.algebra.words import Bag, FactSet, Instances, Numbered
+from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import MemoryBag, own_bag, own_instances
 from upheld.engines.memory.joins.batch import Sink, extended
 from upheld.engines.memory.joins.sinks import Collected, made_joined_rows, made_rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.words import Bag, FactSet, Instances
+from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_bag, own_instances
 from upheld.engines.memory.kernels import rows as kernels
 from upheld.engines.memory.sets.expressions import Settled, own_set
@@ -156,16 +156,10 @@ class MemoryTrace:
             old[rows] = table.column(self._new)[rows]
         self._placed.clear()
 
-    def by_old_round(self, found: Instances, stratum: Stratum) -> dict[int, Instances]:
-        return self._grouped(found, stratum, self._old)
-
-    def by_new_round(self, found: Instances, stratum: Stratum) -> dict[int, Instances]:
-        return self._grouped(found, stratum, self._new)
-
-    def _grouped(self, found: Instances, stratum: Stratum, column: str) -> dict[int, Instances]:
+    def by_round(self, found: Instances, stratum: Stratum, *, old: bool) -> dict[int, Instances]:
         groups: dict[int, list[Group]] = {}
         for group in own_instances(found).groups:
-            rounds = self._rounds(group, stratum, column)
+            rounds = self._rounds(group, stratum, self._old if old else self._new)
             first = int(rounds[0])
             if (rounds == first).all():  # as a rule
                 groups.setdefault(first, []).append(group)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from upheld.algebra.equality import Constants, Difference
 from upheld.algebra.expansion import Blocks, Expansions, Parts, Rows, between, pair_blocks
-from upheld.algebra.words import Constants, Difference, FactSet
+from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.bags import Counts, MemoryBag
 from upheld.engines.memory.joins.batch import pair_room
 from upheld.engines.memory.joins.candidates import BEGINNING

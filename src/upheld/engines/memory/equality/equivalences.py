@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from upheld.algebra.expansion import Expansions
 from upheld.algebra.pairs import pairs_between, pairs_within
-from upheld.algebra.words import FactSet
+from upheld.algebra.sets import FactSet
 from upheld.engines.memory.joins.batch import pair_room
 from upheld.engines.memory.kernels import rows as kernels
 from upheld.engines.memory.sets.expressions import NOTHING, Settled, Truth, own_set

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from upheld.algebra.words import FactSet, Own
+from upheld.algebra.sets import FactSet, Own
 from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, Run, quickest
 from upheld.engines.memory.counters.bags import LOWEST
 from upheld.engines.memory.joins.batch import CHUNK, FunctionSink, Join, Sink

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from upheld.algebra.words import FactSet
+from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.bags import Group, MemoryInstances
 from upheld.engines.memory.joins.batch import FunctionSink
 from upheld.engines.memory.joins.candidates import END, MOST_DOUBLINGS, Candidates, candidates, first_join

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.words import FactSet
+from upheld.algebra.sets import FactSet
 from upheld.data.columns import Columns
 from upheld.engines.memory.kernels import rows as kernels
 from upheld.engines.memory.sets.bit_matrix import DenseBits, dense_bits

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.words import FactSet, Freed
+from upheld.algebra.engine import Freed
+from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.trace import Entries
 from upheld.engines.memory.kernels import rows as kernels
 from upheld.engines.memory.sets.expressions import Named, Settled

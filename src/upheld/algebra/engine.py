@@ -1,0 +1,105 @@
+"""An engine: the operators on sets, the counters and classes that it creates, transactions and storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+from upheld.algebra.counters import Numbered, Numbers, Ranks, Trace
+from upheld.algebra.equality import Classes, Equivalence
+from upheld.algebra.sets import FactSet, SetEngine
+from upheld.language.core import Classing, Rule
+from upheld.language.equality.equality import Equality
+from upheld.language.values import Value
+
+
+class Attempt(Protocol):
+    """A part of a transaction that can be undone."""
+
+    def undo(self) -> None:
+        """Restore sets, counters, ranks and traces as they were when the attempt began."""
+        ...
+
+
+class Freed(NamedTuple):
+    """Memory that was freed: rows of facts in no relation, texts that no fact has, and bytes."""
+
+    rows: int
+    texts: int
+    bytes: int
+
+
+class Engine(SetEngine, Protocol):
+    """An implementation of the algebra for the facts of one program."""
+
+    # -- state beside sets ---------------------------------------------------------------------------------------------
+
+    def numbers(self, name: str) -> Numbers:
+        """A new counter for each fact, all zero. The name is for messages."""
+        ...
+
+    def ranks(self) -> Ranks:
+        """New ranks, totals and supports: no fact has any."""
+        ...
+
+    def trace(self) -> Trace:
+        """A new trace: no fact has a number or a level."""
+        ...
+
+    def classes(self, equality: Equality) -> Classes:
+        """New classes for equalities of a form, all singletons."""
+        ...
+
+    def equivalence(self, classing: Classing) -> Equivalence:
+        """The classes of an equivalence of the program. Law: each call returns the same object."""
+        ...
+
+    # -- transactions --------------------------------------------------------------------------------------------------
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A block that is atomic.
+
+        Law: if it fails, named sets created before it, counters, ranks, traces and classes are as they were before it.
+        """
+        ...
+
+    def attempt(self) -> AbstractContextManager[Attempt]:
+        """A block within a transaction that can be undone before it ends."""
+        ...
+
+    # -- storage -------------------------------------------------------------------------------------------------------
+
+    def rows_with_numbers(
+        self, facts: FactSet, predicate: str, books: Sequence[Numbered]
+    ) -> Iterable[tuple[Value, ...]]:
+        """The argument tuples of the facts of one predicate in a set, each followed by its numbers in the counters."""
+        ...
+
+    def load_with_numbers(
+        self, predicate: str, rows: Iterable[tuple[Value, ...]], books: Sequence[Numbered]
+    ) -> FactSet:
+        """The facts of one predicate with these argument tuples; the counters take the numbers that follow them.
+
+        Law: it undoes `rows_with_numbers`.
+        """
+        ...
+
+    def abandon(self, keep: Sequence[FactSet]) -> None:
+        """Drop every set but these, and all deferred work: the run that needed them has failed."""
+        ...
+
+    def reclaim(self, keep: Sequence[FactSet]) -> None:
+        """Free some of the memory of facts that are in none of these sets, if it is time.
+
+        Sets that somebody holds stay as they are. Call it outside of a transaction.
+        """
+        ...
+
+    def compact(self, keep: Sequence[FactSet]) -> Freed:
+        """Free all memory of facts that are in none of these sets, which `reclaim` frees step by step."""
+        ...
+
+    def plans(self, rule: Rule) -> Iterator[str]:
+        """Yield lines that show how the engine would match a rule now."""
+        ...
