@@ -49,7 +49,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "runs":            (MATERIALISATION | {"updatefiles"},   set()),
     "pipeline":        (MATERIALISATION | {"spark", "updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
     "upheld":          (SURFACE,                             set()),
-    "cli":             ({"upheld", "errors"},                {"tqdm"}),
+    "cli":             ({"upheld", "errors", "runtime"},                    {"tqdm"}),
     "__main__":        ({"cli"},                             set()),
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.cases import ROOT
+from tests.helpers.cases import ROOT
 
 RECORD = ROOT / "tests" / "voice.txt"
 

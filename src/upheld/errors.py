@@ -25,6 +25,15 @@ def quote(text: object) -> str:
     return f"`{shown}`"
 
 
+def count(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun.
+
+    >>> count(1, "row"), count(2000, "row"), count(0, "stratum", "strata")
+    ('1 row', '2,000 rows', '0 strata')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def described_type(value: object) -> str:
     """Return the type of a value for a message: an `int`, a `list`."""
     name = type(value).__name__

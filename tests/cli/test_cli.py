@@ -164,7 +164,9 @@ def test_unknown_engine(capsys):
     assert os.listdir("out") == []
 
 
-@pytest.mark.parametrize("size, expected", [("500", 500), ("2K", 2048), ("1.5m", 1572864), ("8G", 8 * 2**30)])
+@pytest.mark.parametrize(
+    "size, expected", [("500", 500), ("2K", 2048), ("1.5m", 1572864), ("8G", 8 * 2**30), ("1t", 2**40)]
+)
 def test_sizes(size, expected):
     options = cli.parser().parse_args(["run", "rules.dl", "--max-memory", size])
     assert options.max_memory == expected

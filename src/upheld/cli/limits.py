@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 
 import upheld
-
-_UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
+from upheld.runtime.sizes import size_of
 
 
 def add_limits(command: argparse.ArgumentParser) -> None:
@@ -36,8 +35,7 @@ def limits_of(options: argparse.Namespace) -> upheld.Limits:
 
 
 def _bytes(text: str) -> int:
-    number, unit = (text[:-1], text[-1].lower()) if text[-1:].lower() in _UNITS else (text, "")
-    try:
-        return int(float(number) * _UNITS.get(unit, 1))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"`{text}` is not a size: use for example 500M or 8G") from None
+    size = size_of(text)
+    if size is None:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a size: use for example 500M or 8G")
+    return size

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from upheld.data.factfiles.badrows import EXPECTED, BadRows, column_name, count
-from upheld.errors import FactsError, Problem, described_type, quote
+from upheld.data.factfiles.badrows import EXPECTED, BadRows, column_name
+from upheld.errors import FactsError, Problem, count, described_type, quote
 from upheld.ingest.tables import Table, type_of_integers, wrong_arity
 from upheld.language.types.ntriples import NotATerm, are_canonical, is_pyoxigraph_term, term_of
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float

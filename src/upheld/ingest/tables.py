@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from upheld.data.factfiles.badrows import BadRows, count
+from upheld.data.factfiles.badrows import BadRows
 from upheld.data.relation import Relation
-from upheld.errors import FactsError, Problem, described_type, quote
+from upheld.errors import FactsError, Problem, count, described_type, quote
 from upheld.language.core import unnamed_columns
 from upheld.language.types.primitive import INT64_MAX
 

@@ -14,6 +14,7 @@ from upheld.data.factfiles.reading import unreadable
 from upheld.errors import Problem, UsageError, described_type, nearest, quote
 from upheld.language.syntax.ast import Program
 from upheld.materialisation.build import parse
+from upheld.runtime.sizes import size_of
 
 #: The formats of files that sources are read from, by how their names end; `.gz` may follow.
 EXTENSIONS = {
@@ -32,8 +33,6 @@ SOURCE_FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 SINK_FORMATS = ("parquet", "csv", "view", "changes")
 MODES = ("auto", "driver", "decomposed", "rounds")
 TRIGGERS = ("available-now", "continuous")
-
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 #: The settings that are paths.
 _FOLDERS = ("state", "dictionary", "quarantine", "report")
@@ -135,16 +134,6 @@ class Job:
     sinks: tuple[Sink, ...]
     settings: Settings
     stream: Stream | None = None
-
-
-def size_of(text: str) -> int | None:
-    """Return the bytes that a size such as `4g` means; None if it is none.
-
-    >>> size_of("2k"), size_of("1.5g")
-    (2048, None)
-    """
-    found = re.fullmatch(r"(\d+)([kmgt]?)b?", text.lower())
-    return int(found[1]) * _UNITS[found[2]] if found else None
 
 
 def job_of(
@@ -319,7 +308,7 @@ def _check_settings(settings: Mapping[str, Any], place: str, problems: list[Prob
         if name in settings and size_of(settings[name]) is None:
             message, note = (
                 f"the option {quote(name)} is {quote(settings[name])}",
-                "a size is a whole number with k, m, g or t",
+                "a size is a number with k, m, g or t",
             )
             problems.append(Problem("bad-job", message, place=place, note=note, hint="write it as in `4g`"))
     if settings.get("cores", 1) < 1:

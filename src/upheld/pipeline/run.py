@@ -15,10 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.data.columns import Columns
-from upheld.data.factfiles.badrows import count
 from upheld.engines.spark.frames import FrameRows
 from upheld.engines.spark.sparkengine import SparkEngine
-from upheld.errors import Problem, UpheldError, UsageError, nearest, quote, warn
+from upheld.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.lints import lint, some, without_facts
@@ -77,7 +76,7 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             pivots = find_pivots(core)
             plain = _plain(spark, job, loads, pivots) if dictionary.folder is None else {}
             facts = _read(kept, core, job, loads, plain)
-            stage.result = f"{sum(load.read for load in loads):,} rows"
+            stage.result = count(sum(load.read for load in loads), "row")
             _quarantine(job, loads, writer)
         report.sources = [load.told() for load in loads]
         with recorder.stage("encode") as stage:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
-from upheld.errors import Problem, ProgramError, quote
+from upheld.errors import Problem, ProgramError, count, quote
 from upheld.language.core import Core, Rule
 from upheld.language.growth import growing_rules
 from upheld.language.lints import lint, without_facts
@@ -31,7 +31,7 @@ class Report:
         return "\n".join([self.to_text(), *map(str, self.warnings)])
 
     def __repr__(self) -> str:
-        return f"<Report: {self.to_text().partition(chr(10))[0]}, {_count(len(self.warnings), 'warning')}>"
+        return f"<Report: {self.to_text().partition(chr(10))[0]}, {count(len(self.warnings), 'warning')}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as data that JSON can hold."""
@@ -61,8 +61,8 @@ class Report:
         visible = [p for p in self.core.predicates.values() if not p.hidden]
         recursive = sum(len(s.recursive) for s in self.strata)
         lines = [
-            f"{_count(len(visible), 'relation')}, {_count(len(self.core.rules), 'rule')} ({recursive} recursive), "
-            f"{_count(len(self.core.facts), 'fact')} in the program, {_count(len(self.strata), 'stratum', 'strata')}"
+            f"{count(len(visible), 'relation')}, {count(len(self.core.rules), 'rule')} ({recursive} recursive), "
+            f"{count(len(self.core.facts), 'fact')} in the program, {count(len(self.strata), 'stratum', 'strata')}"
         ]
         for p in visible:
             columns = ", ".join(f"{c}: {t}" for c, t in zip(p.columns, p.types, strict=True))
@@ -125,9 +125,4 @@ def _rules_in_words(stratum: Stratum) -> str:
     if not stratum.rules:
         return "given facts, no rules"
     recursive = len(stratum.recursive)
-    return _count(len(stratum.rules), "rule") + (f", {recursive} recursive" if recursive else "")
-
-
-def _count(number: int, noun: str, plural: str = "") -> str:
-    """Return `1 rule`, `2 rules`."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+    return count(len(stratum.rules), "rule") + (f", {recursive} recursive" if recursive else "")

@@ -25,7 +25,7 @@ from upheld.errors import LimitReached, Problem, UsageError, quote
 A = ParamSpec("A")
 R = TypeVar("R")
 
-#: Whether the system tells how much memory a process holds. Windows does not, as far as Python's library goes.
+#: Whether Python can measure the memory of a process. On Windows its standard library cannot.
 MEASURES_MEMORY = find_spec("resource") is not None
 
 #: Bytes from which on an allocation is worth a look at memory before it is made.
@@ -69,7 +69,7 @@ def _wrong(name: str, value: object) -> Problem | None:
     elif value < 0:
         message = f"the limit on {name} is {quote(value)}, below 0"
     elif name == "memory" and not MEASURES_MEMORY:
-        note = "Python has no `resource` module here, which tells how much memory a process holds"
+        note = "Python has no `resource` module here, which reports how much memory a process holds"
         return Problem("bad-limit", "this system cannot limit memory", note=note, hint="leave the limit out")
     else:
         return None
@@ -171,7 +171,7 @@ def _stopped(limit: str, amount: str, doing: str) -> LimitReached:
 
 
 def memory_in_use() -> int:
-    """Return the resident memory of this process in bytes, or its peak where the system tells no more."""
+    """Return the resident memory of this process in bytes, or its peak on systems that report only that."""
     try:
         with open("/proc/self/statm", encoding="ascii") as f:
             return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

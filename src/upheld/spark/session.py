@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from upheld.arguments import checked
 from upheld.errors import MissingDependency, Problem, UsageError, described_type, quote
+from upheld.runtime.sizes import size_of
 from upheld.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -40,12 +41,15 @@ def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores
     require_pyspark()
     from pyspark.sql import SparkSession
 
+    size = size_of(memory)
+    if size is None:
+        raise UsageError(Problem("bad-argument", f"`memory` is {quote(memory)}, not a size", hint="write `2g`"))
     if spark is None:
         spark = SparkSession.getActiveSession()
         if spark is None or _is_stopped(spark):
             # spark-submit has started a Java and chosen a cluster: take what it chose.
             submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-            return SparkSession.builder.getOrCreate() if submitted else _start(memory, cores or os.cpu_count() or 1)
+            return SparkSession.builder.getOrCreate() if submitted else _start(size, cores or os.cpu_count() or 1)
     given: object = spark
     if "connect" in type(given).__module__:
         raise UsageError(
@@ -102,7 +106,7 @@ def _is_stopped(spark: SparkSession) -> bool:
 # -- the local session -------------------------------------------------------------------------------------------------
 
 
-def _start(memory: str, cores: int) -> SparkSession:
+def _start(memory: int, cores: int) -> SparkSession:
     """Start a Java, and in it a local session whose log and temporary files go with this process."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -143,12 +147,12 @@ def _start(memory: str, cores: int) -> SparkSession:
     return spark
 
 
-def _settings(memory: str, cores: int, folder: Path) -> dict[str, str]:
+def _settings(memory: int, cores: int, folder: Path) -> dict[str, str]:
     """Return the settings of a local session."""
     return {
         "spark.app.name": "upheld",
         "spark.master": f"local[{cores},2]",  # a task that fails is tried once more, as on a cluster
-        "spark.driver.memory": memory,
+        "spark.driver.memory": f"{memory >> 10}k",  # a unit that Java and Spark read alike
         "spark.driver.maxResultSize": "0",  # what may come to the driver is for the plan to say
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

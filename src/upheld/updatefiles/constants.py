@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from upheld.data.columns import Row
-from upheld.data.factfiles.badrows import EXPECTED, column_name, count
-from upheld.errors import Problem, nearest, quote
+from upheld.data.factfiles.badrows import EXPECTED, column_name
+from upheld.errors import Problem, count, nearest, quote
 from upheld.language.core import Predicate
 from upheld.language.syntax.ast import Atom, Call, Constant, Term, Variable
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float

@@ -10,8 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from upheld.data.factfiles.badrows import count
-from upheld.errors import FactsError, Problem, nearest, quote
+from upheld.errors import FactsError, Problem, count, nearest, quote
 from upheld.ingest.fitting import is_missing
 from upheld.ingest.tables import check_distinct, order_of
 from upheld.language.core import Predicate

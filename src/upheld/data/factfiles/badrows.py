@@ -43,8 +43,3 @@ class BadRows:
 def column_name(index: int, columns: Sequence[str]) -> str:
     """Return how messages call a column: by its number from one, and by its name if it has one."""
     return f"column {index + 1}" + (f" ({quote(columns[index])})" if index < len(columns) else "")
-
-
-def count(number: int, noun: str) -> str:
-    """Return `1 row`, `2 rows`."""
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from upheld.data.columns import Columns, Row
-from upheld.data.factfiles.badrows import EXPECTED, BadRows, column_name, count
+from upheld.data.factfiles.badrows import EXPECTED, BadRows, column_name
 from upheld.data.factfiles.formats import Format
-from upheld.errors import FactsError, Problem, nearest, quote
+from upheld.errors import FactsError, Problem, count, nearest, quote
 from upheld.language.types.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.primitive import FLOAT, INTEGER, INTEGER_RANGES, normalise_float
 from upheld.language.values import Value

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from upheld.errors import LimitReached, Problem, ProgramError, quote
 from upheld.language.pivots import Obstacle, Pivots
-from upheld.pipeline.job import Settings, size_of
+from upheld.pipeline.job import Settings
 from upheld.pipeline.report import Choice
+from upheld.runtime.sizes import size_of
 
 # What facts take in the driver at least: for each fact a row on its way in, its place in the table, flags and an index;
 # for each text a Python object beside its characters.

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 from pyspark.sql import Column, DataFrame, Observation, Row
 from pyspark.sql import functions as F
 
-from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name, count
-from upheld.errors import FactsError, Problem, quote
+from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name
+from upheld.errors import FactsError, Problem, count, quote
 from upheld.language.core import Predicate
 from upheld.pipeline.job import Source
 from upheld.pipeline.sources.columnar import Columnar
