@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from upheld.algebra.meter import Meter
 from upheld.algebra.sets import derive, settle
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.sets.expressions import BITS, NOTHING, TruthTables
+from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.language.compile import compile_program
 from upheld.language.strata import stratify
@@ -146,14 +148,130 @@ def test_bits_after_failures():
     assert free_bits(m._engine) == before
 
 
-def test_bits_run_out():
-    """More sets than there are bits is a mistake of ours, and said so."""
-    engine, _ = setting()
-    sets = [engine.named(f"S{i}") for i in range(BITS)]
-    with pytest.raises(AssertionError, match="no bit left for the set S16"):
-        engine.named("S16")
-    del sets
+MANY_SETS = 40
+
+
+class Both:
+    """A set of the memory engine beside the same set of the reference engine."""
+
+    def __init__(self, memory, reference):
+        self.memory, self.reference = memory, reference
+
+    def __or__(self, other):
+        return Both(self.memory | other.memory, self.reference | other.reference)
+
+    def __and__(self, other):
+        return Both(self.memory & other.memory, self.reference & other.reference)
+
+    def __sub__(self, other):
+        return Both(self.memory - other.memory, self.reference - other.reference)
+
+    def __ior__(self, other):
+        self.memory |= other.memory
+        self.reference |= other.reference
+        return self
+
+    def __isub__(self, other):
+        self.memory -= other.memory
+        self.reference -= other.reference
+        return self
+
+    def settled(self):
+        return Both(settle(self.memory), settle(self.reference))
+
+    def derived(self, rules, **others):
+        """The heads of the instances of rules with positive atoms in this set."""
+        mine, theirs = ({name: getattr(facts, side) for name, facts in others.items()} for side in vars(self))
+        return Both(
+            settle(derive(rules, self.memory, self.memory, **mine)),
+            settle(derive(rules, self.reference, self.reference, **theirs)),
+        )
+
+    def assert_equal(self):
+        for name in ("edge", "path"):
+            assert set(self.memory.rows(name)) == set(self.reference.rows(name))
+        assert self.memory.count() == self.reference.count()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_number_of_named_sets_may_live(seed):
+    """Forty named sets, alive at once, are what the reference engine says, whatever is made of them."""
+    r = random.Random(seed)
+    engine, core = setting()
+    oracle = ReferenceEngine()
+    edges = [(x, y) for x in range(6) for y in range(6)]
+    sets = [Both(engine.named(f"S{i}"), oracle.named(f"S{i}")) for i in range(MANY_SETS)]
+    for one in sets:
+        rows = r.sample(edges, r.randrange(8))
+        one |= Both(engine.load("edge", rows), oracle.load("edge", rows))
+
+    def expression(width):
+        made = r.choice(sets)
+        for _ in range(width - 1):
+            operator, other = r.choice("|||&-"), r.choice(sets)
+            made = made | other if operator == "|" else made & other if operator == "&" else made - other
+        return made
+
+    for _ in range(40):
+        one = r.choice(sets)
+        match r.randrange(7):
+            case 0:
+                one |= expression(r.randrange(1, 25))
+            case 1:
+                one -= expression(r.randrange(1, 25))
+            case 2:
+                one |= expression(3).derived(core.rules)
+            case 3:
+                expression(9).derived(core.rules, **{r.choice(["via", "heads"]): expression(9)}).assert_equal()
+            case 4:
+                before = expression(20)  # means what it meant when it was written
+                one |= expression(2)
+                before.assert_equal()
+            case 5:
+                made = expression(MANY_SETS).settled()
+                made.assert_equal()
+                one |= made
+            case _:
+                one.assert_equal()
+    for one in sets:
+        one.assert_equal()
+    one = made = before = None
+    sets.clear()
     assert free_bits(engine) == BITS
+    assert_dead_sets_left_nothing(engine)
+
+
+def test_a_failed_transaction_puts_back_sets_that_lent_their_bits():
+    """Sets that had no bit when they changed, or when the change is undone, are as they were before."""
+    engine, _ = setting()
+    sets = [engine.named(f"S{i}") for i in range(MANY_SETS)]
+    for i, one in enumerate(sets):
+        one |= engine.load("edge", [(i, j) for j in range(i % 5)])
+    before = [set(one.rows("edge")) for one in sets]
+
+    def fail():
+        with engine.transaction():
+            for i, one in enumerate(sets):
+                one |= engine.load("edge", [(i, 100 + i)])
+                one -= engine.load("edge", [(i, 0)])
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert [set(one.rows("edge")) for one in sets] == before
+
+
+def test_compaction_moves_sets_that_lent_their_bits():
+    """Tables that are copied have the rows of every set that somebody holds, with a bit or without."""
+    engine, _ = setting()
+    sets = [engine.named(f"S{i}") for i in range(MANY_SETS)]
+    engine.load("edge", [(-1, i) for i in range(500)])
+    for i, one in enumerate(sets):
+        one |= engine.load("edge", [(i, j) for j in range(i % 5)])
+    kept = sets[0]
+    kept |= sets[39] | sets[38]
+    assert engine.compact([kept]).rows > 0
+    assert set(kept.rows("edge")) == {(39, j) for j in range(4)} | {(38, j) for j in range(3)}
 
 
 def test_settled_sets_lend_their_bits():

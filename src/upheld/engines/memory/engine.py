@@ -26,7 +26,7 @@ from upheld.engines.memory.joins.search import MemorySearch
 from upheld.engines.memory.joins.sinks import Collected, made_rows, never_counted, selected
 from upheld.engines.memory.kernels import rows as kernels
 from upheld.engines.memory.plans.plan import IN_P, Plan
-from upheld.engines.memory.sets.bits import BITS, Bits
+from upheld.engines.memory.sets.bits import BITS, WIDEST, Bits
 from upheld.engines.memory.sets.expressions import (
     NOTHING,
     Combined,
@@ -38,6 +38,7 @@ from upheld.engines.memory.sets.expressions import (
     Spelling,
     Truth,
     TruthTables,
+    narrow,
     own_set,
 )
 from upheld.engines.memory.sets.journal import Journal, Mark
@@ -78,9 +79,6 @@ class MemoryEngine:
         self.journal = Journal()
         #: Counts attempts. A failed one puts back the sets that were made before it began.
         self.clock = 0
-        #: Counts the words of algorithms that name or settle a set. No truth table outlives the word it was made for:
-        #: a settled set whose bit the current one has not asked for can do without it.
-        self.words = 0
         self._kept_before = 0
         self._in_transaction = False
         # What belongs to the engine does not hold it: then its memory is freed as soon as nobody does.
@@ -117,10 +115,12 @@ class MemoryEngine:
         self.codec.has_late_constants = False
 
     def reclaim(self, keep: Sequence[FactSet]) -> None:
-        self.reclaiming.step(keep)
+        with self.bits.evaluating():  # a copy goes by the bits of the sets that are kept
+            self.reclaiming.step(keep)
 
     def compact(self, keep: Sequence[FactSet]) -> Freed:
-        return self.reclaiming.compact(keep)
+        with self.bits.evaluating():
+            return self.reclaiming.compact(keep)
 
     def nbytes(self) -> int:
         """Return the bytes of tables, their indexes and the dictionary, and of a copy of them in the making."""
@@ -135,7 +135,6 @@ class MemoryEngine:
             pending.force()
 
     def named(self, name: str) -> Named:
-        self.words += 1
         return Named(self, name)
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> Settled:
@@ -181,6 +180,14 @@ class MemoryEngine:
         """Return the truth table of an expression; None stands for the empty set."""
         return NOTHING if spelling is None else self.truths[spelling]
 
+    def membership(self, facts: FactSet) -> Truth:
+        """Return the truth table of a set, to be used before another set asks for a bit."""
+        mine = own_set(facts)
+        if mine.width > WIDEST:
+            narrow([mine])
+        with self.bits.evaluating():
+            return self.truths[mine.spelling()]
+
     @contextmanager
     def new_bit(self, name: str) -> Iterator[int]:
         """Take a bit for a set while it is made; if that fails, clear the bit in all rows and give it back."""
@@ -211,7 +218,6 @@ class MemoryEngine:
         return Settled(self, rows)
 
     def settle(self, facts: FactSet) -> Settled:
-        self.words += 1
         settled = self.settle_for_change(facts)
         self.meter.round(settled.count())
         return settled
@@ -276,6 +282,7 @@ class MemoryEngine:
     def abandon(self, keep: Sequence[FactSet]) -> None:
         """Forget every set but these, and all that was not computed yet: what was to use them has failed."""
         with uninterrupted():
+            self.bits.end_evaluation()
             self._undo()
             self.tallies.clear()
             self.pending_bags.clear()
@@ -309,6 +316,7 @@ class MemoryEngine:
         """Undo what a transaction that did not come to its end has changed."""
         if self.journal.is_open and not self._in_transaction:
             with uninterrupted():
+                self.bits.end_evaluation()
                 self.tallies.clear()
                 self.journal.undo()
 
@@ -407,17 +415,19 @@ class MemoryEngine:
 
             return FunctionSink(take)
 
-        self.matcher.forwards(rules, Where(self, P, N, via, via_not), sink, whole=True)
+        with (where := Where(self, P, N, via, via_not)):
+            self.matcher.forwards(rules, where, sink, whole=True)
         return MemoryInstances(self, found)
 
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> MemoryInstances:
         found: list[Group] = []
-        where = Where(self, P, N)
         index = self.matcher.delta_index(rules, "heads")
-        for table, rows in own_set(H).listed():
-            for occurrence, mine in index.concerned(table, rows):
-                rule = occurrence.rule
-                self.matcher.backwards(rule, table, mine, where, rule.variables(), _appending(found, rule))
+        heads = dict(own_set(H).listed())
+        with (where := Where(self, P, N)):
+            for table, rows in heads.items():
+                for occurrence, mine in index.concerned(table, rows):
+                    rule = occurrence.rule
+                    self.matcher.backwards(rule, table, mine, where, rule.variables(), _appending(found, rule))
         return MemoryInstances(self, found)
 
     def search(self, rules: Sequence[Rule]) -> MemorySearch:
@@ -488,7 +498,7 @@ class MemoryEngine:
 
     def counted(self, rules: Sequence[Rule], where: Where) -> Counts:
         """Return the heads of the instances that `derive` speaks of, each with the number of its instances."""
-        with self._scratch() as (collected, counting):
+        with where, self._scratch() as (collected, counting):
             self.matcher.forwards(rules, where, lambda plan, start, _: counting.sink(collected, NOTHING, plan, start))
             return _numbers_of(collected, counting)
 
@@ -523,7 +533,10 @@ class MemoryEngine:
         """Return the facts of a set for whose rows a test on their numbers holds."""
         self.count_all()
         mine = own_set(facts)
-        listed = dict(mine.listed()) if mine.has_work() else self.rows_of(mine)
+        if mine.width > WIDEST:
+            narrow([mine])
+        with self.bits.evaluating():
+            listed = dict(mine.listed()) if mine.has_work() else self.rows_of(mine)
         chosen = ((table, rows[keep(table, rows)]) for table, rows in listed.items())
         return self.settled({table: rows for table, rows in chosen if len(rows)})
 
@@ -558,11 +571,18 @@ class Derivation(Deferred):
         own: Own | None,
     ):
         self.arguments: tuple[Sequence[Rule], Where, FactSet | None] | None
-        self.arguments = (rules, Where(engine, P, N, via, via_not, own), heads)
+        where = Where(engine, P, N, via, via_not, own)
+        self.arguments = (rules, where, heads)
+        self.width = 1 + where.width + (own_set(heads).width if heads is not None else 0)
         super().__init__(engine)
 
     def drop(self) -> None:
         self.arguments = None
+
+    def operands(self) -> list[MemorySet]:
+        assert self.arguments is not None, "a derivation is settled once; settle it by itself to use it twice"
+        _, where, heads = self.arguments
+        return [*where.sets, *([own_set(heads)] if heads is not None else [])]
 
     def has_work(self) -> bool:
         return self.now is None

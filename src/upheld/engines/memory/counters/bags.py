@@ -51,6 +51,12 @@ class MemoryBag:
         """Return whether the bag is known to be empty."""
         return not self._counts and self.derivation is None and (self._facts is None or self._facts.is_void())
 
+    def operands(self) -> list[MemorySet]:
+        """Return the sets that the bag is to be computed from."""
+        if self.derivation is not None:
+            return self.derivation[1].sets
+        return [self._facts] if self._facts is not None else []
+
     @property
     def counts(self) -> Counts:
         return self.compute() if self._counts is None else self._counts

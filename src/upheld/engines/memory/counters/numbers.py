@@ -43,11 +43,16 @@ class Tally(Deferred):
     def __init__(self, engine: MemoryEngine, bag: MemoryBag, counting: Counting):
         self.bag: MemoryBag | None = bag.take()
         self.counting = counting
+        self.width = 1 + sum([facts.width for facts in bag.operands()])
         engine.tallies.append(self)
         super().__init__(engine)
 
     def has_work(self) -> bool:
         return self.now is None
+
+    def operands(self) -> list[MemorySet]:
+        assert self.bag is not None, "a tally is settled once; settle it by itself to use it twice"
+        return self.bag.operands()
 
     def drop(self) -> None:
         self.bag = None

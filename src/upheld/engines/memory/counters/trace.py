@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_bag, own_instances
+from upheld.engines.memory.joins.matching import Where
 from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.plans.plan import IN_P
 from upheld.engines.memory.sets.expressions import Settled, own_set
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
@@ -175,18 +177,18 @@ class MemoryTrace:
         self, found: Instances, stratum: Stratum, round: int, P: FactSet, N: FactSet, *, old: bool = False
     ) -> tuple[MemoryInstances, MemoryInstances]:
         engine = self.engine
-        positive, negative = engine.truths[own_set(P).spelling()], engine.truths[own_set(N).spelling()]
         fire, quiet = [], []
-        for group in own_instances(found).groups:
-            fires = self._rounds(group, stratum, self._old if old else self._new) == round
-            fires &= group.hold(engine, positive, negative)
-            if fires.all():
-                fire.append(group)
-            elif not fires.any():
-                quiet.append(group)
-            else:
-                fire.append(group.chosen(fires))
-                quiet.append(group.chosen(~fires))
+        with (where := Where(engine, P, N)):
+            for group in own_instances(found).groups:
+                fires = self._rounds(group, stratum, self._old if old else self._new) == round
+                fires &= group.hold(engine, where[IN_P], where["N"])
+                if fires.all():
+                    fire.append(group)
+                elif not fires.any():
+                    quiet.append(group)
+                else:
+                    fire.append(group.chosen(fires))
+                    quiet.append(group.chosen(~fires))
         return MemoryInstances(engine, fire), MemoryInstances(engine, quiet)
 
     def items(self) -> Iterator[tuple[Fact, dict[int, int], int]]:

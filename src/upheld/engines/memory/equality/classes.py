@@ -238,7 +238,7 @@ class MemoryClasses:
         if isinstance(facts, Settled):
             listed = ((table, rows[self._mention(table, rows, wanted)]) for table, rows in facts.listed())
             return self.engine.settled({table: rows for table, rows in listed if len(rows)})
-        truth = self.engine.truths[own_set(facts).spelling()]
+        truth = self.engine.membership(facts)
         found = {}
         for table in self.engine.tables.values():
             columns = constant_columns(table.types)
@@ -299,7 +299,7 @@ class MemoryClasses:
 
     def mentioned(self, loops: FactSet, facts: FactSet) -> Settled:
         equalities = self._equalities(loops, lambda left, right: left == right)
-        home, truth = self.engine.tables[self.equality.predicate], self.engine.truths[own_set(facts).spelling()]
+        home, truth = self.engine.tables[self.equality.predicate], self.engine.membership(facts)
         rows = equalities.of(home)
         wanted = np.ascontiguousarray(home.rows[rows, self.equality.sides[0]].astype(np.int64).reshape(-1, 1))
         missing = np.arange(len(rows))

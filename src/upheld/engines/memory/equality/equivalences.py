@@ -163,7 +163,7 @@ class MemoryGroups:
         self, table: Table, column: int, wanted: Codes, facts: FactSet
     ) -> tuple[npt.NDArray[np.int64], RowNumbers]:
         """Return the rows of a set with one of some codes in a column, each with the place of its code."""
-        return self._rows_with(table, column, wanted, self.engine.truths[own_set(facts).spelling()])
+        return self._rows_with(table, column, wanted, self.engine.membership(facts))
 
     def _rows_with(
         self, table: Table, column: int, wanted: Codes, truth: Truth
@@ -185,6 +185,9 @@ class MemoryGroups:
         asked, self._free = self._free[:count], self._free[count:]
         free = np.unique(np.array(asked, np.int64))
         taken = np.unique(self._rows_with(self._members, 1, free, _IN_SOME_SET)[0])
+        for lender in self.engine.bits.lenders:  # flags do not tell the rows of a set that has lent its bit
+            numbers = self._members.rows[lender.of(self._members)][:, 1]
+            taken = np.union1d(taken, np.flatnonzero(np.isin(free, numbers)))
         self._free += free[taken].tolist()
         free = np.delete(free, taken)
         first, self._given = self._given, self._given + count - len(free)

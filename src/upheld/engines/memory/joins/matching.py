@@ -31,7 +31,8 @@ from upheld.engines.memory.plans.plan import (
 )
 from upheld.engines.memory.plans.text import plan_lines
 from upheld.engines.memory.rounds.bytecode import Start
-from upheld.engines.memory.sets.expressions import MemorySet, Spelling, Truth, own_set
+from upheld.engines.memory.sets.bits import WIDEST
+from upheld.engines.memory.sets.expressions import MemorySet, Spelling, Truth, narrow, own_set
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Rows, Table
@@ -59,7 +60,10 @@ ROW = "$row"
 
 
 class Where(dict[str, Truth]):
-    """Where atoms are matched: the truth tables of the sets that plans speak of, made when a step asks for one."""
+    """Where atoms are matched: the truth tables of the sets that plans speak of, made when a step asks for one.
+
+    As a context it is an evaluation, in which these sets keep their bits.
+    """
 
     def __init__(
         self,
@@ -77,6 +81,19 @@ class Where(dict[str, Truth]):
         self.via_not = own_set(via_not) if via_not is not None else None
         self.own = own_set(own.facts) if own is not None else None
         self.stratum = own.stratum if own is not None else None
+        #: The sets that atoms are matched in.
+        self.sets = [s for s in (self.P, self.N, self.via, self.via_not, self.own) if s is not None]
+        self.width = sum([s.width for s in self.sets])
+
+    def __enter__(self) -> Where:
+        if self.width > WIDEST:
+            narrow(self.sets)
+        self._evaluation = self.engine.bits.evaluating()
+        self._evaluation.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._evaluation.__exit__(*error)
 
     def __missing__(self, where: str) -> Truth:
         truth = self[where] = self.engine.truths[self._spelling(where)]
@@ -361,7 +378,7 @@ class _Forwards:
             some, rows = split(rows)
             for B, width in batches(table, some, atom, plan.start, rank):
                 join.run(B, width)
-            if self.matcher.engine.bits.free and pays(join, len(rows)):
+            if pays(join, len(rows)):
                 self._send_reduced(join, tree, kind, i, atom, table, rows, rank)
                 return
         self._send(join, table, rows, atom, rank)

@@ -40,12 +40,12 @@ class MemorySearch:
         return self.engine.filtered(H, lambda table, rows: table.column(self._turns)[rows] >= 0)
 
     def more(self, H: FactSet, P: FactSet, N: FactSet) -> MemoryInstances:
-        where = Where(self.engine, P, N)
         found: list[Group] = []
         settled = self.engine.settle_for_change(H)
-        asked = self.engine.truths[settled.spelling()]
-        for table, rows in settled.listed():
-            self._more(table, rows, asked, where, found)
+        with (where := Where(self.engine, P, N)):
+            asked = self.engine.truths[settled.spelling()]
+            for table, rows in settled.listed():
+                self._more(table, rows, asked, where, found)
         return MemoryInstances(self.engine, found)
 
     def _more(self, table: Table, rows: Rows, asked: Truth, where: Where, found: list[Group]) -> None:

@@ -110,7 +110,8 @@ class SmallRounds:
             return None
         self.engine.about_to_change(D)
         self.engine.about_to_change(gone)
-        return call.lose(("-", I.bit, ("-", D.bit, A.bit)), ("|", I.bit, A.bit), (D, gone), enough)
+        with self.engine.bits.evaluating():
+            return call.lose(("-", I.bit, ("-", D.bit, A.bit)), ("|", I.bit, A.bit), (D, gone), enough)
 
     def gain(self, ranks: MemoryRanks, delta: MemorySet, s: Stratum, I: Named, D: Named, A: Named) -> MemorySet | None:
         """Do rounds of `gain_from`; return what it does, or None if the first one is not small."""
@@ -118,7 +119,8 @@ class SmallRounds:
         if call is None:
             return None
         self.engine.about_to_change(A)
-        return call.gain(("|", ("-", I.bit, D.bit), A.bit), A)
+        with self.engine.bits.evaluating():
+            return call.gain(("|", ("-", I.bit, D.bit), A.bit), A)
 
     def _call(self, ranks: MemoryRanks, delta: MemorySet, s: Stratum, I: Named, counting_support: bool) -> Call | None:
         facts = [(table, rows) for table, rows in delta.listed() if len(rows)]
@@ -128,7 +130,7 @@ class SmallRounds:
         code = self._code(s, Where(self.engine, I, I, via=delta), ranks.rank if counting_support else None)
         if code is None or count * len(code.rules) > MOST_PAIRS:
             return None
-        if not all(table in code.numbers for table, _ in facts) or not self.engine.bits.free:
+        if not all(table in code.numbers for table, _ in facts):
             return None
         self._bench.make_room(code)
         return Call(ranks, s, code, self._bench, facts)

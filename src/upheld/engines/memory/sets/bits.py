@@ -1,4 +1,9 @@
-"""The bits of flags: which sets have one."""
+"""The bits of flags: which sets have one.
+
+There are sixteen bits, and any number of sets. A set that no work under way relies on lends its bit to a set that needs
+one, and keeps a list of its rows until somebody asks for it again. Sets that an evaluation asked for keep their bits
+until its end, so an evaluation reads `WIDEST` sets at most. Wider expressions are computed piece by piece before it.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,14 @@ from typing import Protocol
 from upheld.engines.memory.kernels import rows as kernels
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table
 
-#: Flags are words of so many bits.
+#: Bits in the flags of a row.
 BITS = 16
+
+#: Sets that one evaluation reads at most. Other bits mark the rows that it finds, or that a semijoin or a round keeps.
+WIDEST = BITS - 4
+
+#: Stands for the evaluation under way where there is none.
+_NONE = 0
 
 
 class Owner(Protocol):
@@ -18,12 +29,40 @@ class Owner(Protocol):
 
     @property
     def in_use(self) -> bool:
-        """Whether work that is under way may rely on the bit; if not, the set can do without."""
+        """Whether the evaluation under way may rely on the bit; if not, the set can do without."""
+        ...
+
+    def of(self, table: Table) -> Rows:
+        """Return the rows of a table that are in the set."""
+        ...
+
+    def keeping_cost(self) -> tuple[bool, int]:
+        """Return whether a failed transaction puts the set back, and its size: the least of these lends its bit."""
+        ...
+
+    def lend(self) -> None:
+        """Clear the bit in all rows, and give it back until the set is asked for again."""
         ...
 
     def release(self) -> None:
         """Clear the bit in all rows, and give it back."""
         ...
+
+
+class Evaluation:
+    """Work that reads sets by their bits, as a context. Within another one it is a part of that."""
+
+    __slots__ = ("_before", "_bits")
+
+    def __init__(self, bits: Bits):
+        self._bits, self._before = bits, bits.evaluation
+
+    def __enter__(self) -> None:
+        if self._before == _NONE:
+            self._bits.begin_evaluation()
+
+    def __exit__(self, *_: object) -> None:
+        self._bits.evaluation = self._before
 
 
 #: The rows of each table that may have a bit: some, lists of some, or any.
@@ -50,6 +89,27 @@ class Bits:
         self._owners: list[Owned | None] = [None] * BITS
         #: Of sets that nobody holds any more. A set that goes is entered by no statement of Python.
         self._left: list[Owned] = []
+        #: Sets that have lent their bits.
+        self.lenders: weakref.WeakSet[Owner] = weakref.WeakSet()
+        #: The evaluation under way.
+        self.evaluation = _NONE
+        self._evaluations = 0
+
+    def evaluating(self) -> Evaluation:
+        """Return a context in which sets keep the bits that they are asked for."""
+        return Evaluation(self)
+
+    def begin_evaluation(self) -> None:
+        self._evaluations += 1
+        self.evaluation = self._evaluations
+
+    def end_evaluation(self) -> None:
+        """End the evaluation under way, if an interruption has left one."""
+        self.evaluation = _NONE
+
+    def are_needed(self, asked_in: int) -> bool:
+        """Return whether the evaluation in which a bit was last asked for is under way."""
+        return asked_in == self.evaluation != _NONE
 
     @property
     def free(self) -> int:
@@ -62,7 +122,7 @@ class Bits:
             self.sweep()
         if not self._free:
             self._make_one_free()
-        assert self._free, f"no bit left for the set {name}: {BITS} sets that expressions speak of are the most"
+        assert self._free, f"no bit left for the set {name}: an evaluation reads {WIDEST} sets at most"
         lowest = self._free & -self._free
         self._free ^= lowest
         return lowest.bit_length() - 1
@@ -108,10 +168,9 @@ class Bits:
             del self._left[0]  # not before it is done; others may have come behind it
 
     def _make_one_free(self) -> None:
-        for owner in self.owners():
-            if not owner.in_use:
-                owner.release()
-                return
+        idle = [owner for owner in self.owners() if not owner.in_use]
+        if idle:
+            min(idle, key=lambda owner: owner.keeping_cost()).lend()
 
 
 def _clear(owned: Owned) -> None:

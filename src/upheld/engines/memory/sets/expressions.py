@@ -1,9 +1,9 @@
 """Sets of facts as bits in the flags of rows, and expressions over them as truth tables.
 
-A named set is a bit. A settled set is a list of rows, and a bit once an expression speaks of it. An expression is
-kept as it was written until it is settled; whether a row belongs to it is then one look into a table of all values that
-flags can have. Membership is free of the size of the sets, and listing costs the size of the smallest set that must be
-listed.
+A named set is a bit. A settled set is a list of rows, and a bit once an expression speaks of it. Either is a list of
+rows alone while it lends its bit to another set: see `bits`. An expression is kept as it was written until it is
+settled; whether a row belongs to it is then one look into a table of all values that flags can have. Membership is free
+of the size of the sets, and listing costs the size of the smallest set that must be listed.
 
 An expression means what it meant when it was written. So before a named set changes, derivations that have not been
 settled yet are evaluated, and expressions that mention the set are listed.
@@ -22,11 +22,12 @@ from upheld.algebra.sets import FactSet
 from upheld.data.columns import Columns
 from upheld.engines.memory.kernels import rows as kernels
 from upheld.engines.memory.sets.bit_matrix import DenseBits, dense_bits
-from upheld.engines.memory.sets.bits import BITS
+from upheld.engines.memory.sets.bits import BITS, WIDEST
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table, distinct_rows, distinct_values
 from upheld.language.core import Atom
 from upheld.language.strata import Stratification, Stratum
 from upheld.language.syntax.ast import Constant
+from upheld.runtime.interruptions import uninterrupted
 
 if TYPE_CHECKING:
     from upheld.engines.memory.engine import MemoryEngine
@@ -81,6 +82,8 @@ class MemorySet:
     """A set of facts of the memory engine."""
 
     engine: MemoryEngine
+    #: At most how many sets an evaluation of this one reads.
+    width = 1
 
     # What is known to be empty is left out of expressions at once: in an update most sets are. A named set stays in
     # its expression, which keeps the meaning it has now.
@@ -182,6 +185,10 @@ class MemorySet:
         """Yield the sets that the expression is made from."""
         yield self
 
+    def list_read(self, read: set[int]) -> None:
+        """Add the identities of the sets that an evaluation of this one reads."""
+        read.add(id(self))
+
     @property
     def spent(self) -> bool:
         """Whether a derivation in the expression has been settled, and so cannot be asked for again."""
@@ -189,17 +196,59 @@ class MemorySet:
 
 
 class Named(MemorySet):
-    """A set under a name: a bit, and a log of the rows that were put in, as long as that is worth its memory."""
+    """A set under a name: a bit, and a log of the rows that were put in, as long as that is worth its memory.
+
+    While it lends its bit it is a list of rows, `_lent`.
+    """
 
     def __init__(self, engine: MemoryEngine, name: str):
         self.engine, self.name, self.made = engine, name, engine.clock
-        self.bit = engine.bits.take(name)
+        self._bit = engine.bits.take(name)
+        self._asked_in = engine.bits.evaluation
+        self._lent: Settled | None = None
         self.logs: dict[Table, list[Rows] | None] = {}
         self._logged: dict[Table, int] = {}
         self._dense: dict[Table, DenseBits] = {}
         self._asked: dict[Table, int] = {}
         self._released = False
-        engine.bits.give(self.bit, self, self.logs)
+        engine.bits.give(self._bit, self, self.logs)
+
+    @property
+    def bit(self) -> int:
+        """The bit of the set, which keeps it until the evaluation under way is over."""
+        if self._lent is not None:
+            self._take_back_bit(self._lent)
+        self._asked_in = self.engine.bits.evaluation
+        return self._bit
+
+    @property
+    def in_use(self) -> bool:
+        return self.engine.bits.are_needed(self._asked_in)
+
+    def keeping_cost(self) -> tuple[bool, int]:
+        size = sum(table.n if self.is_most_of(table) else self._logged.get(table, 0) for table in self.logs)
+        return self.engine.keeps(self), size
+
+    def lend(self) -> None:
+        with uninterrupted():
+            self._lent = Settled(self.engine, dict(self.listed()))
+            self.engine.bits.lenders.add(self)
+            self.engine.reclaiming.give_up_if_copied(self)
+            self._dense.clear()
+            self._asked.clear()
+            self.engine.bits.release(self._bit)
+
+    def _take_back_bit(self, lent: Settled) -> None:
+        with uninterrupted():
+            bit = self.engine.bits.take(self.name)
+            for table, rows in lent.listed():
+                # The rows may have got other numbers since, and the log has the old ones.
+                self.logs[table] = None if self.is_most_of(table) else [rows]
+                self._logged[table] = len(rows)
+                kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
+            self._bit, self._lent = bit, None
+            self.engine.bits.lenders.discard(self)
+            self.engine.bits.give(bit, self, self.logs)
 
     def __ior__(self, other: FactSet) -> Self:  # type: ignore[override]
         added = self.engine.settle_for_change(own_set(other))
@@ -248,8 +297,9 @@ class Named(MemorySet):
         gone = rows[self.engine.truths[self.bit][table.flags[rows]]]
 
         def undo() -> None:
+            bit = self.bit  # before the log: a set that takes its bit back begins another one
             self._log(table, gone)
-            kernels.set_bits(table.flags, gone, FLAGS(1 << self.bit))
+            kernels.set_bits(table.flags, gone, FLAGS(1 << bit))
 
         self.engine.journal.note(undo, lambda: [(table, gone)])
         self.engine.reclaiming.removed += len(gone)
@@ -299,14 +349,10 @@ class Named(MemorySet):
     def is_void(self) -> bool:
         return not self.logs
 
-    @property
-    def in_use(self) -> bool:
-        return True
-
     def release(self) -> None:
-        if not self._released:
-            self.engine.bits.release(self.bit)
-            self._released = True
+        if not self._released and self._lent is None:
+            self.engine.bits.release(self._bit)
+        self._released = True
 
     def spelling(self) -> Spelling:
         return self.bit
@@ -324,7 +370,9 @@ class Named(MemorySet):
         return list(self.logs)
 
     def of(self, table: Table) -> Rows:
-        truth = self.engine.truths[self.bit]
+        if self._lent is not None:
+            return self._lent.of(table)
+        truth = self.engine.truths[self._bit]
         log = self.logs.get(table, [])
         if log is None:
             out = np.empty(table.n, np.int32)
@@ -346,8 +394,8 @@ class Settled(MemorySet):
     def __init__(self, engine: MemoryEngine, rows: dict[Table, Rows], bit: int | None = None):
         self.engine, self._rows, self._bit = engine, rows, bit
         self._count = sum(map(len, rows.values()))
-        #: The word of an algorithm that last asked for the bit.
-        self._asked_by = -1
+        #: The evaluation that last asked for the bit.
+        self._asked_in = -1
         if bit is not None:
             engine.bits.give(bit, self, rows)
         if rows:
@@ -360,7 +408,13 @@ class Settled(MemorySet):
 
     @property
     def in_use(self) -> bool:
-        return self._asked_by == self.engine.words
+        return self.engine.bits.are_needed(self._asked_in)
+
+    def keeping_cost(self) -> tuple[bool, int]:
+        return False, self._count
+
+    def lend(self) -> None:
+        self.release()
 
     def release(self) -> None:
         bit, self._bit = self._bit, None
@@ -376,7 +430,7 @@ class Settled(MemorySet):
                 kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
             self._bit = bit
             self.engine.bits.give(bit, self, self._rows)
-        self._asked_by = self.engine.words
+        self._asked_in = self.engine.bits.evaluation
         return self._bit
 
     def tables(self) -> list[Table]:
@@ -410,9 +464,26 @@ class Deferred(MemorySet):
         """Settle the set as it is now, for all later uses."""
         if self.now is None:
             assert not self.spent, "a derivation is settled once; settle it by itself to use it twice"
-            self.now = self.engine.collect(self) if self.has_work() else self.engine.settled(self.engine.rows_of(self))
+            if self.width > WIDEST:
+                narrow(self.operands())
+            engine = self.engine
+            with engine.bits.evaluating():
+                self.now = engine.collect(self) if self.has_work() else engine.settled(engine.rows_of(self))
             self.drop()
+            self.width = 1
         return self.now
+
+    def operands(self) -> list[MemorySet]:
+        """Return the sets that the set is to be computed from."""
+        raise NotImplementedError
+
+    def list_read(self, read: set[int]) -> None:
+        if self.now is not None:
+            self.now.list_read(read)
+            return
+        read.add(id(self))  # what is found gets a bit as well
+        for operand in self.operands():
+            operand.list_read(read)
 
     def drop(self) -> None:
         """Let go of what the set was to be computed from."""
@@ -446,10 +517,22 @@ class Combined(Deferred):
         self.operator = operator
         self.left: MemorySet | None = left
         self.right: MemorySet | None = right
+        self.width = 1 + left.width + right.width
         super().__init__(engine)
 
     def drop(self) -> None:
         self.left = self.right = None
+
+    def operands(self) -> list[MemorySet]:
+        assert self.left is not None and self.right is not None, "an expression without operands"
+        return [self.left, self.right]
+
+    def list_read(self, read: set[int]) -> None:
+        if self.now is not None or self.has_work():
+            super().list_read(read)
+        else:  # a truth table, without a bit of its own
+            for operand in self.operands():
+                operand.list_read(read)
 
     def has_work(self) -> bool:
         if self.now is not None:
@@ -461,6 +544,7 @@ class Combined(Deferred):
         if self.now is not None:
             return self.now.spelling()
         assert self.left is not None and self.right is not None, "an expression without operands"
+        assert self.engine.bits.evaluation, "an expression of sets that may lend their bits meanwhile"
         return (self.operator, self.left.spelling(), self.right.spelling())
 
     def leaves(self) -> Iterator[MemorySet]:
@@ -480,10 +564,15 @@ class OfStratum(Deferred):
     def __init__(self, engine: MemoryEngine, facts: MemorySet, stratum: Stratum):
         self.facts: MemorySet | None = facts
         self.stratum = stratum
+        self.width = 1 + facts.width
         super().__init__(engine)
 
     def drop(self) -> None:
         self.facts = None
+
+    def operands(self) -> list[MemorySet]:
+        assert self.facts is not None, "a part of nothing"
+        return [self.facts]
 
     def has_work(self) -> bool:
         if self.now is not None:
@@ -499,6 +588,17 @@ class OfStratum(Deferred):
     @property
     def spent(self) -> bool:
         return self.now is None and (self.facts is None or any(leaf.spent for leaf in self.leaves()))
+
+
+def narrow(operands: Sequence[MemorySet]) -> None:
+    """Settle the widest of some expressions until an evaluation has bits for all the sets that it reads."""
+    while True:
+        read: set[int] = set()
+        for operand in operands:
+            operand.list_read(read)
+        if len(read) < WIDEST:
+            return
+        max((o for o in operands if isinstance(o, Deferred) and o.now is None), key=lambda o: o.width).force()
 
 
 def own_set(facts: FactSet) -> MemorySet:

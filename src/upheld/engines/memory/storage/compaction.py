@@ -115,6 +115,11 @@ class Reclaiming:
         self._copying = None
         self._engine.journal.touched = None
 
+    def give_up_if_copied(self, named: Named) -> None:
+        """Let go of a copy that goes by the bit of a set, which the set gives back."""
+        if self._copying is not None and any(kept.named is named for kept in self._copying.sets):
+            self.give_up()
+
     def nbytes(self) -> int:
         """Return the bytes of a copy that was begun."""
         return self._copying.nbytes() if self._copying is not None else 0
