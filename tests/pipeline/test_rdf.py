@@ -13,6 +13,7 @@ import pytest
 
 import upheld
 from upheld.language.core import Predicate
+from upheld.language.types import ntriples
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -43,6 +44,57 @@ def test_terms(rows):
     Path("t.ttl").write_text(text)
     assert rows("t.nt", TRIPLE) == expected
     assert rows("t.ttl", TRIPLE) == expected
+
+
+#: Texts in columns that are no terms, and one that is and must be looked at closely.
+NO_TERMS = (
+    "",
+    "a",
+    "http://e/a",
+    "<a>",
+    "<http://e/a b>",
+    '"a',
+    '"a"@',
+    '"a"^^<b>',
+    '"a" ',
+    "<http://e/a>\n",
+    "_:",
+    "_:a b",
+)
+LATER = "<http://[::1]:80/?q#\U0001f600>"
+
+
+def test_terms_in_columns(rows, refused, spark, tmp_path):
+    """Those of tables are checked as those from Python are, and brought to their one form."""
+    term = Predicate("thing", ("x",), ("term",))
+    given = {written.strip(" "): found for written, found in TERMS.items() if "\t" not in written} | {LATER: LATER}
+    frame = spark.createDataFrame([(written,) for written in given], "x string")
+    found = rows(frame, term)
+    assert set(found) == {(ntriples.term(written),) for written in given} == {(one,) for one in given.values()}
+    wrong = spark.createDataFrame([(text,) for text in (*NO_TERMS, "_:ok")], "x string")
+    found = refused(wrong, term)
+    assert [slug for slug, _, _ in found] == ["bad-term"] * len(NO_TERMS)
+    assert "column 1 (`x`) holds `http://e/a`, which is not an RDF term" in [message for _, _, message in found]
+    wrong.coalesce(1).write.parquet(str(tmp_path / "wrong"))
+    (file,) = tmp_path.glob("wrong/*.parquet")
+    pairs = [(place, message) for _, place, message in refused("wrong", term)]
+    assert pairs[1] == (f"wrong/{file.name}:2", "column 1 (`x`) holds `a`, which is not an RDF term")
+
+
+def test_terms_of_a_run(spark):
+    """Triples from a table go by name, and rows that hold no terms to the quarantine."""
+    Path("rules.dlog").write_text("[?x, <http://e/q>, ?y] :- [?x, <http://e/p>, ?y].\n")
+    Path("t.csv").write_text("subject,predicate,object\n<http://e/a>,<http://e/p>,_:b\nacme,<http://e/p>,_:c\n")
+    run = upheld.Pipeline("rules.dlog", {"triple": "t.csv"}, quarantine="bad").run(spark)
+    assert {tuple(row) for row in run["triple"].collect()} == {
+        ("<http://e/a>", "<http://e/p>", "_:b"),
+        ("<http://e/a>", "<http://e/q>", "_:b"),
+    }
+    frame = spark.createDataFrame([("_:a", "_:b", "_:c")], "s string, p string, o string")
+    with pytest.raises(upheld.UpheldError, match="`triple` has `subject`, `predicate`, `object`"):
+        upheld.Pipeline("rules.dlog", {"triple": frame}).run(spark)
+    (bad,) = spark.read.json(str(Path("bad").absolute())).collect()
+    assert (bad["problem"], bad["column"], bad["text"], bad["row"]) == ("bad-term", "subject", "acme", 3)
 
 
 def test_layout(rows):

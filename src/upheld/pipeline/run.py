@@ -22,6 +22,7 @@ from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.lints import lint, some, without_facts
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
+from upheld.language.syntax.rdfox import COLUMNS
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation, draft_of
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
@@ -166,7 +167,11 @@ def _find(spark: SparkSession, job: Job) -> list[tuple[Source, Table]]:
 def _compiled(job: Job, tables: list[tuple[Source, Table]]) -> Core:
     """Return the program in core form; relations that it does not declare have types and names of their sources."""
     declared = {declaration.name for declaration in job.program.declarations}
+    given = {source.relation for source, _ in tables}
     types: dict[str, tuple[str, ...]] = {}
+    if job.program.dialect == "dlog":
+        types = {name: ("term",) * len(columns) for name, columns in COLUMNS.items() if name in given}
+        declared |= types.keys()
     names: dict[str, tuple[str, ...]] = {}
     for source, table in tables:
         if source.relation in declared:
@@ -182,7 +187,6 @@ def _compiled(job: Job, tables: list[tuple[Source, Table]]) -> Core:
             message = f"{quote(source.relation)} has no columns to be read from a source"
             hint = "state it in the program, or give it a column"
             problems.append(Problem("bad-job", message, place=source.place, hint=hint))
-    given = {source.relation for source, _ in tables}
     for directive in core.directives:
         if directive.kind == "input" and directive.relation not in given:
             message = f"the relation {quote(directive.relation)} is an input and has no source"

@@ -67,9 +67,9 @@ _UNESCAPED = r'[^"\\\x00-\x1f\x7f\ufffe\uffff\ud800-\udfff]*+'
 _CANONICAL_STRING = rf'"{_UNESCAPED}(?:(?:{_ESCAPED}){_UNESCAPED})*+"'
 _NOT_IMPLIED = "".join(f"(?!<{re.escape(iri)}>)" for iri in sorted(_IMPLIED))
 
-#: Terms that are their own canonical text: all but a few, whose IRIs must be looked at closely.
-_CANONICAL = re.compile(rf"{_PLAIN_IRI}|{_CANONICAL_STRING}(?:\^\^{_NOT_IMPLIED}{_PLAIN_IRI}|@{_TAG})?|{_BLANK}")
-_is_canonical = _CANONICAL.fullmatch
+#: Terms that are their own canonical text: all but a few, whose IRIs must be looked at closely. Java takes it too.
+CANONICAL = rf"{_PLAIN_IRI}|{_CANONICAL_STRING}(?:\^\^{_NOT_IMPLIED}{_PLAIN_IRI}|@{_TAG})?|{_BLANK}"
+_is_canonical = re.compile(CANONICAL).fullmatch
 #: Literals as they may be written.
 _LITERAL = re.compile(r'"((?:[^"\\\n\r]|\\.)*+)"(?:@([A-Za-z0-9\-]+)|\^\^(<[^<>]*>))?')
 _TAGS = re.compile(_TAG)

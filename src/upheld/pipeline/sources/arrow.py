@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from upheld.data.factfiles.reading import Unpacked
 from upheld.errors import FactsError
+from upheld.language.types.ntriples import are_canonical
 from upheld.language.types.terms import XSD
 from upheld.spark.files import shown
 from upheld.spark.packing import packed, unpacked
@@ -279,10 +280,17 @@ class PlainDelimited:
 def _number(texts: pa.ChunkedArray, type: str) -> pa.ChunkedArray:
     """Return texts as values of a type, whose texts both Spark and Arrow must take for the same."""
     if type in TEXTS:
-        return texts
+        return _checked(texts, type)
     if not pc.all(pc.match_substring_regex(texts, _FLOAT if type == "float" else _INTEGER), min_count=0).as_py():
         raise NotPlain
     return _valued(texts, type)
+
+
+def _checked(texts: pa.ChunkedArray, type: str) -> pa.ChunkedArray:
+    """Return texts as they are; raise `NotPlain` if they are to be RDF terms and are not all in canonical form."""
+    if type == "term" and not are_canonical(texts.unique().to_pylist()):
+        raise NotPlain
+    return texts
 
 
 def _valued(column: pa.ChunkedArray, type: str) -> pa.ChunkedArray:
@@ -390,5 +398,5 @@ class PlainParquet:
             if column.type != _ARROW[given] or column.null_count:
                 raise NotPlain
             column.validate(full=True)  # of texts, that they are UTF-8
-            columns.append(column if type in TEXTS else _valued(column, type))
+            columns.append(_checked(column, type) if type in TEXTS else _valued(column, type))
         return pa.Table.from_arrays(columns, [f"c{i}" for i in range(len(columns))]), None

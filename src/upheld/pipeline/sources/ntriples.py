@@ -54,7 +54,7 @@ class NTriples:
 
         expected = "a triple as N-Triples writes it, with `.` at its end"
         plain = PlainTriples(self.files, tuple(map(NAMES.index, names))) if set(types) <= set(TEXTS) else None
-        return Reading(frame, located, expected, plain, lambda rest: self._rows(rest, names))
+        return Reading(frame, located, expected, plain, lambda rest: self._rows(rest, names), canonical=True)
 
     def _rows(self, frame: DataFrame, names: Sequence[str], *more: str) -> DataFrame:
         line, plain, parts = F.col("value"), F.col("plain"), F.col("parts")

@@ -30,6 +30,8 @@ class Reading:
     #: How plain files can be read in columns, and what lines `value` of files `_file` are that these leave.
     plain: Plain | None = None
     rest: Callable[[DataFrame], DataFrame] | None = None
+    #: Whether all texts are RDF terms in their canonical form, as a reader of RDF makes them.
+    canonical: bool = False
 
 
 class Table(Protocol):

@@ -59,7 +59,7 @@ class Turtle:
         def located() -> DataFrame:
             return rows
 
-        return Reading(lambda: rows.drop("_row"), located, "Turtle")
+        return Reading(lambda: rows.drop("_row"), located, "Turtle", canonical=True)
 
 
 def _batches(path: str, content: bytes) -> Iterator[pyarrow.RecordBatch]:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name
 from upheld.errors import FactsError, Problem, count, quote
 from upheld.language.core import Predicate
+from upheld.language.types.ntriples import CANONICAL, NotATerm, term
 from upheld.pipeline.job import Source
 from upheld.pipeline.sources.columnar import Columnar
 from upheld.pipeline.sources.rows import Reading, Table
@@ -44,7 +45,7 @@ class Load:
         """
         assert rest is None or self.reading.rest is not None, "lines of a source that has none"
         frame = self.reading.frame() if rest is None else self.reading.rest(rest)  # type: ignore[misc]
-        fitted = _fitted(frame, self.predicate.types)
+        fitted = _fitted(frame, self.predicate.types, self.reading.canonical)
         if self.plain is None or rest is not None:
             fitted = fitted.observe(
                 self.counts, F.count(F.lit(1)).alias("rows"), F.count_if(F.col("_column").isNotNull()).alias("bad")
@@ -70,7 +71,7 @@ class Load:
 
     def bad_rows(self) -> DataFrame:
         """Return the rows that do not fit: `_file`, `_row`, `_bad`, `_record`, `_column` from zero or -1, `_value`."""
-        fitted = _fitted(self.reading.located(), self.predicate.types)
+        fitted = _fitted(self.reading.located(), self.predicate.types, self.reading.canonical)
         return fitted.filter(F.col("_column").isNotNull()).drop(*(f"v{i}" for i in range(self.predicate.arity)))
 
     def problems(self) -> list[Problem]:
@@ -95,6 +96,8 @@ class Load:
                 return Problem("mixed-schemas", message, place=file, note=ONE_SCHEMA, hint=TWO_SOURCES)
             hint = "leave the row out, or put a value there"
             return Problem("missing-value", f"{name} holds no value", place=place, hint=hint)
+        if type == "term":
+            return _bad_term(name, row["_value"], place)
         message = f"{name} holds {quote(row['_value'])}, which is not a `{type}`"
         hint = "correct the value, or declare another type"
         return Problem("ill-typed-value", message, place=place, note=EXPECTED[type], hint=hint)
@@ -126,9 +129,7 @@ def quarantined(loads: Sequence[Load]) -> DataFrame | None:
             F.lit(load.predicate.name).alias("relation"),
             F.coalesce("_file", F.lit(load.table.place)).alias("file"),
             F.col("_row").alias("row"),
-            F.coalesce("_bad", F.when(F.col("_value").isNull(), "missing-value").otherwise("ill-typed-value")).alias(
-                "problem"
-            ),
+            F.coalesce("_bad", _slug(load.predicate.types)).alias("problem"),
             _name_of(F.col("_column"), load.predicate.columns).alias("column"),
             F.coalesce("_record", "_value").alias("text"),
         )
@@ -138,6 +139,21 @@ def quarantined(loads: Sequence[Load]) -> DataFrame | None:
     return reduce(DataFrame.unionAll, frames) if frames else None
 
 
+def _slug(types: Sequence[str]) -> Column:
+    """Return the slug of a value that does not fit its column."""
+    is_term = F.get(F.array(*(F.lit(type == "term") for type in types)), F.col("_column"))
+    return F.when(F.col("_value").isNull(), "missing-value").when(is_term, "bad-term").otherwise("ill-typed-value")
+
+
+def _bad_term(name: str, value: str, place: str) -> Problem:
+    try:
+        term(value)
+    except NotATerm as wrong:
+        message = f"{name} holds {quote(value)}, which {wrong.reason}"
+        return Problem("bad-term", message, place=place, hint=wrong.hint)
+    raise AssertionError("a term that was refused as none")
+
+
 def _name_of(index: Column, columns: Sequence[str]) -> Column:
     return F.get(F.array(*map(F.lit, columns)), index)  # null for -1
 
@@ -145,13 +161,17 @@ def _name_of(index: Column, columns: Sequence[str]) -> Column:
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-def _fitted(frame: DataFrame, types: Sequence[str]) -> DataFrame:
+def _fitted(frame: DataFrame, types: Sequence[str], canonical: bool) -> DataFrame:
     """Return rows with their values of the types as `v0`, `v1`, ..., and in `_column` the first that does not fit.
 
-    A record that is bad as a whole has -1 there. `_value` is the text of the value that does not fit.
+    A record that is bad as a whole has -1 there. `_value` is the text of the value that does not fit. If texts are
+    `canonical`, those of terms are not checked.
     """
     sources = dict(frame.dtypes)
-    values = [_value(F.col(f"c{i}"), sources[f"c{i}"], type) for i, type in enumerate(types)]
+    values = [
+        F.col(f"c{i}") if canonical and type == "term" else _value(F.col(f"c{i}"), sources[f"c{i}"], type)
+        for i, type in enumerate(types)
+    ]
     column = F.when(F.col("_bad").isNotNull(), -1)
     text = F.when(F.col("_bad").isNotNull(), F.lit(None).cast("string"))
     for i, value in enumerate(values):
@@ -168,8 +188,13 @@ def _fitted(frame: DataFrame, types: Sequence[str]) -> DataFrame:
 
 def _value(column: Column, source: str, type: str) -> Column:
     """Return a column as one of a type; null where it does not fit."""
-    if type in ("symbol", "term"):
+    if type == "symbol":
         return column
+    if type == "term":
+        # Nearly all terms are canonical as they are; of the others a task of Python tells what they are.
+        is_canonical = column.rlike(rf"\A(?:{CANONICAL})\z")
+        others = F.when(~is_canonical & F.is_valid_utf8(column), column)
+        return F.when(is_canonical, column).otherwise(F.udf(_canonical, "string", useArrow=True)(others))
     if type == "number":
         return column.try_cast("bigint") if source == "string" else column.cast("bigint")
     if type == "unsigned":
@@ -183,3 +208,11 @@ def _value(column: Column, source: str, type: str) -> Column:
         # Java would take `1.5f` and `2d` for numbers too.
         column = F.when(~column.rlike("[0-9.][dDfF]$"), column.try_cast("double"))
     return column.cast("double") + F.lit(0.0)  # no -0.0
+
+
+def _canonical(text: str | None) -> str | None:
+    """Return the canonical text of an RDF term; None if it is none."""
+    try:
+        return None if text is None else term(text)
+    except NotATerm:
+        return None
