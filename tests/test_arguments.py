@@ -124,16 +124,22 @@ def test_the_table_has_the_whole_surface(m):
 @pytest.mark.parametrize(
     "call, said",
     [
-        (lambda m: upheld.materialise(None), "`program` of `materialise` is `None`"),
-        (lambda m: upheld.materialise(b"p(1)."), "is the `bytes` `b'p(1).'`"),
-        (lambda m: upheld.materialise(PROGRAM, limits={"facts": 3}), "`limits` is an `upheld.Limits`, or None"),
+        (lambda m: upheld.materialise(None), "or an `upheld.Program`, got `None`"),
+        (lambda m: upheld.materialise(b"p(1)."), "got the `bytes` `b'p(1).'`"),
+        (
+            lambda m: upheld.materialise(PROGRAM, limits={"facts": 3}),
+            "must be an `upheld.Limits`, or None",
+        ),
         (lambda m: upheld.materialise(PROGRAM, engine=None), "the name of an engine"),
-        (lambda m: upheld.materialise(PROGRAM, progress=5), "`progress` is a function, or None"),
-        (lambda m: m.update([("Al", "Gus")]), "`insert` is a dictionary of facts by relation"),
-        (lambda m: m.query(5), "`text` of `Materialisation.query` is the `int` `5`"),
+        (lambda m: upheld.materialise(PROGRAM, progress=5), "must be a function, or None"),
+        (
+            lambda m: m.update([("Al", "Gus")]),
+            "`insert` of `Materialisation.update` must be a dictionary",
+        ),
+        (lambda m: m.query(5), "`text` of `Materialisation.query` must be a string, got the `int` `5`"),
         (lambda m: m.update(algorithm=5), "the name of an algorithm, or None"),
-        (lambda m: m.stream([], merge_waiting="a"), "a whole number from 1 on"),
-        (lambda m: upheld.spark_session(memory=5), "a size as Spark writes it"),
+        (lambda m: m.stream([], merge_waiting="a"), "a whole number of at least 1"),
+        (lambda m: upheld.spark_session(memory=5), "a size, such as `2g`"),
         (lambda m: upheld.spark_session(cores="a"), "a whole number, or None"),
     ],
 )

@@ -302,7 +302,7 @@ def test_division_by_zero_in_a_fact(refused):
 def test_limits(refused, option, amount):
     """A run that would never end is stopped, its rule named and nothing kept."""
     message = refused("n(0).\nn(x+1) :- n(x).\n.output n\n", *option)
-    words = (f"its limit of {amount} while applying `n(x + 1) :- n(x).`", "nothing of the run was kept", "hint: bound")
+    words = (f"its limit of {amount} while applying `n(x + 1) :- n(x).`", "the run was rolled back", "hint: bound")
     assert_says(message, "limit-reached", "rules.dl:2:1", *words)
 
 

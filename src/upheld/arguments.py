@@ -1,6 +1,6 @@
-"""Arguments of public functions, checked by their names before any work: a wrong one is an error of ours.
+"""Checks of the arguments of public functions, by parameter name, before any work begins.
 
-Annotations tell editors and type checkers what a parameter takes. Who uses neither gets the same by a message.
+A wrong argument raises a `UsageError`, also for callers without a type checker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Kind:
-    """What an argument may be: a test, and what messages say of it."""
+    """A kind of argument: a predicate, and its description in messages."""
 
     accepts: Callable[[object], bool]
     meaning: str
@@ -33,7 +33,7 @@ def _is(*types: type) -> Callable[[object], bool]:
 
 
 def _is_path(value: object) -> bool:
-    """Whether this is a path of text, which no file system lets have a NUL in it."""
+    """Whether `value` is a text path without NUL, which no file system allows."""
     return isinstance(value, str | os.PathLike) and isinstance(path := os.fspath(value), str) and "\0" not in path
 
 
@@ -55,14 +55,14 @@ _FACTS = 'a dictionary of facts by relation, such as `{"edge": [(1, 2)]}`, or pa
 
 PATH = Kind(_is_path, "a path")
 PATH_OR_NONE = Kind(_or_none(_is_path), "a path, or None")
-NAMES_OR_NONE = Kind(_or_none(_is_names), "a list of names of relations, or None")
+NAMES_OR_NONE = Kind(_or_none(_is_names), "a list of relation names, or None")
 ALGORITHM_OR_NONE = Kind(_or_none(_TEXT), "the name of an algorithm, or None")
-MEMORY_OR_NONE = Kind(_or_none(_TEXT), "a size as Spark writes it, such as `2g`, or None")
-UPDATES = Kind(_is(Iterable, AsyncIterable), "updates one after the other, such as a list of them")
+MEMORY_OR_NONE = Kind(_or_none(_TEXT), "a size, such as `2g`, or None")
+UPDATES = Kind(_is(Iterable, AsyncIterable), "an iterable of updates")
 
 #: The kinds of parameters, by the names that they have in every public function.
 KINDS = {
-    "program": Kind(lambda p: isinstance(p, str | Program) or _is_path(p), "a text, a path, or an `upheld.Program`"),
+    "program": Kind(lambda p: isinstance(p, str | Program) or _is_path(p), "a string, a path, or an `upheld.Program`"),
     "facts": Kind(_or_none(lambda f: isinstance(f, Mapping) or _is_path(f) or _is_paths(f)), _FACTS),
     "output": PATH,
     "engine": Kind(lambda e: isinstance(e, str) or hasattr(e, "open"), "the name of an engine, or a `SparkEngine`"),
@@ -75,18 +75,18 @@ KINDS = {
     "verify": _TRUTH,
     "confined": _TRUTH,
     "look_ahead": _TRUTH,
-    "merge_waiting": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool), "a whole number from 1 on"),
+    "merge_waiting": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool), "a whole number of at least 1"),
     "progress": Kind(_or_none(callable), "a function, or None"),
     "committed": Kind(_or_none(callable), "a function, or None"),
     "changes": Kind(_or_none(lambda c: _is_path(c) or hasattr(c, "write")), "a path, an open text file, or None"),
-    "text": Kind(_TEXT, "a text"),
-    "fact": Kind(_TEXT, "a text, or the name of a relation"),
+    "text": Kind(_TEXT, "a string"),
+    "fact": Kind(_TEXT, "a string"),
     "name": Kind(_TEXT, "the name of a relation"),
     "relation": Kind(_or_none(_TEXT), "the name of a relation, or None"),
     "version": Kind(_or_none(lambda n: isinstance(n, int) and not isinstance(n, bool)), "a whole number, or None"),
-    "memory": Kind(_TEXT, "a size as Spark writes it, such as `2g`"),
+    "memory": Kind(_TEXT, "a size, such as `2g`"),
     "cores": Kind(_or_none(lambda n: isinstance(n, int) and not isinstance(n, bool)), "a whole number, or None"),
-    "most": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool) and n > 0, "a whole number from 1 on"),
+    "most": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool) and n > 0, "a whole number of at least 1"),
     "m": Kind(lambda m: hasattr(m, "relations"), "an `upheld.Materialisation`"),
     "path": PATH,
     "paths": PATH,
@@ -96,14 +96,14 @@ KINDS = {
     "triples": Kind(_is(Iterable), "rows"),
     "quads": Kind(_is(Iterable), "rows"),
     "prefixes": Kind(_or_none(_is(Mapping)), "a dictionary of IRIs by prefix, or None"),
-    "without": Kind(lambda n: isinstance(n, Collection) and not isinstance(n, str), "a list of names of rules"),
+    "without": Kind(lambda n: isinstance(n, Collection) and not isinstance(n, str), "a list of rule names"),
 }
 KINDS["insert"] = KINDS["delete"] = KINDS["facts"]
 KINDS["parts"] = KINDS["program"]
 
 
 def checked(**kinds: Kind) -> Callable[[Callable[A, R]], Callable[A, R]]:
-    """Check the arguments of each call by `KINDS`, and by other kinds where a function has its own."""
+    """Decorate a function to check the arguments of each call by `KINDS`, which `kinds` override."""
 
     def check(function: Callable[A, R]) -> Callable[A, R]:
         parameters = inspect.signature(function).parameters
@@ -129,16 +129,16 @@ def checked(**kinds: Kind) -> Callable[[Callable[A, R]], Callable[A, R]]:
 
 def _check(function: str, name: str, value: object, kind: Kind | None) -> None:
     if kind is not None and not kind.accepts(value):
-        message = f"`{name}` of `{function}` is {described(value)}"
-        raise UsageError(Problem("bad-argument", message, note=f"`{name}` is {kind.meaning}"))
+        message = f"`{name}` of `{function}` must be {kind.meaning}, got {described(value)}"
+        raise UsageError(Problem("bad-argument", message))
 
 
 def described(value: object) -> str:
-    """Return how messages call a value of some type."""
+    """Return a value with its type, for messages."""
     if value is None or isinstance(value, bool):
         return quote(value)
     try:
         shown = repr(value)
-    except Exception:  # of a class that is none of ours
+    except Exception:  # a `__repr__` that is not ours
         shown = "..."
     return f"the `{type(value).__name__}` {quote(shown)}"

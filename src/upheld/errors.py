@@ -1,4 +1,7 @@
-"""Every exception of Upheld. All of them carry problems: what was found, where, the rule it breaks, the way out."""
+"""The exceptions of Upheld, and how messages quote names, types and counts.
+
+Each exception carries problems: what was found, where, the rule it breaks, the way out.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from difflib import get_close_matches
 
 from upheld.source import Span
 
-#: What a `KeyboardInterrupt` notes that came when all outputs of a run were in place.
+#: The note of a `KeyboardInterrupt` that came after a run had written all outputs.
 WRITTEN = "all outputs had been written"
 
 #: Names and values come from outside and may be of any length; messages quote no more than this of each.
@@ -18,7 +21,7 @@ QUOTED_LENGTH = 60
 
 
 def quote(text: object) -> str:
-    """Return `text` in backquotes, printable and cut to a length a message can bear."""
+    """Return `text` in backquotes, with unprintable characters replaced and cut to `QUOTED_LENGTH`."""
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
     if len(shown) > QUOTED_LENGTH:
         shown = f"{shown[:QUOTED_LENGTH]}... ({len(str(text))} characters)"
@@ -40,16 +43,21 @@ def described_type(value: object) -> str:
     return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {quote(name)}"
 
 
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: `1 row`, `2 rows`, `3 strata`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def nearest(name: object, known: Iterable[str]) -> str | None:
-    """Return a hint that suggests the known name most like `name`, if one is like it; it may not be text at all."""
+    """Return a hint with the known name most similar to `name`, or None; `name` may be any object."""
     name = str(name)
-    found = get_close_matches(name, list(known), n=1, cutoff=0.6) if len(name) < 200 else []
-    return f"did you mean {quote(found[0])}?" if found else None
+    similar = get_close_matches(name, list(known), n=1, cutoff=0.6) if len(name) < 200 else []
+    return f"did you mean {quote(similar[0])}?" if similar else None
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong. `slug` is stable and documented in `docs/reference/errors.md`."""
+    """One mistake in the input. `slug` is stable and documented in `docs/reference/errors.md`."""
 
     slug: str
     message: str
@@ -60,7 +68,7 @@ class Problem:
     note: str | None = None
     #: The way out.
     hint: str | None = None
-    #: Other places that matter, each with what it is.
+    #: Other places that matter, each with a label.
     related: tuple[tuple[str, Span], ...] = ()
     severity: str = "error"
 
@@ -80,7 +88,7 @@ class Problem:
 
 
 class UpheldError(Exception):
-    """What Upheld raises: one or more `problems` with what it was given. Nothing has been changed."""
+    """The base of all errors that Upheld raises, with one or more `problems`. Nothing has been changed."""
 
     def __init__(self, problems: Problem | Sequence[Problem]):
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
@@ -94,7 +102,7 @@ class UpheldError(Exception):
 
 
 class UpheldWarning(UserWarning):
-    """What Upheld warns of: a `problem` that is probably a mistake and stops nothing."""
+    """A warning about a `problem` that is probably a mistake but stops nothing."""
 
     def __init__(self, problem: Problem):
         self.problem = problem
@@ -119,7 +127,7 @@ class FactsError(UpheldError):
 
 
 class EvaluationError(UpheldError):
-    """A rule whose arithmetic has no result for some binding."""
+    """A rule whose arithmetic has no result for some binding of its variables."""
 
 
 class LimitReached(UpheldError):
@@ -127,7 +135,7 @@ class LimitReached(UpheldError):
 
 
 class VerificationFailed(UpheldError):
-    """Maintained facts that differ from those computed from nothing: a mistake of Upheld."""
+    """Maintained facts that differ from a materialisation from scratch: a bug in Upheld."""
 
 
 class UsageError(UpheldError):
@@ -135,4 +143,4 @@ class UsageError(UpheldError):
 
 
 class MissingDependency(UpheldError):
-    """An optional package that is needed now and not installed."""
+    """An optional package that is needed but not installed."""

@@ -235,11 +235,11 @@ rules.dl:3:7: warning: relation `unused` is neither used in a rule body nor outp
 rules.dl:6:1: warning: recursion through arithmetic in `n(x + 1) :- n(x), x < 9.` may never end [arithmetic-recursion]
   6 | n(x + 1) :- n(x), x < 9.
     | ^^^^^^^^^^^^^^^^^^^^^^^
-  note: a run that finds new values for ever is stopped by its limits
+  note: a run that keeps deriving new values is stopped by its limits
 rules.dl:7:1: warning: recursion through arithmetic in `n(x) :- n(y), x > 0, x = y - 1.` may never end [arithmetic-recursion]
   7 | n(x) :- n(y), x = y - 1, x > 0.
     | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-  note: a run that finds new values for ever is stopped by its limits
+  note: a run that keeps deriving new values is stopped by its limits
 """  # noqa: E501
     )
 

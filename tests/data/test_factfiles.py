@@ -278,7 +278,7 @@ def test_defaults():
         ("input", "headers", "yes", "bad-option", ["`headers`", "`yes`", "`true` or `false`"]),
         ("input", "delimiter", "", "bad-option", ["delimiter", "empty"]),
         ("input", "delimiter", "\n", "bad-option", ["line break"]),
-        ("input", "filename", "", "bad-option", ["names no file"]),
+        ("input", "filename", "", "bad-option", ["is not the name of a file"]),
     ],
 )
 def test_bad_options(kind, option, value, slug, words):

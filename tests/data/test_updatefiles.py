@@ -259,8 +259,8 @@ updates:7:12: error: a `.` is missing [missing-full-stop]
 updates:8:7: error: column 1 (`x`) holds an expression [not-a-constant]
   8 | -node(-1 + 2).
     |       ^^^^^^
-  note: updates hold values alone
-  hint: put its value there
+  note: updates have constants only
+  hint: write its value
 updates:9:10: error: column 2 (`y`) holds `-1`, which no `unsigned` can hold [number-out-of-range]
   9 | +size(0, -1).
     |          ^^
@@ -315,7 +315,7 @@ updates:4:12: error: the last transaction is not committed [missing-commit]
   4 | -name("b").
     |            ^
   note: it begins at updates:3; a transaction ends with `commit.`
-  hint: add `commit.` here; if the end of the file was lost, fetch it again"""
+  hint: add `commit.` here; if the end of the file was lost, download it again"""
     )
 
 

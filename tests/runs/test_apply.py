@@ -256,15 +256,15 @@ def test_verify_finds_what_is_missing(monkeypatch, capsys):
     assert (
         capsys.readouterr().err
         == """\
-updates:1: error: after commit 1 the explicit facts are not those computed from nothing [verification-failed]
-  note: too many: none; missing: `edge("c", "d")`
-  hint: this is a mistake of Upheld: please report it, with the program, the facts and the updates
-updates:1: error: after commit 1 the facts are not those computed from nothing [verification-failed]
-  note: too many: none; missing: `edge("c", "d")`, `path("b", "d")`, `path("c", "d")`
-  hint: this is a mistake of Upheld: please report it, with the program, the facts and the updates
-updates:1: error: after commit 1 the reported insertions are not those computed from nothing [verification-failed]
-  note: too many: none; missing: `edge("c", "d")`, `path("b", "d")`, `path("c", "d")`
-  hint: this is a mistake of Upheld: please report it, with the program, the facts and the updates
+updates:1: error: after commit 1 the explicit facts differ from recomputation [verification-failed]
+  note: unexpected: none; missing: `edge("c", "d")`
+  hint: this is a bug in Upheld: please report it, with the program, the facts and the updates
+updates:1: error: after commit 1 the facts differ from recomputation [verification-failed]
+  note: unexpected: none; missing: `edge("c", "d")`, `path("b", "d")`, `path("c", "d")`
+  hint: this is a bug in Upheld: please report it, with the program, the facts and the updates
+updates:1: error: after commit 1 the reported insertions differ from recomputation [verification-failed]
+  note: unexpected: none; missing: `edge("c", "d")`, `path("b", "d")`, `path("c", "d")`
+  hint: this is a bug in Upheld: please report it, with the program, the facts and the updates
 """
     )
     assert outputs() == {}
@@ -286,9 +286,11 @@ def test_verify_finds_what_is_too_much(monkeypatch, capsys):
     monkeypatch.setattr(applying, "materialise_core", forgetful)
     assert apply("--verify", "--changes", "changes") == 2
     message = capsys.readouterr().err
-    assert message.startswith("updates:5: error: after commit 3 the facts are not those computed from nothing [veri")
+    assert message.startswith(
+        "updates:5: error: after commit 3 the facts differ from recomputation [veri"
+    )
     shown = '`edge("a", "b")`, `edge("b", "c")`, `path("a", "b")`, `path("a", "c")`, `path("a", "d")` and 2 more'
-    assert f'too many: {shown}; missing: `edge("x", "y")`, `path("x", "y")`\n' in message
+    assert f'unexpected: {shown}; missing: `edge("x", "y")`, `path("x", "y")`\n' in message
     assert Path("changes").read_text() == CHANGES[: CHANGES.index('+path("a", "b")')]
 
 
@@ -323,7 +325,7 @@ def test_a_transaction_that_fails(engine, capsys):
     Path("updates").write_text("+n(1).\ncommit.\n\n+n(2).\n+n(0).\ncommit.\n+n(3).\ncommit.\n")
     assert apply("--changes", "changes", "--engine", engine) == 2
     first, note, second, *_ = capsys.readouterr().err.splitlines()
-    assert first == "updates:4: error: commit 2 could not be applied, for the reason below [failed-commit]"
+    assert first == "updates:4: error: commit 2 could not be applied [failed-commit]"
     assert note.startswith("  note: nothing of it was applied, and no outputs were written")
     assert "[undefined-result]" in second
     assert outputs() == {}

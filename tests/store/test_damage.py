@@ -118,7 +118,7 @@ def test_a_version_that_is_not_there(tmp_path):
     two_versions(tmp_path)
     error = refused(tmp_path, version=7)
     assert error.slugs == ("missing-version",)
-    assert "the versions there are 1, 2" in str(error)
+    assert "the saved versions are 1, 2" in str(error)
     assert refused(tmp_path / "nowhere", version=1).slugs == ("missing-version",)
 
 

@@ -333,7 +333,7 @@ def _break(folder: Path, how: str) -> None:
 @pytest.mark.parametrize(
     "how, slug, message, place",
     [
-        ("no manifest", "missing-state", "no version of any facts is kept here", ""),
+        ("no manifest", "missing-state", "this folder has no saved materialisation", ""),
         ("no JSON", "bad-state", "this is not the manifest of version 1", "/manifest-000001.json"),
         ("another format", "bad-state", "the manifest has the format 99", "/manifest-000001.json"),
         ("another version", "bad-state", "this is not the manifest of version 2", "/manifest-000002.json"),

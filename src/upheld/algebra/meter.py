@@ -122,7 +122,7 @@ class Meter:
 
     def _stop(self, limit: str, amount: str, rule: Rule | None = None) -> None:
         rule = rule or self._busiest() or self._at
-        note, hint = "nothing of the run was kept", f"raise the limit on {limit}"
+        note, hint = "the run was rolled back", f"raise the limit on {limit}"
         if self.may_grow():
             note = f"recursion through arithmetic may never end; {note}"
             hint = f"bound the rule with a comparison, or {hint}"

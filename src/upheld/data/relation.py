@@ -9,7 +9,7 @@ from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Protocol
 
 from upheld.data.columns import Column, Columns, Row, Texts
-from upheld.errors import MissingDependency, Problem
+from upheld.errors import MissingDependency, Problem, count
 from upheld.language.types.primitive import normalise_float, sorted_rows
 from upheld.language.values import Value
 
@@ -60,7 +60,7 @@ class Relation:
     """
 
     def __init__(self, name: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Row]) -> None:
-        assert len(columns) == len(types), "a relation with unlike numbers of column names and types"
+        assert len(columns) == len(types), "a relation needs as many column types as names"
         self.name = name
         self.columns = tuple(columns)
         self.types = tuple(types)
@@ -144,7 +144,7 @@ class Relation:
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{column}:{type}" for column, type in zip(self.columns, self.types))
-        size = f"{len(self)} row" + ("" if len(self) == 1 else "s")
+        size = count(len(self), "row")
         shown = ", ".join(map(_repr.repr, islice(self, ROWS_SHOWN))) + (", ..." if len(self) > ROWS_SHOWN else "")
         return f"<Relation {self.name}({columns}), {size}{': ' if shown else ''}{shown}>"
 

@@ -177,7 +177,7 @@ class Failure:
         if self.binding:
             yield f"    with {', '.join(f'{name} = {expression_text(c)}' for name, c in self.binding.items())}"
         for literal in self.holds:
-            yield f"    {literal}  {'does not hold, as asked' if literal.negated else 'holds'}"
+            yield f"    {literal}  {'does not hold, as required' if literal.negated else 'holds'}"
         yield f"    {self.fails}  fails: {self.because}"
 
 

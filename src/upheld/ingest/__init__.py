@@ -11,7 +11,7 @@ from typing import NamedTuple
 from upheld.data.columns import Columns, Row
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.data.factfiles.reading import Reader, rows_in
-from upheld.errors import FactsError, Problem, quote
+from upheld.errors import FactsError, Problem, count, quote
 from upheld.ingest.columnar import Unfit, fit, some_rows, source_of, types_of
 from upheld.ingest.files import kind_of, read_parquet, read_text
 from upheld.ingest.fitting import fitted, inferred, same_arity
@@ -79,9 +79,9 @@ def _statements(
     found = ("term",) * (4 if relation == QUAD else 3)
     if types is not None and types != found:
         if len(types) != len(found):
-            raise FactsError(wrong_arity(relation, f"{len(found)} terms", len(types), str(path)))
+            raise FactsError(wrong_arity(relation, count(len(found), "term"), len(types), str(path)))
         note = "RDF files hold terms, which relations of the `.dlog` dialect have"
-        message = f"{quote(relation)} has columns of types {', '.join(types)}, and RDF has none of these"
+        message = f"{quote(relation)} has columns of types {', '.join(types)}, none of which RDF has"
         raise FactsError(Problem("unsupported-facts", message, place=str(path), note=note))
     return facts, found
 

@@ -71,7 +71,7 @@ def _mixed(table: Table, index: int, one: int, other: int) -> Problem:
         "mixed-types",
         f"{column_name(index, table.columns)} holds {' and '.join(described)}",
         place=table.place(other),
-        note="the values of a column are of one type",
+        note="the values of a column have one type",
         hint="pass all of them as text, or all as numbers",
     )
 
@@ -156,11 +156,11 @@ def _plain(value: object) -> object:
 def _value(value: object, type_name: str) -> Value:
     """Return a plain value as one of the type."""
     if is_missing(value) and not (type_name == "float" and isinstance(value, float)):
-        raise _Unfit("missing-value", "holds no value", "leave the row out, or put a value there")
+        raise _Unfit("missing-value", "holds no value", "leave the row out, or add a value")
     match value:
         case bool():
-            hint = 'pass 0 and 1, or "false" and "true"'
-            raise _Unfit("ill-typed-value", f"holds `{value}`, and there are no truth values in facts", hint)
+            hint = 'pass 0 and 1, or `"false"` and `"true"`'
+            raise _Unfit("ill-typed-value", f"holds `{value}`, but facts have no Boolean type", hint)
         case int() if type_name in INTEGER_RANGES:
             low, high = INTEGER_RANGES[type_name]
             if low <= value <= high:
@@ -176,7 +176,7 @@ def _value(value: object, type_name: str) -> Value:
         case str() if type_name == "symbol":
             if is_unicode(value):
                 return value
-            raise _Unfit("lone-surrogate", f"holds {quote(value)}, in which half a character stands alone", "remove it")
+            raise _Unfit("lone-surrogate", f"holds {quote(value)}, which has a lone surrogate", "remove it")
     if type_name == "term":
         try:
             if (text := term_of(value)) is not None:
@@ -209,7 +209,7 @@ def _outside(value: object, type_name: str) -> _Unfit:
 def _described(value: object) -> str:
     match value:
         case int() if value.bit_length() > LONGEST_TERM:
-            return f"an integer of {value.bit_length()} bits"
+            return f"an integer with {value.bit_length()} bits"
         case int():
             return f"the integer {quote(value)}"
         case float():

@@ -27,7 +27,7 @@ FILES = {
 NAMES_SHOWN = 20
 
 #: The way out where the columns of a table have other names than those of its relation.
-BY_POSITION = "rename the columns, or pass tuples, which go by position: a data frame has `itertuples(index=False)`"
+BY_POSITION = "rename the columns, or pass tuples, which are matched by position: `frame.itertuples(index=False)`"
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def wrong_arity(relation: str, found: str, expected: int, place: str) -> Problem
     """Return the problem of `found`, some number of things, where the relation has that many columns."""
     message = f"{found} where {quote(relation)} has {count(expected, 'column')}"
     hint = "pass each row as a tuple" if found == "1 value" else None
-    return Problem("wrong-arity", message, place=place, note="all rows of a relation are of one length", hint=hint)
+    return Problem("wrong-arity", message, place=place, note="all rows of a relation have the same length", hint=hint)
 
 
 # -- tables with named columns ----------------------------------------------------------------------------------------
@@ -138,8 +138,8 @@ def arrow_values(column: Any, place: str) -> list[Any]:
         return column.to_pylist()  # type: ignore[no-any-return]
     except UnicodeDecodeError as error:
         message = f"a text of this table is not UTF-8: {error}"
-        hint = "decode the bytes with the encoding that they are in"
-        raise FactsError(Problem("not-utf8", message, place=place, note="texts are UTF-8", hint=hint)) from None
+        hint = "decode the bytes with their encoding"
+        raise FactsError(Problem("not-utf8", message, place=place, note="text is UTF-8", hint=hint)) from None
 
 
 def _from_columns(relation: str, data: Mapping[Any, Any], name: str) -> Table:
@@ -149,7 +149,7 @@ def _from_columns(relation: str, data: Mapping[Any, Any], name: str) -> Table:
         raise FactsError(_unsupported(relation, data, name))
     lengths = {len(column) for column in values}
     if len(lengths) > 1:
-        message = f"the columns are of unlike lengths: {', '.join(map(str, sorted(lengths)))}"
+        message = f"the columns have different lengths: {', '.join(map(str, sorted(lengths)))}"
         raise FactsError(Problem("wrong-arity", message, place=name, note="each column has a value for each row"))
     return Table(relation, tuple(map(str, data)), (None,) * len(values), list(zip(*values)), name)
 
@@ -231,7 +231,7 @@ def check_distinct(names: Sequence[str], place: str) -> None:
     """Refuse a table with two columns of the same name."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        note, hint = "columns go by their names, and each name is one column", "rename or drop one of them"
+        note, hint = "columns are matched by name, so each name must be unique", "rename or drop one of them"
         message = f"the table has two columns called {quote(twice)}"
         raise FactsError(Problem("duplicate-column", message, place=place, note=note, hint=hint))
 
@@ -251,7 +251,7 @@ def missing_columns(
         "missing-column",
         f"there {what} {', '.join(map(quote, missing))}",
         place=place,
-        note=f"columns go by name: {quote(relation)} has {', '.join(map(quote, columns))}, and this has {theirs}",
+        note=f"columns are matched by name: {quote(relation)} has {', '.join(map(quote, columns))}, this has {theirs}",
         hint=hint,
     )
 

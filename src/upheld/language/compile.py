@@ -175,7 +175,7 @@ class _Builder:
                 test.terms[0].span,
                 note="patterns are those of RE2, without backreferences and lookaround; `match` compares the whole "
                 "string, `REGEX` searches it",
-                hint="write `\\\\` before a character that is meant as itself",
+                hint="write `\\\\` before a character to match it literally",
             )
 
     def _expression(self, term: Term, type: str) -> Expression:
@@ -257,6 +257,4 @@ def _warnings(program: Program, core: Core) -> Iterator[Problem]:
                 severity="warning",
             )
     for hint in program.hints:
-        yield Problem(
-            "hint-ignored", f"{quote(hint.text)} is a hint and is not acted upon", hint.span, severity="warning"
-        )
+        yield Problem("hint-ignored", f"{quote(hint.text)} is a hint, and is ignored", hint.span, severity="warning")

@@ -58,7 +58,7 @@ def without_facts(program: Program, given: Collection[str], way_out: str | None 
             "no-facts",
             f"relation {quote(name)} has no facts and no rules",
             atom.span,
-            note="a relation that updates are to fill is declared, or passed with an empty list of facts",
+            note="a relation that only updates fill must be declared, or passed with an empty list of facts",
             hint=meant or way_out or f'pass `{{"{name[:60]}": []}}` with the facts',
             severity="warning",
         )
@@ -114,7 +114,7 @@ def some(warnings: Sequence[Problem]) -> list[Problem]:
             shown.append(warning)
     if len(shown) < len(warnings):
         message = f"{len(warnings) - len(shown)} more warnings are not shown"
-        hint = "`upheld check`, or `upheld.check`, has all of them"
+        hint = "`upheld check` and `upheld.check` report all of them"
         shown.append(Problem("more-warnings", message, hint=hint, severity="warning"))
     return shown
 
@@ -160,7 +160,7 @@ def _unfit(operator: str, term: str) -> str | None:
     """Return what an operator works on, if a term is nothing of the sort."""
     is_number, is_string = number_of(term) is not None, string_of(term) is not None
     if operator in _ORDERINGS:
-        return None if is_number or is_string else "numbers and strings are ordered, and no other terms"
+        return None if is_number or is_string else "only numbers and strings are ordered"
     if operator in _ON_NUMBERS:
         return None if is_number else "arithmetic works on numbers"
     return "this works on strings" if operator in _ON_STRINGS and not is_string else None

@@ -511,7 +511,7 @@ def _cycle_problem(core: Core, cycle: list[Dependency]) -> Problem:
         f"negation through recursion: {' <- '.join([atom_text(rule.head), *texts])}",
         rule.span,
         related=tuple(related),
-        note="what is negated must be complete before the rule is applied, so it may not depend on its head",
+        note="the negated relation must be complete before the rule is applied, so it must not depend on the head",
         hint=_way_out(core, rule),
     )
 

@@ -153,7 +153,7 @@ def materialise_core(
         raise UsageError(
             Problem(
                 "rewrite-decomposes-nothing",
-                "rules are not taken apart where equal constants are rewritten",
+                "`decompose` cannot be combined with `equality=rewrite`",
                 hint="leave `decompose` out, or use `equality=axioms`",
             )
         )

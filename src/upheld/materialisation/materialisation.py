@@ -255,7 +255,7 @@ class Materialisation:
             raise UsageError(
                 Problem(
                     "no-equality",
-                    f"{quote(relation)} is no relation that the program declares as an equivalence",
+                    f"{quote(relation)} is not declared as an equivalence (`eqrel`)",
                     note=f"it declares {', '.join(map(quote, self._core.equivalences)) or 'none'}",
                     hint=nearest(relation, self._core.equivalences),
                 )

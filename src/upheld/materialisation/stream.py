@@ -173,8 +173,8 @@ class Queue(Generic[L, C]):
         merge_waiting: int,
     ):
         if merge_waiting < 1:
-            message = f"at most {merge_waiting} waiting updates are to be made as one"
-            raise UsageError(Problem("bad-merge-waiting", message, hint="`1` makes each update by itself"))
+            message = f"`merge_waiting` must be at least 1, got {merge_waiting}"
+            raise UsageError(Problem("bad-merge-waiting", message, hint="1 applies each update by itself"))
         self._load, self._make, self._together = load, make, merge_waiting
         self._wanted = 2 * merge_waiting if look_ahead else merge_waiting
         self._waiting: deque[Arrived[L]] = deque()
@@ -262,7 +262,7 @@ def facts_of_update(update: object) -> tuple[Mapping[str, object], Mapping[str, 
     """Return the facts that an update deletes and inserts."""
     if isinstance(update, Mapping):
         if other := next((name for name in update if name not in ("insert", "delete")), None):
-            message = f"an update of the stream has {quote(other)}, and updates have `insert` and `delete` alone"
+            message = f"an update of the stream has {quote(other)}, but an update has only `insert` and `delete`"
             raise UsageError(Problem("unsupported-update", message))
         return update.get("delete") or {}, update.get("insert") or {}
     try:

@@ -207,6 +207,6 @@ def not_copied(kind: str) -> Problem:
     return Problem(
         "not-copied",
         f"a {kind} cannot be pickled or copied",
-        note="its facts and bookkeeping belong to one process",
+        note="its facts and bookkeeping live in one process",
         hint="`m.save(folder)` and `upheld.restore(program, folder)` make another; relations can be pickled",
     )

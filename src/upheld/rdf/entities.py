@@ -33,16 +33,16 @@ def problem_of_entities(document: bytes, path: Path) -> Problem | None:
             line = document.count(b"\n", 0, found.start()) + 1
             note = "entities are declared once each, by name and value"
             return Problem(
-                "bad-entity", wrong, place=f"{path}:{line}", note=note, hint="write out what the entity stands for"
+                "bad-entity", wrong, place=f"{path}:{line}", note=note, hint="replace the entity by its value"
             )
         declared[found["name"]] = found["double"] or found["single"] or b""
     if declared and _grows_too_large(document, declared):
         return Problem(
             "entity-bomb",
-            "the entities of this document grow out of proportion",
+            "the entities of this document expand too far",
             place=str(path),
-            note="entities may make a document some twenty times as large as it is, and may not hold themselves",
-            hint="write out what the entities stand for",
+            note="entities may expand a document at most about twentyfold, and must not contain themselves",
+            hint="replace the entities by their values",
         )
     return None
 
@@ -55,7 +55,7 @@ def _wrong(found: re.Match[bytes], declared: dict[bytes, bytes]) -> str | None:
     if found["parameter"]:
         return f"{name} is a parameter entity, which is not supported"
     if found["external"]:
-        return f"{name} is an external entity, and no other file is read"
+        return f"{name} is an external entity, which is not supported"
     return f"the entity {name} is declared twice" if found["name"] in declared else None
 
 

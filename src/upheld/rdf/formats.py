@@ -67,5 +67,5 @@ def format_of(path: Path, *, to_write: bool = False) -> RdfFormat:
         return known[suffix]
     verb = "written" if to_write else "read"
     note = f"RDF is {verb} as " + ", ".join(f"`{suffix}` ({format.name})" for suffix, format in known.items())
-    message = f"the name of {quote(path)} tells no format of RDF that is {verb}"
+    message = f"the name of {quote(path)} has no extension of an RDF format that is {verb}"
     raise FactsError(Problem("unknown-rdf-format", message, place=str(path), note=note, hint=nearest(suffix, known)))

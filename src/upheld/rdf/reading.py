@@ -93,7 +93,7 @@ def _files(path: Path) -> Iterable[Path]:
 def _read_file(path: Path, base: str | None, shared: bool, triples: _Table, quads: _Table) -> None:
     format = format_of(path)
     if shared and not format.all_labelled:
-        note = f"brackets and lists of {format.name} make blank nodes that have no labels to share"
+        note = f"brackets and lists of {format.name} create blank nodes without labels"
         message = f"blank nodes of {format.name} are not shared"
         raise UsageError(Problem("bad-argument", message, place=str(path), note=note))
     data = read_bytes(path)
@@ -123,11 +123,11 @@ def _batches(path: Path, data: bytes, format: RdfFormat, base: str | None) -> It
     except SyntaxError as error:
         raise FactsError(_malformed(path, data, format, error)) from None
     except MemoryError as error:  # of the buffer of one statement, not of the machine
-        message = f"a statement is longer than {format.name} is read: {error}"
-        note = "each statement of N-Triples, N-Quads, Turtle and TriG is read as a whole, up to 16 MB"
+        message = f"a statement of {format.name} is too long: {error}"
+        note = "each statement of N-Triples, N-Quads, Turtle and TriG may have at most 16 MB"
         raise FactsError(Problem("too-long-statement", message, place=str(path), note=note)) from None
     except ValueError as error:
-        raise UsageError(Problem("bad-argument", f"the base {quote(base)} is no IRI: {error}")) from None
+        raise UsageError(Problem("bad-argument", f"the base {quote(base)} is not an IRI: {error}")) from None
 
 
 def _by_graph(batch: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -170,7 +170,7 @@ def _malformed(path: Path, data: bytes, format: RdfFormat, error: SyntaxError) -
     if error.lineno is None and format.constant == "RDF_XML":
         error.lineno, error.offset = _place_in_xml(data)
     lines = re.split(rb"\r\n?|\n", data)  # as the parser counts them
-    note = "IRIs are absolute where no base is given" if "No scheme found" in message else None
+    note = "IRIs must be absolute where there is no base" if "No scheme found" in message else None
     if error.lineno is None or not 0 < error.lineno <= len(lines):
         return Problem("bad-rdf", message, place=str(path), note=note)
     line = lines[error.lineno - 1].decode(errors="replace")

@@ -82,6 +82,6 @@ def named_clauses(ruleset: str) -> tuple[tuple[str, Clause], ...]:
 def _program(part: str | Path | Program) -> Program:
     program = part if isinstance(part, Program) else read_file(part)
     if program.dialect != "dlog":
-        note = "rule sets are over triples, as programs of the `.dlog` dialect are"
+        note = "rule sets are programs of the `.dlog` dialect"
         raise UsageError(Problem("bad-argument", "this is a program of the `.dl` dialect", note=note))
     return program

@@ -36,7 +36,7 @@ def literal(
     """
     if not isinstance(value, str):
         if datatype is not None or language is not None:
-            message = f"the literal {quote(value)} is a number, which has its own datatype"
+            message = f"the literal {quote(value)} is a number, whose datatype is fixed"
             raise UsageError(Problem("bad-argument", message, hint="pass the value as text"))
         return f'"{str(value).lower()}"^^<{XSD}boolean>' if isinstance(value, bool) else literal_of(value)
     if datatype is not None and language is not None:

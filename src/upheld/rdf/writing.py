@@ -13,7 +13,7 @@ from upheld.data.columns import Row
 from upheld.data.factfiles.badrows import EXPECTED, BadRows
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.writing import Output, Writer, write_all
-from upheld.errors import FactsError, Problem, UsageError, quote
+from upheld.errors import FactsError, Problem, UsageError, count, quote
 from upheld.language.syntax.rdfox import PREFIXES
 from upheld.language.types.ntriples import NotATerm, are_canonical, term_of
 from upheld.rdf.formats import format_of, pyoxigraph
@@ -57,7 +57,7 @@ def prepared(
     lines, left_out = _lines(triples, 3)
     more, left_out_too = _lines(quads, 4)
     if more and not format.has_graphs:
-        message = f"{format.name} has no named graphs, and there are {len(more)} statements in some"
+        message = f"{format.name} has no named graphs, and {count(len(more), 'statement')} in named graphs"
         raise FactsError(Problem("mixed-graphs", message, place=str(path), hint="write a `.nq` or a `.trig` file"))
     text = "".join(_sorted(lines, more))
     if format.constant in ("TURTLE", "TRIG"):
@@ -98,7 +98,7 @@ def _terms(rows: list[Any], arity: int) -> Iterable[Sequence[str]]:
     found: list[Sequence[str]] = []
     for number, row in enumerate(rows, 1):
         if isinstance(row, str) or not isinstance(row, Iterable):
-            message = f"{quote(row)} is not a row of {arity} terms"
+            message = f"{quote(row)} is not a row of {count(arity, 'term')}"
             bad.add([Problem("bad-rdf", message, place=f"row {number}", note=EXPECTED["term"])])
             continue
         try:
@@ -108,7 +108,7 @@ def _terms(rows: list[Any], arity: int) -> Iterable[Sequence[str]]:
             bad.add([Problem("bad-term", message, place=f"row {number}", note=EXPECTED["term"], hint=wrong.hint)])
             continue
         if len(terms) != arity or None in terms:
-            message = f"{quote(row)} is not a row of {arity} terms"
+            message = f"{quote(row)} is not a row of {count(arity, 'term')}"
             bad.add([Problem("bad-rdf", message, place=f"row {number}", note=EXPECTED["term"])])
         else:
             found.append(terms)  # type: ignore[arg-type]
@@ -126,4 +126,4 @@ def _shortened(text: str, format: object, prefixes: Mapping[str, str]) -> str:
         message = f"a row is not a statement of RDF: {error.msg}"
         raise FactsError(Problem("bad-rdf", message, note=EXPECTED["term"])) from None
     except ValueError as error:
-        raise UsageError(Problem("bad-argument", f"these are no prefixes: {error}")) from None
+        raise UsageError(Problem("bad-argument", f"the prefixes are not valid: {error}")) from None

@@ -135,7 +135,7 @@ def apply(
 
 def _looks_nowhere(algorithm: str) -> Problem:
     those = [a.name for a in (*ALGORITHMS.values(), *MARKING.values()) if a.marking is not None]
-    message = f"{quote(algorithm)} makes each transaction by itself, and has no use for a look at the next one"
+    message = f"{quote(algorithm)} does not look ahead"
     note = f"the algorithms that look ahead are {', '.join(map(quote, those))}"
     return Problem("no-look-ahead", message, note=note)
 
@@ -183,8 +183,8 @@ def _lasts(updates: object) -> bool:
 
 
 def _failed(update: Update) -> Problem:
-    message = f"commit {update.number} could not be applied, for the reason below"
-    note = "nothing of it was applied, and no outputs were written; a file of changes has the commits before it"
+    message = f"commit {update.number} could not be applied"
+    note = "the commit was rolled back and no outputs were written; the file of changes has the commits before it"
     return Problem("failed-commit", message, place=update.place, note=note)
 
 
@@ -253,10 +253,10 @@ def _difference(update: Update, what: str, found: Sequence[Relation], right: _Ro
     if too_many or missing:
         yield Problem(
             "verification-failed",
-            f"after commit {update.number} the {what} are not those computed from nothing",
+            f"after commit {update.number} the {what} differ from recomputation",
             place=update.place,
-            note=f"too many: {_first(too_many)}; missing: {_first(missing)}",
-            hint="this is a mistake of Upheld: please report it, with the program, the facts and the updates",
+            note=f"unexpected: {_first(too_many)}; missing: {_first(missing)}",
+            hint="this is a bug in Upheld: please report it, with the program, the facts and the updates",
         )
 
 

@@ -112,7 +112,7 @@ def _arithmetic_recursion(rule: Rule) -> Problem:
         "arithmetic-recursion",
         f"recursion through arithmetic in {quote(rule)} may never end",
         rule.span,
-        note="a run that finds new values for ever is stopped by its limits",
+        note="a run that keeps deriving new values is stopped by its limits",
         severity="warning",
     )
 

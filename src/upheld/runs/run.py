@@ -12,7 +12,7 @@ from upheld.arguments import PATH_OR_NONE, checked
 from upheld.data.columns import Row
 from upheld.data.factfiles import Format, Output, Reader, Writer, facts_text, read_bytes, stdout_text, write_all
 from upheld.engines import facts_reader, facts_writer
-from upheld.errors import FactsError, Problem, ProgramError, UpheldError, quote, warn
+from upheld.errors import FactsError, Problem, ProgramError, UpheldError, count, quote, warn
 from upheld.language.compile import Compiled
 from upheld.language.core import Core
 from upheld.language.lints import lint, some, without_facts
@@ -272,17 +272,17 @@ def _violations(m: Materialisation) -> Iterator[Problem]:
 
 
 def _left_out(written: Written) -> Problem:
-    note = "rules may derive triples with a literal as subject, or a blank node as property; RDF files hold none"
-    message = f"{written.left_out} derived triples are no statements of RDF and were left out"
+    note = "rules may derive triples with a literal as subject, or a blank node as property, which RDF does not allow"
+    message = f"{count(written.left_out, 'derived triple')} left out because not valid RDF"
     return Problem("left-out", message, note=note, severity="warning")
 
 
 def _read_next_time(path: Path) -> Problem:
     return Problem(
         "output-among-facts",
-        "this output lies where the facts are read from",
+        "this output is in the folder that facts are read from",
         place=str(path),
-        note="the next run takes its facts as explicit ones, which hold whatever the rules say",
+        note="the next run would read these facts as explicit ones, which hold whatever the rules say",
         hint="write it to another folder with `-D`",
         severity="warning",
     )
@@ -293,7 +293,7 @@ def _no_output(core: Core) -> Problem:
         note = "programs of the `.dlog` dialect do not name their outputs"
         hint = "name a file for all triples with `-D`, such as `-D out.nt`, or print them with `-D -`"
     else:
-        note = "`.output` and `.printsize` say what is written and printed"
+        note = "a program writes the relations of `.output` and prints the sizes of `.printsize`"
         hint = "name a relation, as in `.output path`"
     return Problem(
         "no-output", "the program has no outputs, so nothing was written", note=note, hint=hint, severity="warning"
@@ -304,7 +304,7 @@ def check_folder(output: str | Path) -> None:
     """Refuse an output folder that is not there, before the work rather than after it."""
     if str(output) != "-" and not Path(output).is_dir():
         message = f"there is no folder {quote(output)} to write to"
-        hint = "make the folder, or name another one"
+        hint = "create the folder, or name another one"
         raise FactsError(Problem("missing-file", message, place=str(output), hint=hint))
 
 

@@ -42,7 +42,7 @@ class Limits:
     Traceback (most recent call last):
     ...
     upheld.errors.UsageError: error: the limit on seconds is `-1`, below 0 [bad-limit]
-      note: a limit is a number from 0 on, or None for no limit
+      note: a limit is a number of at least 0, or None for no limit
     """
 
     facts: int | None = None
@@ -73,7 +73,7 @@ def _wrong(name: str, value: object) -> Problem | None:
         return Problem("bad-limit", "this system cannot limit memory", note=note, hint="leave the limit out")
     else:
         return None
-    return Problem("bad-limit", message, note="a limit is a number from 0 on, or None for no limit")
+    return Problem("bad-limit", message, note="a limit is a number of at least 0, or None for no limit")
 
 
 class Budget:
@@ -166,7 +166,7 @@ def _stopped_while_loading(limit: str, amount: str) -> None:
 
 
 def _stopped(limit: str, amount: str, doing: str) -> LimitReached:
-    message, note = f"the run reached its limit of {amount} while {doing}", "nothing of the run was kept"
+    message, note = f"the run reached its limit of {amount} while {doing}", "the run was rolled back"
     return LimitReached(Problem("limit-reached", message, note=note, hint=f"use less, or raise the limit on {limit}"))
 
 

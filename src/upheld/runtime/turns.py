@@ -118,9 +118,9 @@ class Turns:
 
 _IN_USE = Problem(
     "materialisation-in-use",
-    "the materialisation is at work in this thread",
-    note="a function that is called during its work, such as `progress` or the handler of a signal, cannot use it",
-    hint="read what the function needs before the work begins, or let another thread use the materialisation",
+    "the materialisation is already in use in this thread",
+    note="a function called during an update, such as `progress` or a signal handler, cannot use it",
+    hint="read what the function needs beforehand, or use the materialisation from another thread",
 )
 
 

@@ -40,14 +40,14 @@ def _problem(said: str, place: str) -> Problem | None:
             message = f"a column has another type than in the first file: {reason}"
             return Problem("mixed-schemas", message, place=file, note=ONE_SCHEMA, hint=TWO_SOURCES)
         if "Permission denied" in said:
-            return Problem("no-permission", "no permission to read the file", place=file, hint="change its permissions")
-        hint = "make or fetch the file again, or leave it out"
+            return Problem("no-permission", "no permission to read the file", place=file, hint="change the permissions")
+        hint = "restore or download the file again, or leave it out"
         return Problem("unreadable-file", f"the file cannot be read: {reason}", place=file, hint=hint)
     if "java.net.URISyntaxException" in said:
         message, hint = "Spark cannot read a path with these characters", "rename the file or its folder"
         return Problem("unreadable-file", message, place=place, hint=hint)
     if "[UNABLE_TO_INFER_SCHEMA]" in said or "org.apache.orc." in said:
-        hint = "make or fetch the file again, or leave it out"
+        hint = "restore or download the file again, or leave it out"
         return Problem("unreadable-file", "the file cannot be read: it is damaged, or empty", place=place, hint=hint)
     if "[TABLE_OR_VIEW_NOT_FOUND]" in said or "[PARSE_SYNTAX_ERROR]" in said:
         message, note = "Spark knows no table or view of this name", "tables are those of the session's catalogue"

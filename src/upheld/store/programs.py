@@ -34,11 +34,11 @@ def _digest_of_format_1(core: Core, equality: str) -> str:
 
 
 def check_program(saved: Manifest, core: Core, equality: str, folder: str) -> None:
-    """Raise if a version was made by another program, or its relations have columns of other names.
+    """Raise if a version was saved by another program, or its relations have columns of other names.
 
     To rename columns makes no other facts, but to exchange their names does.
     """
-    message = f"version {saved.version} was made by another program"
+    message = f"version {saved.version} was saved by another program"
     if saved.program == (digest if saved.program.startswith("2:") else _digest_of_format_1)(core, equality):
         columns = {p.name: p.columns for p in core.predicates.values()}
         renamed = [name for name, relation in saved.relations.items() if relation.columns != columns.get(name)]
@@ -52,7 +52,7 @@ def check_program(saved: Manifest, core: Core, equality: str, folder: str) -> No
             message,
             place=folder,
             note="a program is its relations, its rules, the facts it states, and how equality is treated",
-            hint="use the program that made it, or materialise this one and save that in another folder",
+            hint="use the program that saved it, or materialise this one and save it in another folder",
         )
     )
 

@@ -83,7 +83,7 @@ class Store:
     def open(cls, folder: str | Path, files: Files | None = None, version: int | None = None) -> Store:
         """Return the versions in a folder, which need not be there yet, at the last one or at the one asked for."""
         if not isinstance(folder, str | os.PathLike) or not str(folder) or "\0" in str(folder):
-            message, note = f"{folder!r} is not the path of a folder", "a path is a text or a `Path`, and not empty"
+            message, note = f"{folder!r} is not the path of a folder", "a path is a nonempty string or a `Path`"
             raise UsageError(Problem("bad-folder", message, note=note, hint="name a folder to save facts in"))
         store = cls(str(folder), files or LocalFiles())
         store.look(version)
@@ -130,7 +130,7 @@ class Store:
         last = max(kept)
         if "superseded" in kept[last]:
             message = f"the manifest of the version after {last} is missing"
-            note = f"version {last} has been superseded, so a later one was complete"
+            note = f"version {last} has been superseded, so a later version was complete"
             place = self._manifest(last + 1)
             raise FactsError(Problem("bad-state", message, place=place, note=note, hint=_way_out(kept, last + 1)))
         return self._read_manifest(last, kept)
@@ -153,15 +153,15 @@ class Store:
             return
         if self.manifest.identity != base.identity:
             path = self._manifest(self.version)
-            message = f"the last version is {self.version}, and these facts go on from version {base.version}"
-            note = "to save them would undo what has been saved since"
-            hint = "restore the last version and make the updates again, or save in another folder"
+            message = f"the last version is {self.version}, but these facts continue version {base.version}"
+            note = "saving them would undo what has been saved since"
+            hint = "restore the last version and repeat the updates, or save in another folder"
             raise FactsError(Problem("state-changed", message, place=path, note=note, hint=hint))
 
     def last(self) -> Manifest:
         """Return the version at hand; raise if there is none."""
         if self.manifest is None:
-            message, note = "no version of any facts is kept here", "a version has a file `manifest-NUMBER.json`"
+            message, note = "this folder has no saved materialisation", "each version has a file `manifest-NUMBER.json`"
             hint = "correct the path, or save a materialisation there first"
             raise FactsError(Problem("missing-state", message, place=self.folder, note=note, hint=hint))
         return self.manifest
@@ -641,8 +641,8 @@ def _way_out(kept: Iterable[int], damaged: int) -> str:
 
 
 def _missing_version(version: object, kept: Iterable[int], folder: str) -> Problem:
-    note = f"the versions there are {', '.join(map(str, sorted(kept))) or 'none'}"
-    hint = "ask for one of these; the last two versions are kept"
+    note = f"the saved versions are {', '.join(map(str, sorted(kept))) or 'none'}"
+    hint = "choose one of these; the last two versions are kept"
     return Problem("missing-version", f"there is no version {version}", place=folder, note=note, hint=hint)
 
 
@@ -660,15 +660,15 @@ def _damaged(path: str, expected: Checksum | None, found: Checksum | None, note:
 
 def _strange_move(manifest: str, path: str, target: str) -> Problem:
     message = f"the last version is to replace {quote(target)} by {quote(path)}"
-    note = "a run finishes what the run before has left only in the places that its own job names"
-    hint = f"run the job that made the version, or remove {quote(path)} if nobody needs it"
+    note = "a run completes the outputs of an interrupted run only in folders that its own job names"
+    hint = f"run the job that saved the version, or remove {quote(path)} if it is no longer needed"
     return Problem("strange-move", message, place=manifest, note=note, hint=hint)
 
 
 def _changed(version: int, path: str) -> Problem:
-    note = "each version follows from the one before, so one run at a time can make the next"
-    hint = "run this again when the other one has ended"
-    message = f"another run has made version {version} meanwhile"
+    note = "each version continues the one before, so only one run at a time can save the next"
+    hint = "run this again after the other one has ended"
+    message = f"another run has saved version {version} in the meantime"
     return Problem("state-changed", message, place=path, note=note, hint=hint)
 
 

@@ -85,8 +85,8 @@ def _in_folder(folder: Path) -> dict[str, Records]:
     except OSError as error:
         raise FactsError(unreadable(folder, error)) from None
     if not paths:
-        note = f"a folder of updates has a file for each relation, such as `edge.csv`; files end in {', '.join(FILES)}"
-        raise FactsError(Problem("missing-file", "there are no tables of updates here", place=str(folder), note=note))
+        note = f"a folder of updates has one file per relation, such as `edge.csv`; files end in {', '.join(FILES)}"
+        raise FactsError(Problem("missing-file", "the folder has no tables of updates", place=str(folder), note=note))
     found: dict[str, Path] = {}
     for path in paths:
         other = found.setdefault(path.name.partition(".")[0], path)

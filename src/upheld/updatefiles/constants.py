@@ -63,13 +63,13 @@ def _value(term: Term, type: str, column: str) -> Value | Problem:
         case Call(functor="-", arguments=(Variable(name="inf"),)) if type == "float":
             return -float("inf")
         case Variable(name=name):
-            hint = f'write `"{name}"` for a text' if type == "symbol" and len(name) < 40 else "put a value there"
+            hint = f'write `"{name}"` for a text' if type == "symbol" and len(name) < 40 else "write a value"
             message = f"{column} holds the name {quote(name)}, which is not a value"
         case Call():
-            message, hint = f"{column} holds an expression", "put its value there"
+            message, hint = f"{column} holds an expression", "write its value"
         case _:
-            message, hint = f"{column} holds a wildcard", "put a value there"
-    return Problem("not-a-constant", message, _span(term), note="updates hold values alone", hint=hint)
+            message, hint = f"{column} holds a wildcard", "write a value"
+    return Problem("not-a-constant", message, _span(term), note="updates have constants only", hint=hint)
 
 
 def _fitted(value: Value, written: str, type: str, column: str, span: Span) -> Value | Problem:

@@ -40,7 +40,7 @@ def read_table(table: Records, predicates: Mapping[str, Predicate], relation: st
     if only is not None:
         return _merged([_Layout.of(table, only)], predicates)
     unknown = f", and the program has no relation {quote(relation)}" if relation is not None else ""
-    note = "a table without such a column holds updates of one relation, and its file has the name of that"
+    note = "a table without such a column holds updates of one relation, and its file is named after it"
     hint = nearest(relation or "", predicates) or "add the column, or pass tables by the names of their relations"
     message = f"there is no column `relation`{unknown}"
     raise FactsError(Problem("not-an-update-table", message, place=table.top, note=note, hint=hint))
@@ -84,7 +84,7 @@ class _Layout:
         operation, commit = index(OPERATION), index(COMMIT)
         relation = None if only else header.index(RELATION)
         if operation is None:
-            note = "a table of updates says of each row whether it is inserted (`+`) or deleted (`-`)"
+            note = "a table of updates marks each row as inserted (`+`) or deleted (`-`)"
             raise FactsError(_missing_column(OPERATION, table, note))
         values = [i for i in range(len(header)) if i not in (operation, commit, relation)]
         if only:
@@ -135,7 +135,7 @@ def _merged(layouts: Sequence[_Layout], predicates: Mapping[str, Predicate]) -> 
     """Yield the transactions of several tables in the order of their commits."""
     without = [layout.table for layout in layouts if layout.commit is None]
     if 0 < len(without) < len(layouts):
-        note = "either all tables tell the commits of their rows, or together they are one transaction"
+        note = "either all tables have a column `commit`, or together they are one transaction"
         raise FactsError([_missing_column(COMMIT, table, note) for table in without])
     parts = [_Rows(layout, predicates).parts() for layout in layouts]
     if len(parts) == 1:  # then none has to wait for the next one
@@ -199,7 +199,7 @@ class _Rows:
         if last is not None and key < self.key and not self.unsorted:
             self.unsorted = True  # and told once
             message = f"commit {quote(commit)} comes after commit {quote(last)}"
-            note = "rows are in the order of their commits: whole numbers by value, then all else as text"
+            note = "rows are sorted by commit: whole numbers by value, then everything else as text"
             hint = f"sort the rows by {quote(self.table.header[self.layout.commit])}"
             raise _BadRow(Problem("unsorted-commits", message, note=note, hint=hint))
         return key
@@ -237,7 +237,7 @@ class _Rows:
 
 def _key(commit: Any) -> Key:
     if commit == "" or is_missing(commit):
-        hint = "say in each row which commit it belongs to"
+        hint = "give each row the commit it belongs to"
         raise _BadRow(Problem("missing-value", "the row has no commit", hint=hint))
     text = str(int(commit)) if isinstance(commit, float) and commit.is_integer() else str(commit)
     return (0, int(text), "") if _WHOLE.fullmatch(text) else (1, 0, text)

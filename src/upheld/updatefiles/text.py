@@ -179,7 +179,7 @@ class _Reader:
             hint = "put `+` before a fact to insert it, `-` to delete it" if fact else None
             parser.fail("`+`, `-` or `commit.`", hint)
         if parser.token.kind == ":-":
-            parser.fail("`.`", hint="an update changes facts; rules stand in the program")
+            parser.fail("`.`", hint="an update changes facts; rules belong in the program")
         line_ends = parser.token.kind == "end" or "\n" in parser.source.text[parser.seen : parser.token.start]
         if parser.token.kind != "." and line_ends:
             where = Span(parser.source, parser.seen, parser.seen)
@@ -212,7 +212,7 @@ class _Reader:
                     "the last transaction is not committed",
                     Span(source, end, end),
                     note=f"it begins at {self.draft.place}; a transaction ends with `commit.`",
-                    hint="add `commit.` here; if the end of the file was lost, fetch it again",
+                    hint="add `commit.` here; if the end of the file was lost, download it again",
                 )
             )
         self.check()

@@ -117,7 +117,7 @@ class ChangeFile:
                 file.seek(whole)
                 file.truncate()
         except OSError as error:
-            message = f"the last transaction is cut off, and could not be taken back: {error.strerror}"
+            message = f"the last transaction is incomplete and could not be removed: {error.strerror}"
             hint = "remove what follows the last `commit.`"
             return [Problem("cut-transaction", message, place=str(self._path), hint=hint)]
         return []

@@ -48,7 +48,7 @@ def check(dialect, text, slug, place, *words):
             "2:3",
             ["found the name `r`, expected an operator, `,`, `;` or `.`"],
         ),
-        ("p(x) :- q(x),\np(x) :- r(x).", "syntax", "2:6", ["found `:-`", "does the rule before end with `.`?"]),
+        ("p(x) :- q(x),\np(x) :- r(x).", "syntax", "2:6", ["found `:-`", "does the preceding rule end with `.`?"]),
         ("p(x) :- .", "empty-body", "1:9", ["a fact is written without `:-`"]),
         ("p(1) p(2).", "syntax", "1:6", ["found the name `p`, expected `:-`, `,` or `.`"]),
         ("p(1 2).", "syntax", "1:5", ["found the number `2`, expected `,` or `)`"]),

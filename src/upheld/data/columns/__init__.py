@@ -105,7 +105,7 @@ class Columns:
 
     def __getitem__(self, rows: Any) -> Columns:
         """Return the rows that a slice or an array of numbers or truth values chooses."""
-        assert self.types, "rows of no columns cannot be told apart"
+        assert self.types, "a relation without columns has at most one row"
         chosen = [column[rows] for column in self.columns]
         return Columns(self.types, chosen, len(chosen[0]))
 

@@ -1,4 +1,4 @@
-"""The rows of some facts that do not fit their relation, gathered so that they are reported together."""
+"""Rows that do not fit their relation, collected to be reported together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from upheld.errors import FactsError, Problem, quote
 
-#: A file of the wrong kind may have a million bad rows; the first ones tell what is wrong.
+#: A file of the wrong kind may have a million bad rows; the first ones show what is wrong.
 BAD_ROWS_SHOWN = 20
 
 EXPECTED = {
@@ -41,5 +41,5 @@ class BadRows:
 
 
 def column_name(index: int, columns: Sequence[str]) -> str:
-    """Return how messages call a column: by its number from one, and by its name if it has one."""
+    """Return a column's number from one, with its name if it has one, for messages."""
     return f"column {index + 1}" + (f" ({quote(columns[index])})" if index < len(columns) else "")

@@ -87,7 +87,7 @@ def _checked(options: Sequence[tuple[str, str]], kind: str, refuse: Callable[...
                 hint = nearest(name, _OPTIONS[kind]) or "leave it out"
                 refuse("unknown-option", f"`.{kind}` has no option {quote(name)}", known, hint)
         elif name in given:
-            refuse("bad-option", f"the option {quote(name)} is given twice", hint="leave one of them out")
+            refuse("bad-option", f"the option {quote(name)} is repeated", hint="leave one of them out")
         elif name == "IO" and value not in _MEDIA[kind]:
             known = f"`.{kind}` takes " + " or ".join(f"`IO={medium}`" for medium in _MEDIA[kind])
             way_out = "export the table to a file and read that" if value == "sqlite" else f"use `IO={_MEDIA[kind][0]}`"
@@ -95,6 +95,6 @@ def _checked(options: Sequence[tuple[str, str]], kind: str, refuse: Callable[...
         elif name in ("headers", "rfc4180", "compress") and value not in ("true", "false"):
             refuse("bad-option", f"the option `{name}` is {quote(value)}", "it is `true` or `false`")
         elif name == "filename" and (not value or "\0" in value):
-            refuse("bad-option", f"the file name {quote(value)} names no file")
+            refuse("bad-option", f"the file name {quote(value)} is not the name of a file")
         given[name] = value
     return given

@@ -193,21 +193,21 @@ def unreadable(path: Path, error: Exception) -> Problem:
     match error:
         case EOFError() | gzip.BadGzipFile() | zlib.error():
             message = f"the file starts as gzip and cannot be unpacked: {error}"
-            return Problem("unreadable-file", message, place=place, hint="make or fetch the file again")
+            return Problem("unreadable-file", message, place=place, hint="restore or download the file again")
         case FileNotFoundError() | NotADirectoryError() if not path.parent.is_dir():
             message = f"there is no folder {quote(path.parent)}"
-            hint = "make the folder, or name another one"
+            hint = "create the folder, or name another one"
             return Problem("missing-file", message, place=str(path.parent), hint=hint)
         case FileNotFoundError():
             like = nearest(path.name, _names_in(path.parent))
             return Problem(
-                "missing-file", "there is no such file", place=place, hint=like or "make the file; it may be empty"
+                "missing-file", "there is no such file", place=place, hint=like or "create the file; it may be empty"
             )
         case IsADirectoryError():
             return Problem("not-a-file", "this is a folder", place=place, hint="name a file in it")
         case PermissionError():
             return Problem(
-                "no-permission", "no permission to read the file", place=place, hint="change its permissions"
+                "no-permission", "no permission to read the file", place=place, hint="change the permissions"
             )
         case _:
             reason = getattr(error, "strerror", None) or error
@@ -392,8 +392,8 @@ def _wrong_length(record: list[str], types: Sequence[str], format: Format) -> Pr
             )
         return Problem("short-row", message, note=note, hint="add the missing value, or remove the line")
     first = record[len(types)]
-    message = f"the row has {count(len(record), 'column')}; the first too many holds {quote(first)}"
-    return Problem("long-row", message, note=note, hint="remove what is too many, or declare more columns")
+    message = f"the row has {count(len(record), 'column')}; the first extra one holds {quote(first)}"
+    return Problem("long-row", message, note=note, hint="remove the extra values, or declare more columns")
 
 
 def _wrong_value(unfit: _Unfit, text: str, type: str, column: str) -> Problem:

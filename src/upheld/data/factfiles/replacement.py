@@ -84,7 +84,7 @@ class _File:
                     path.unlink()
                 except OSError as error:
                     message = f"a temporary file could not be removed: {error.strerror}"
-                    hint = "remove it: nothing needs it any more"
+                    hint = "remove it: it is no longer needed"
                     yield Problem("left-behind", message, place=str(path), hint=hint, severity="warning")
 
 
@@ -148,7 +148,7 @@ def _put_back(file: _File) -> Iterator[Problem]:
     try:
         file.put_back()
     except OSError as error:
-        message = f"the file has been replaced and could not be put back: {error.strerror}"
+        message = f"the file has been replaced and could not be restored: {error.strerror}"
         kept = "the file beside it has the old contents" if file.has_old else "there was no such file before"
         hint = f"rename {quote(file.old.name)}" if file.has_old else "remove the file"
         yield Problem("not-put-back", message, place=str(file.path), note=kept, hint=hint)
@@ -174,13 +174,13 @@ def unwritable(path: Path, error: Exception) -> Problem:
     match error:
         case FileNotFoundError() | NotADirectoryError() if not path.parent.is_dir():
             message = f"there is no folder {quote(path.parent)} to write to"
-            return Problem("missing-file", message, place=place, hint="make the folder, or name another one")
+            return Problem("missing-file", message, place=place, hint="create the folder, or name another one")
         case IsADirectoryError():
             message = "this is a folder, a device or a pipe"
             return Problem("not-a-file", message, place=place, hint="name a file, or use `IO=stdout`")
         case PermissionError():
             return Problem(
-                "no-permission", "no permission to write the file", place=place, hint="change its permissions"
+                "no-permission", "no permission to write the file", place=place, hint="change the permissions"
             )
         case _:
             reason = getattr(error, "strerror", None) or error

@@ -65,8 +65,8 @@ def check_equality(mode: str) -> None:
         raise UsageError(
             Problem(
                 "unknown-equality",
-                f"unknown way to treat equality: {quote(mode)}",
-                note=f"the ways are {', '.join(map(quote, MODES))}",
+                f"unknown value of `equality`: {quote(mode)}",
+                note=f"the values are {', '.join(map(quote, MODES))}",
                 hint=nearest(str(mode), MODES),
             )
         )
@@ -83,8 +83,8 @@ def with_equality(core: Core, mode: str) -> Core:
         raise UsageError(
             Problem(
                 "no-equality",
-                f"`equality={mode}` asks for a program over RDF triples, or for one with an equivalence",
-                note="equality is `owl:sameAs` of a `.dlog` program, and what a `.dl` program declares as `eqrel`",
+                f"`equality={mode}` needs a program over RDF triples, or one with an `eqrel` relation",
+                note="equality is `owl:sameAs` in a `.dlog` program, and any `eqrel` relation in a `.dl` program",
                 hint="leave `equality` out, or declare a relation as an equivalence (`eqrel`)",
             )
         )
@@ -207,8 +207,8 @@ def _refuse(rules: Sequence[Rule], does: str) -> None:
             "rewrite-positive-only",
             f"a rule that {does} constants cannot be rewritten: {quote(rule.whole)}",
             rule.span,
-            note="one constant stands for all that equal it, so `FILTER`, `BIND` and `NOT` would see that one alone",
-            hint="use `equality=axioms`, which keeps all of them",
+            note="one constant represents all equal ones, so `FILTER`, `BIND` and `NOT` would see only that one",
+            hint="use `equality=axioms`, which keeps all constants",
         )
         for rule in rules
     ]

@@ -171,7 +171,7 @@ def _above(core: Core, rules: Sequence[Rule], needed: Mapping[int, Reason], i: i
             path.append(atom_text(atom))
             if asking is not None and (span := rules[asking].span):
                 head, what = quote(atom_text(rules[asking].whole.head)), quote(path[-1])
-                how = f"each constant that {what} mentions, as it equals itself" if mentions else what
+                how = f"each constant that {what} mentions, since it equals itself" if mentions else what
                 related.append((f"{head} depends on {how}", span))
         at = asking
     return Problem(

@@ -79,7 +79,7 @@ def check_mode(mode: str) -> None:
         raise UsageError(
             Problem(
                 "unknown-decomposition",
-                f"{quote(mode)} does not say which rules to decompose",
+                f"{quote(mode)} is not a value of `decompose`",
                 note=f"it is one of {', '.join(map(quote, MODES))}",
                 hint=nearest(mode, MODES),
             )

@@ -30,9 +30,9 @@ def split_disjunctions(draft: Draft) -> None:
                 if len(literals) > LONGEST_BODY:
                     draft.problem(
                         "body-too-long",
-                        f"a body of {len(literals)} literals; {LONGEST_BODY} are the most",
+                        f"a body of {len(literals)} literals; the maximum is {LONGEST_BODY}",
                         clause.span,
-                        hint="give a part of the body a relation of its own",
+                        hint="move a part of the body into a rule of its own",
                     )
                     break
                 split.append(replace(clause, body=Conjunction(literals, clause.body.span)))
@@ -42,7 +42,7 @@ def split_disjunctions(draft: Draft) -> None:
                 f"the disjunctions of this rule multiply to more than {MOST_ALTERNATIVES} alternatives",
                 clause.span,
                 note="each alternative of a body becomes a rule of its own",
-                hint="give some of the disjunctions a relation of their own",
+                hint="move some of the disjunctions into rules of their own",
             )
     draft.rules = split
 

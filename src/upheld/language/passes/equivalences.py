@@ -16,7 +16,7 @@ def close_equivalences(draft: Draft) -> None:
         if len(types) != 2 or types[0] != types[1]:
             draft.problem(
                 "bad-equivalence",
-                f"{quote(declaration.name)} is no relation that can be an equivalence",
+                f"{quote(declaration.name)} cannot be an equivalence",
                 declaration.span,
                 note="an equivalence (`eqrel`) is between two values of one type",
                 hint="declare two attributes of the same type, or leave `eqrel` out",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from upheld.errors import nearest, quote
+from upheld.errors import count, nearest, quote
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import Atom, Clause, Conjunction, Disjunction, Formula, Negation, Test, Truth
 from upheld.source import Span
@@ -64,7 +64,7 @@ def check_relations(draft: Draft) -> None:
             label = "declared here" if all_declared else f"first used here, with {expected}"
             draft.problem(
                 "arity-clash",
-                f"relation {quote(atom.predicate)} has {expected} columns, not {len(atom.terms)}",
+                f"relation {quote(atom.predicate)} has {count(expected, 'column')}, not {len(atom.terms)}",
                 atom.span,
                 related=((label, place),) if place else (),
                 note="a relation has the same number of columns everywhere",

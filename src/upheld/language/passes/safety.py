@@ -55,7 +55,7 @@ def _is_safe(draft: Draft, clause: Clause) -> bool:
     head = clause.heads[0]
     report(head, "unsafe-head", "in rule head", "each head variable must occur in a positive body atom")
     for wildcard in _wildcards(head):
-        draft.problem("wildcard-in-head", "`_` in rule head", wildcard.span, note="a head needs a value at each place")
+        draft.problem("wildcard-in-head", "`_` in rule head", wildcard.span, note="a head needs a value in each column")
     for literal in literals(clause):
         match literal:
             case Negation(formula=Atom() as atom):

@@ -19,7 +19,7 @@ def outside(path: Path, folder: Path, span: Span | None) -> Problem | None:
         return None
     return Problem(
         "outside-folder",
-        f"{quote(path)} lies outside of the folder {quote(folder)}",
+        f"{quote(path)} is outside the folder {quote(folder)}",
         span,
         place=None if span else str(path),
         note="`.include` is confined to the folder of the program, `.input` to that of `-F`, `.output` to that of `-D`",

@@ -91,7 +91,7 @@ def read_file(path: str | Path, *, confined: bool = False) -> Program:
     """Return the program of a file, whose extension tells the dialect. With `confined`, it includes files beside it."""
     path = Path(path)
     if path.suffix not in (f".{dialect}" for dialect in DIALECTS):
-        message = f"cannot tell the language of {quote(path)}"
+        message = f"cannot tell the dialect of {quote(path)}"
         hint = nearest(path.suffix, [f".{dialect}" for dialect in DIALECTS])
         note = "programs are files named `*.dl` (Soufflé) or `*.dlog` (RDFox)"
         raise ProgramError(Problem("unknown-extension", message, place=str(path), note=note, hint=hint))
@@ -220,4 +220,4 @@ def _load(path: Path, span: Span | None) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         message = f"{quote(path)} is not UTF-8: byte 0x{data[error.start]:02X} at offset {error.start}, in line {line}"
-        raise refused("not-utf8", message, note="programs are texts in UTF-8") from None
+        raise refused("not-utf8", message, note="programs are UTF-8") from None

@@ -89,7 +89,7 @@ def _problem(kind: str, text: str, span: Span) -> Problem:
             return Problem("bad-number", f"{quote(text)} is not a number", span, note=note)
         case "preprocessor":
             message = f"the preprocessor line {quote(text)} is not supported"
-            note = "programs are read as they are, without a C preprocessor"
+            note = "programs are not preprocessed"
             hint = "run the preprocessor first, or use `.include`; a comment starts with `//`"
             return Problem("unsupported-preprocessor", message, span, note=note, hint=hint)
         case "stray":
@@ -102,9 +102,9 @@ def _problem(kind: str, text: str, span: Span) -> Problem:
 def unfit(character: str, span: Span) -> Problem:
     """Return the problem of a character that no text may hold."""
     if character == "\0":
-        return Problem("nul-character", "a NUL character", span, note="texts hold no NUL characters")
+        return Problem("nul-character", "a NUL character", span, note="text must not contain NUL characters")
     code = f"U+{ord(character):04X}"
-    return Problem("lone-surrogate", f"the lone surrogate {code}", span, note="a surrogate is no character by itself")
+    return Problem("lone-surrogate", f"the lone surrogate {code}", span, note="a surrogate is only half a character")
 
 
 #: What may follow a backslash in both dialects.

@@ -50,7 +50,7 @@ PREFIX, POWER, TIGHTEST = 18, 19, 20
 _ELSEWHERE = {
     "==": "equality is written `=`",
     "<>": "inequality is written `!=`",
-    "'": 'strings stand in double quotes, as in `"a"`',
+    "'": 'strings are written in double quotes, as in `"a"`',
     "<-": "a rule is written with `:-`",
     ":=": "a rule is written with `:-`",
     "--": "a comment starts with `//`",
@@ -202,7 +202,7 @@ class Parser:
             hint = "put a `.` here, or a `,` if the rule goes on" if self.token.kind != "end" else "put a `.` here"
             self.draft.problems.append(Problem("missing-full-stop", "a `.` is missing", where, note=note, hint=hint))
         elif self.token.kind == ":-":
-            self.fail(expected, hint="does the rule before end with `.`?")
+            self.fail(expected, hint="does the preceding rule end with `.`?")
         else:
             self.fail(expected)
 
@@ -416,4 +416,4 @@ class Parser:
 def too_deep(span: Span) -> Problem:
     note = f"terms and formulas nest at most {NESTING_LIMIT} deep"
     hint = "split the rule, with a relation for a part of it"
-    return Problem("nested-too-deep", "nested too deep", span, note=note, hint=hint)
+    return Problem("nested-too-deep", "nested too deeply", span, note=note, hint=hint)

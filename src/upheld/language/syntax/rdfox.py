@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-from upheld.errors import Problem, ProgramError, nearest, quote
+from upheld.errors import Problem, ProgramError, count, nearest, quote
 from upheld.language.syntax.ast import (
     Atom,
     Call,
@@ -111,7 +111,7 @@ _LOCAL_ESCAPE = re.compile(r"\\(.)")
 
 def _not_exists(span: Span) -> Problem:
     note = "its variables must occur once, in a single atom"
-    hint = "derive what exists by a rule of its own, and negate that"
+    hint = "derive a relation by a rule of its own, and negate that"
     return Problem("unsupported-not-exists", "this `NOT EXISTS` is not supported", span, note=note, hint=hint)
 
 
@@ -167,7 +167,7 @@ class RDFoxParser(Parser):
         if not isinstance(atom, Atom):
             if atom is None:
                 self.fail("a fact, a rule or a prefix")
-            self.refuse("syntax", "found no atom, expected one as the head of a rule", self.since(start))
+            self.refuse("syntax", "expected an atom as the head of a rule", self.since(start))
         return atom
 
     def query(self) -> Formula:
@@ -372,9 +372,9 @@ class RDFoxParser(Parser):
             self.refuse("unsupported-function", f"the function {quote(name)} is not supported", span, note)
         self.refuse("unknown-functor", f"there is no function {quote(name)}", span, note, nearest(name.upper(), known))
 
-    def check_count(self, name: str, terms: tuple[Term, ...], count: int, span: Span) -> None:
-        if len(terms) != count:
-            message = f"{quote(name)} takes {count} argument{'s' * (count > 1)}, not {len(terms)}"
+    def check_count(self, name: str, terms: tuple[Term, ...], arity: int, span: Span) -> None:
+        if len(terms) != arity:
+            message = f"{quote(name)} takes {count(arity, 'argument')}, not {len(terms)}"
             self.refuse("wrong-argument-count", message, span)
 
     # -- RDF terms ----------------------------------------------------------------------------------------------------

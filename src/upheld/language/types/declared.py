@@ -60,7 +60,7 @@ class TypeTable:
                 "unknown-type",
                 f"unknown type {quote(name)}",
                 span,
-                note="the types are `number`, `unsigned`, `float`, `symbol`, and those that the program declares",
+                note="the types are `number`, `unsigned`, `float`, `symbol`, and the types that the program declares",
                 hint=_ELSEWHERE.get(name.lower())
                 or nearest(name, [*PRIMITIVE_TYPES[:-1], *self._declared])
                 or "use one of these, or declare it with `.type`",
@@ -79,7 +79,7 @@ class TypeTable:
                     "cyclic-type",
                     f"type {quote(name)} is defined by itself",
                     declaration.span,
-                    note="a type rests on a primitive type: number, unsigned, float or symbol",
+                    note="each type is derived from a primitive type: number, unsigned, float or symbol",
                 )
                 return
             if parent in PRIMITIVE_TYPES:
@@ -98,7 +98,7 @@ class TypeTable:
                 "mixed-union",
                 f"type {quote(name)} joins {' and '.join(sorted(found))}",
                 declaration.span,
-                note="all members of a union rest on the same primitive type",
+                note="all members of a union have the same primitive type",
             )
 
     def _fill_below(self) -> None:

@@ -161,11 +161,11 @@ class Inference:
             takes = " or ".join(map(str, counts)) + (" or more" if signatures[0].folds else "")
             self.draft.problem(
                 "wrong-argument-count",
-                f"functor {quote(call.functor)} takes {takes} argument{'' if counts == [1] else 's'}, "
+                f"functor {quote(call.functor)} takes {takes} {'argument' if counts == [1] else 'arguments'}, "
                 f"not {len(call.arguments)}",
                 call.span,
                 note="a functor has a fixed number of arguments",
-                hint="add what is missing, or remove what is too many",
+                hint="add the missing arguments, or remove the extra ones",
             )
             return Slot()
         signature = next((s for s in fitting if ("term" in s.arguments) == is_term), fitting[0])

@@ -136,7 +136,7 @@ def iri(text: str) -> str:
         return text
     if not re.match(r"[A-Za-z][A-Za-z0-9+\-.]*:", text):
         raise NotATerm("is not an absolute IRI", "begin it with a scheme, as in `<http://example.org/a>`")
-    raise NotATerm("is not a valid IRI", "percent-encode what is not allowed in IRIs, such as a space, by `%20`")
+    raise NotATerm("is not a valid IRI", "percent-encode characters that IRIs do not allow, such as a space by `%20`")
 
 
 def language_tag(text: str) -> str:
@@ -173,11 +173,11 @@ def _unescaped(text: str, short: dict[str, str]) -> str:
             return short[sign]
         if not 0 <= code <= 0x10FFFF or 0xD800 <= code < 0xE000:
             hint = "escape a character by its code, as in `\\\\u00E9`, or write it as it is"
-            raise NotATerm(f"has the escape {quote(found[0])}, which stands for no character", hint)
+            raise NotATerm(f"has the escape {quote(found[0])}, which is not a character", hint)
         return chr(code)
 
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise NotATerm("has half a character that stands alone", "remove it")
+        raise NotATerm("has a lone surrogate", "remove it")
     return _ESCAPE.sub(one, text) if "\\" in text else text
 
 
@@ -200,4 +200,4 @@ def _meant(text: str) -> str:
         return "prefixes are known in programs and queries only; write the IRI in full, as in `<http://example.org/a>`"
     if _ABSOLUTE.fullmatch(text) and len(text) < 50:
         return f'write `<{text}>`, or `upheld.rdf.iri("{text}")`'
-    return "an IRI stands in `<` and `>`, a text in quotes; `upheld.rdf.iri` and `upheld.rdf.literal` write them"
+    return "an IRI is written in `<` and `>`, text in quotes; `upheld.rdf.iri` and `upheld.rdf.literal` write them"

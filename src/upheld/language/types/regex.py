@@ -28,7 +28,7 @@ def regular_expression(pattern: str) -> Any:
         (reason,) = error.args
         raise NotARegex(reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)) from None
     except UnicodeEncodeError:
-        raise NotARegex("it has a character that is half of another") from None
+        raise NotARegex("it has a lone surrogate") from None
 
 
 def matches(pattern: str, text: str) -> bool:

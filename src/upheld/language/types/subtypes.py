@@ -41,7 +41,7 @@ def _check(clause: Clause, draft: Draft, types: Inference) -> None:
             if source and not source[0] <= types.table.below(declared):
                 draft.problem(
                     "subtype-clash",
-                    f"{quote(variable.name)} is of type {quote(source[1])}, no subtype of {quote(declared)}",
+                    f"{quote(variable.name)} has type {quote(source[1])}, which is not a subtype of {quote(declared)}",
                     variable.span,
                     related=(("its values come from here", source[2]),) if source[2] else (),
                     note="values flow from a type to itself or to a type above it",

@@ -94,7 +94,7 @@ class Load:
             if isinstance(self.table, Columnar) and self.table.lacks(unquote(row["_file"]), self.names[index]):
                 message = f"there is no column {quote(self.names[index])}, which the first file has"
                 return Problem("mixed-schemas", message, place=file, note=ONE_SCHEMA, hint=TWO_SOURCES)
-            hint = "leave the row out, or put a value there"
+            hint = "leave the row out, or add a value"
             return Problem("missing-value", f"{name} holds no value", place=place, hint=hint)
         if type == "term":
             return _bad_term(name, row["_value"], place)
@@ -112,7 +112,7 @@ class Load:
                 message = f"there are bytes that are not UTF-8 in {quote(record)}"
                 return Problem("not-utf8", message, place=place, note="text files are UTF-8", hint=hint)
         assert wrong == "unreadable-file", "a slug that no reader gives"
-        return Problem("unreadable-file", record, place=place, hint="make or fetch the file again")
+        return Problem("unreadable-file", record, place=place, hint="restore or download the file again")
 
 
 def check(loads: Sequence[Load]) -> None:

@@ -166,7 +166,7 @@ def property_of(node: str, graph: Graph) -> Property:
     if inverse is not None:
         return property_of(inverse, graph).inverted()
     if not node.startswith("<"):
-        raise Malformed(f"{node} is no property")
+        raise Malformed(f"{node} is not a property")
     return Property(node)
 
 
@@ -180,14 +180,14 @@ def is_data(node: str, graph: Graph) -> bool:
 def expression(node: str, graph: Graph, depth: int = 0) -> Expression:
     """Return the class expression that a node stands for; raise `Malformed` if it is none."""
     if depth > 200:
-        raise Malformed(f"{node} is nested too deep, or holds itself")
+        raise Malformed(f"{node} is nested too deeply, or contains itself")
     if is_data(node, graph):
         return Data(node)
     if node.startswith("<"):
         return Named(node)
     found = construct(node, graph, depth)
     if found is None:
-        raise Malformed(f"{node} is no class expression")
+        raise Malformed(f"{node} is not a class expression")
     return found
 
 
@@ -219,7 +219,7 @@ def _restriction(node: str, on: Property, graph: Graph, depth: int) -> Expressio
         if (count := graph.value(node, owl(name))) is not None:
             number = _COUNT.fullmatch(count)
             if number is None:
-                raise Malformed(f"{count} is no number of values")
+                raise Malformed(f"{count} is not a number of values")
             parts = tuple(kind(int(number[1]), on, filler_of) for kind in kinds)
             return parts[0] if len(parts) == 1 else And(parts)
     return None

@@ -40,7 +40,7 @@ class Graph:
         while cell != NIL:
             first, rest = self.value(cell, FIRST), self.value(cell, REST)
             if first is None or rest is None or cell in seen:
-                raise Malformed(f"{cell} is no cell of a list that ends")
+                raise Malformed(f"{cell} is not a cell of a finite list")
             seen.add(cell)
             found.append(first)
             cell = rest

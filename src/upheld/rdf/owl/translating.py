@@ -225,7 +225,7 @@ class _Translator:
         for subject, object, body in ((x, x, []), (x, y, [_triple(x, same, y)]), (x, y, [_triple(y, same, x)])):
             stated = _triple(subject, different, object)
             head = _violation("DifferentIndividuals", *stated.terms)
-            self._rule([head], [stated, *body], "What is different is not the same")
+            self._rule([head], [stated, *body], "Different individuals are not the same")
 
     # -- properties ----------------------------------------------------------------------------------------------------
 
@@ -273,7 +273,7 @@ class _Translator:
             case Named(iri=iri):
                 formula.conditions.append(_triple(of, _constant(TYPE), _constant(iri)))
             case Data():
-                self._weaken("values of a datatype are not told from others")
+                self._weaken("values of a datatype are not distinguished from others")
             case And(parts=parts):
                 formula.asked += [(part, of) for part in parts]
             case Or(parts=parts):
@@ -297,7 +297,7 @@ class _Translator:
             case AtLeast(number=0):
                 pass
             case AtLeast(property=property, filler=filler):
-                self._weaken("several values would have to be told apart")
+                self._weaken("several values would have to be distinguished")
                 formula.asked.append((Some(property, filler), of))
         return [formula]
 
@@ -358,7 +358,7 @@ class _Translator:
                 case _Equal(one=one, other=other):
                     self._rule([_triple(one, _constant(owl("sameAs")), other)], body)
                 case _Exist(of=of, wanted=wanted):
-                    self._strengthen("something that exists", "new constants stand for what exists")
+                    self._strengthen("existing individuals", "new constants represent individuals that must exist")
                     self._exists(of, wanted, body)
 
     def _exists(self, of: Term, wanted: AtLeast, body: list[Atom]) -> None:
