@@ -286,9 +286,7 @@ def test_verify_finds_what_is_too_much(monkeypatch, capsys):
     monkeypatch.setattr(applying, "materialise_core", forgetful)
     assert apply("--verify", "--changes", "changes") == 2
     message = capsys.readouterr().err
-    assert message.startswith(
-        "updates:5: error: after commit 3 the facts differ from recomputation [veri"
-    )
+    assert message.startswith("updates:5: error: after commit 3 the facts differ from recomputation [veri")
     shown = '`edge("a", "b")`, `edge("b", "c")`, `path("a", "b")`, `path("a", "c")`, `path("a", "d")` and 2 more'
     assert f'unexpected: {shown}; missing: `edge("x", "y")`, `path("x", "y")`\n' in message
     assert Path("changes").read_text() == CHANGES[: CHANGES.index('+path("a", "b")')]

@@ -45,7 +45,7 @@ def _check_dialect(error: ProgramError, text: str, dialect: str, hint: str) -> N
     """Raise `wrong-dialect` instead of the errors of a program that is in the other dialect."""
     other = "dlog" if dialect == "dl" else "dl"
     if _looks_like(text, other) and (_reads_as(text, other) or _begins_as(text, other, dialect)):
-        message = f"this program is in the `.{other}` dialect, and is read as one of the `.{dialect}` dialect"
+        message = f"this program is in the `.{other}` dialect, but was read as `.{dialect}`"
         raise ProgramError(Problem("wrong-dialect", message, error.problems[0].span, hint=hint)) from None
 
 
