@@ -262,6 +262,14 @@ def test_links_lead_somewhere(file: Path) -> None:
     assert [f"{name(file)}:{line}: {target}" for line, target in links(file) if broken(file, target)] == []
 
 
+@pytest.mark.parametrize("file", [f for f in markdown_files() if f.name != "CHANGELOG.md"], ids=name)
+def test_paths_of_the_project_exist(file: Path) -> None:
+    """A path in backquotes, such as `src/upheld/errors.py`, names a file or folder of the project."""
+    named = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/\w[\w/.-]*)`")
+    text = "\n".join(line for _, line in read_markdown(file.read_text(encoding="utf-8"))[0])
+    assert [path for path in named.findall(text) if not (ROOT / path).exists()] == []
+
+
 # -- examples ---------------------------------------------------------------------------------------------------------
 
 
