@@ -248,9 +248,9 @@ FUNCTIONS_FIRST = ("materialise", "restore", "run", "apply", "load", "read_updat
 
 def api() -> str:
     lines = [
-        "# The Python names",
+        "# The Python API",
         GENERATED,
-        "All of `upheld.__all__`. Other names of the package may change at any time.",
+        "Everything in `upheld.__all__`. Other names of the package may change at any time.",
     ]
     functions = [n for n in upheld.__all__ if inspect.isfunction(getattr(upheld, n))]
     assert sorted(functions) == sorted(FUNCTIONS_FIRST), "give each function its place in FUNCTIONS_FIRST"
@@ -318,11 +318,21 @@ def signature_of(name: str, function: Callable[..., Any]) -> str:
 
 
 def paragraphs(thing: object) -> Iterator[str]:
-    """Yield the paragraphs of a docstring, its examples as code."""
+    """Yield the paragraphs of a docstring, its examples as code and its parameters as a table."""
     text = inspect.getdoc(thing) or ""
     assert text, f"{thing} has no docstring"
     for paragraph in text.split("\n\n"):
-        yield f"```python\n{paragraph}\n```" if paragraph.startswith(">>>") else paragraph
+        if paragraph.startswith("Args:"):
+            yield as_table([("parameter", ""), *parameters(paragraph)])
+        else:
+            yield f"```python\n{paragraph}\n```" if paragraph.startswith(">>>") else paragraph
+
+
+def parameters(section: str) -> Iterator[tuple[str, ...]]:
+    """Yield the names and descriptions of an `Args:` section."""
+    for entry in re.split(r"\n    (?=\S)", section)[1:]:
+        parameter, _, meaning = " ".join(entry.split()).partition(": ")
+        yield f"`{parameter}`", meaning
 
 
 def comments(cls: type) -> Iterator[str]:

@@ -49,9 +49,9 @@ class ByRelation(Mapping[str, Relation]):
 
 @dataclass(frozen=True)
 class Change:
-    """What an update did to each relation: the facts, explicit or derived, that appeared and that disappeared.
+    """The change made by an update: for each relation, the facts that appeared and disappeared, explicit or derived.
 
-    A change of nothing is false:
+    An empty change is false:
 
     >>> m = materialise("q(x) :- p(x).", {"p": [1]})
     >>> bool(m.update(insert={"p": [1]})), bool(m.update(insert={"p": [2]}))
@@ -70,7 +70,7 @@ class Change:
     updates: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
-        """Return whether anything has changed: some facts appeared or disappeared, or became explicit or derived."""
+        """Return whether any facts appeared or disappeared, or became explicit or stopped being explicit."""
         return any(side.not_empty() for side in (self.inserted, self.deleted, self.asserted, self.retracted))
 
     def __repr__(self) -> str:

@@ -45,18 +45,21 @@ class LiveRows(Protocol):
 
 
 class Relation:
-    """The facts of one predicate, as distinct rows that never change. Iteration goes in ascending order.
+    """The facts of one relation: an immutable set of rows. Iteration is in ascending order.
 
-    Distinct rows by column are kept so, and made into rows only when these are asked for. An immutable set of rows is
-    kept as it is.
+    A relation of one column can be searched by value as well as by row: `"a" in m["p"]` is `("a",) in m["p"]`.
+
+    Args:
+        name: Name of the relation.
+        columns: Names of the columns.
+        types: Types of the columns: `number`, `unsigned`, `float`, `symbol` or `term`.
+        rows: Tuples of values, or values by column. Columns of distinct rows and frozen sets are not copied.
 
     >>> edge = Relation("edge", ("x", "y"), ("number", "symbol"), [(2, "b"), (1, "a")])
     >>> edge
     <Relation edge(x:number, y:symbol), 2 rows: (1, 'a'), (2, 'b')>
     >>> (1, "a") in edge, len(edge)
     (True, 2)
-
-    A relation of one column has values as well as rows: `"a" in m["p"]` is `("a",) in m["p"]`.
     """
 
     def __init__(self, name: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Row]) -> None:
@@ -70,7 +73,14 @@ class Relation:
 
     @classmethod
     def live(cls, name: str, columns: Sequence[str], types: Sequence[str], rows: LiveRows) -> Relation:
-        """Return a relation whose rows an engine holds. They are read when they are needed, and then kept."""
+        """Return a relation whose rows are read from an engine when they are first needed.
+
+        Args:
+            name: Name of the relation.
+            columns: Names of the columns.
+            types: Types of the columns.
+            rows: The rows as the engine has them.
+        """
         relation = cls(name, columns, types, ())
         relation._read, relation._live = None, rows
         return relation
@@ -205,10 +215,12 @@ class Relation:
         return pyarrow.table(columns, names=list(self.columns))
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
-        """Return the rows as a DataFrame of a session: `number` is bigint, `unsigned` decimal(20,0), `float` double.
+        """Return the rows as a Spark DataFrame: `number` becomes bigint, `unsigned` decimal(20,0), `float` double.
 
-        A relation without columns has one called `holds`, which is true. What the Spark engine holds does not come to
-        the driver for it.
+        A relation without columns gets a column `holds`, which is true. Rows held by the Spark engine stay on Spark.
+
+        Args:
+            spark: The Spark session.
         """
         if (held := self.held_frame()) is not None:
             return held

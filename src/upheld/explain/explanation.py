@@ -110,7 +110,11 @@ class Proof:
         return len(self.steps)
 
     def lines(self, depth: int | None) -> Iterator[str]:
-        """Yield the lines of an indented tree of so many levels below the fact; None is all of them."""
+        """Yield the lines of the proof as an indented tree.
+
+        Args:
+            depth: Maximum number of levels below the fact; None for all.
+        """
         shown: set[int] = set()
         proved: set[int] = set()
         used = {step.rule for step in self.steps if step.rule is not None}
@@ -201,10 +205,13 @@ class Explanation:
         return self.proof is not None
 
     def to_text(self, depth: int | None = LEVELS_SHOWN) -> str:
-        """Return the explanation for people to read, as a tree of at most so many levels; None is all of them.
+        """Return the explanation as an indented tree.
 
-        Of a fact that does not hold it shows ten rules, nearest to deriving it first, and none that needs the fact
-        itself if there are others.
+        For a fact that does not hold it lists up to ten rules, those closest to deriving it first, preferably without
+        rules that depend on the fact itself.
+
+        Args:
+            depth: Maximum number of levels; None for all.
         """
         if self.proof is not None:
             return _shortened("\n".join(self.proof.lines(depth)), self.prefixes)

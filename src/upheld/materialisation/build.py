@@ -1,4 +1,4 @@
-"""Ways to come by a materialisation: derive it from a program and facts, or restore one that was saved."""
+"""Functions that create a materialisation: from a program and facts, or from a saved state."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ _WORD = re.compile(r"(?!\.[a-z]+$|//|/\*|#|%)[^\s()\[\]<>\"]+")
 
 @checked()
 def parse(program: str | Path | Program, *, dialect: str = "dl", confined: bool = False) -> Program:
-    """Return the program in a file (a path that ends in `.dl` or `.dlog`), or in a text of a dialect.
+    """Return a program read from a file, a string or a rule set.
 
-    `rdfs` and `owl2rl` are the rule sets of these names. With `confined`, the files that a program includes must be in
-    its own folder, or for a text in the current one.
+    Args:
+        program: Path of a `.dl` or `.dlog` file, text of a program, or name of a rule set (`rdfs`, `owl2rl`).
+        dialect: Dialect of a text: `dl` or `dlog`. Files have the dialect of their extension.
+        confined: Refuse `.include` of files outside the program's folder; for a text, outside the current folder.
 
     >>> rules = parse("PREFIX : <http://e/> [?y, :q, ?x] :- [?x, :p, ?y].", dialect="dlog")
     >>> m = materialise(rules, {"triple": [("<http://e/a>", "<http://e/p>", "<http://e/b>")]})
@@ -75,21 +77,27 @@ def materialise(
     progress: ProgressWatcher | None = None,
     confined: bool = False,
 ) -> Materialisation:
-    """Derive all that follows from the rules of a program and facts.
+    """Return the materialisation of a program and facts: all facts that follow from them.
 
-    `program` is the path of a `.dl` or `.dlog` file, or the text of a `.dl` program. `facts` gives for each relation
-    rows, a pandas DataFrame, an Arrow table, or the path of a file. A program that declares no relations takes the
-    types of its columns from the facts and from their use. For a `.dlog` program `facts` may be the path of an RDF file
-    or of a folder of them, or several paths. `algorithm` is how updates will be made: `adaptive`, or one
-    of `ranked counting dred fbf bf dred-c bf-c rematerialise`, or for streams `dred-marking` or `bf-marking`.
-    `decompose` says which cyclic rules are taken apart: those for which that pays by what is known of the facts
-    (`auto`), none (`never`), or all that can be (`always`); the facts are the same. `granular=False` asks for the
-    coarsest stratification. `equality` is how `owl:sameAs` of a `.dlog` program is treated: as any property (`off`), by
-    rules that make it a congruence (`axioms`), or by keeping one representative of each class of equal constants
-    (`rewrite`), which comes to the same facts in less time and memory. With `rewrite`, relations that a `.dl` program
-    declares as `eqrel` are held by classes. `engine` is `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on
-    your own session. `progress` is a function that is told now and then how far the work has come. With
-    `confined`, files that the program includes must be in its folder.
+    A program without declarations takes the types of its columns from the facts and from their use in rules.
+
+    Args:
+        program: Path of a `.dl` or `.dlog` file, text of a `.dl` program, name of a rule set (`rdfs`, `owl2rl`), or a
+            `Program`.
+        facts: For each relation, rows, a pandas DataFrame, an Arrow table, or the path of a file. For a `.dlog` program
+            also the path of an RDF file, of a folder of RDF files, or a list of paths.
+        engine: `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on your own session.
+        algorithm: Algorithm for updates: `adaptive`, `ranked`, `counting`, `dred`, `fbf`, `bf`, `dred-c`, `bf-c` or
+            `rematerialise`; for streams also `dred-marking` or `bf-marking`.
+        decompose: Which cyclic rules to decompose: those estimated to pay off (`auto`), none (`never`), or all that can
+            be decomposed (`always`). The facts are the same.
+        equality: Treatment of `owl:sameAs` in a `.dlog` program: an ordinary property (`off`), a congruence by rules
+            (`axioms`), or a congruence by one representative per class of equal constants (`rewrite`), which takes less
+            time and memory. With `rewrite`, `eqrel` relations of a `.dl` program are stored as classes.
+        limits: Limits on facts, rounds, time and memory.
+        granular: Use the most granular stratification; False selects the coarsest.
+        progress: Function that is called with a `Progress` now and then.
+        confined: Refuse `.include` of files outside the program's folder.
 
     >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
     >>> m["path"].to_set()
@@ -140,9 +148,9 @@ def materialise_core(
     progress: ProgressWatcher | None = None,
     reopened: Reopened | None = None,
 ) -> Materialisation:
-    """Derive all that follows from the rules and facts of a program, and from more facts that fit their relations.
+    """Return the materialisation of a compiled program and of facts that fit its relations.
 
-    Facts of `without` are left out. `reopened` has what was derived before, if it was saved.
+    Facts of `without` are left out. `reopened` is the saved bookkeeping of an earlier materialisation, if any.
     """
     own: dict[str, list[Row]] = {}
     for predicate, row in core.facts:
@@ -178,14 +186,24 @@ def restore(
     confined: bool = False,
     version: int | None = None,
 ) -> Materialisation:
-    """Return the materialisation that was saved last in a folder, by this program, on whichever engine.
+    """Return the materialisation saved in a folder by the same program, on any engine.
 
-    All files are checked against the length and SHA-256 that were saved with them. A damaged version is refused; an
-    earlier one that is still there opens if `version` asks for it, and is never opened otherwise.
+    All files are checked against their saved length and SHA-256; a damaged version is refused. The saved bookkeeping is
+    used if the algorithm can, followed by one update for explicit facts that have changed since. Otherwise everything
+    is derived again, which costs as much as `materialise`.
 
-    Facts are read with the bookkeeping that was saved with them, if that is what the algorithm relies on, and explicit
-    facts that have changed since are made up for. Otherwise what follows is derived again, which costs what
-    `materialise` costs. The arguments are those of `materialise`.
+    Args:
+        program: The program that was saved, as for `materialise`.
+        folder: Folder of the saved state.
+        engine: As for `materialise`; need not be the engine that saved the state.
+        algorithm: As for `materialise`.
+        decompose: As for `materialise`.
+        equality: As for `materialise`; must be the value that was saved.
+        limits: As for `materialise`.
+        granular: As for `materialise`.
+        progress: As for `materialise`.
+        confined: As for `materialise`.
+        version: Number of an earlier version that is still there; by default the last one.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()

@@ -55,7 +55,7 @@ REWRITING = ("adaptive", "rematerialise")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come: the stratum it works on, its rounds and facts so far, and the seconds they took."""
+    """Progress of a run: current stratum, number of strata, rounds and facts so far, and elapsed seconds."""
 
     stratum: int
     strata: int
@@ -182,7 +182,11 @@ class Materialisation:
         return dict(self._core.prefixes)
 
     def __getitem__(self, name: str) -> Relation:
-        """Return the facts of a relation, explicit and derived, as they are now. Later updates do not change them."""
+        """Return the facts of a relation, explicit and derived. Later updates do not change the result.
+
+        Args:
+            name: Name of the relation.
+        """
         predicate = self._predicate(name)
         if self._is_live(name):
             return self._live(predicate, self._history.now, explicit=False)
@@ -198,7 +202,11 @@ class Materialisation:
         return name in self.relations
 
     def explicit(self, name: str) -> Relation:
-        """Return the explicit facts of a relation, as they are now. Later updates do not change them."""
+        """Return the explicit facts of a relation. Later updates do not change the result.
+
+        Args:
+            name: Name of the relation.
+        """
         predicate = self._predicate(name)
         if self._is_indexed:
             return self._live(predicate, self._history.now, explicit=True)
@@ -211,9 +219,12 @@ class Materialisation:
             return {(p.name, row) for p in self._visible() for row in self._rows(p.name)}
 
     def representative(self, constant: str) -> str:
-        """Return the constant that stands for one and all that equal it: itself, unless `equality` is `rewrite`.
+        """Return the representative of the class of a constant: the constant itself, unless `equality` is `rewrite`.
 
-        Only constants of a `.dlog` program are represented by others.
+        Only constants of a `.dlog` program have other representatives.
+
+        Args:
+            constant: A term in N-Triples syntax.
 
         >>> rules = parse("PREFIX : <http://e/> [?x, owl:sameAs, ?y] :- [?x, :knownAs, ?y].", dialect="dlog")
         >>> known = [("<http://e/b>", "<http://e/knownAs>", "<http://e/a>")]
@@ -228,11 +239,15 @@ class Materialisation:
 
     @checked()
     def equals(self, constant: Value, relation: str | None = None) -> list[Value]:
-        """Return the constants that equal one, itself among them, in the order in which they come to represent others.
+        """Return the constants equal to a constant, including itself, the representative first.
 
-        Where `equality` is `axioms` they are those that `owl:sameAs` says; where it is `off`, the constant alone. Of a
-        `.dl` program that declares a relation as an equivalence, they are the values that it says are equivalent, in
-        ascending order: none, if the relation does not speak of the value.
+        With `equality="axioms"` these are the constants connected by `owl:sameAs`; with `off`, only the constant
+        itself. For an `eqrel` relation of a `.dl` program, they are the equivalent values in ascending order, or none
+        if the relation does not contain the value.
+
+        Args:
+            constant: A term in N-Triples syntax, or a value of the relation.
+            relation: Name of an `eqrel` relation of a `.dl` program.
 
         >>> m = materialise(".decl e(x:number, y:number) eqrel  e(1, 2). e(2, 3). e(4, 4).", equality="rewrite")
         >>> m.equals(1, "e"), m.equals(5, "e")
@@ -269,13 +284,20 @@ class Materialisation:
         return sorted(found, key=lambda v: (v != v, v))  # NaN comes last
 
     def unexpanded(self, name: str) -> Relation:
-        """Return the facts of a relation as they are kept: with a representative for each class of equal constants."""
+        """Return the stored facts of a relation, with one representative per class of equal constants.
+
+        Args:
+            name: Name of the relation.
+        """
         with self._turns.look():
             return self._relation(self._predicate(name), self._shown().rows(name))
 
     @checked()
     def query(self, text: str) -> Relation:
-        """Return the bindings of the variables of a rule body under which it holds.
+        """Return the answers to a query: the bindings of its variables, one column per variable.
+
+        Args:
+            text: A rule body in the dialect of the program.
 
         >>> m = materialise("p(1). p(2). p(3).")
         >>> m.query("p(x), x > 1").to_set()
@@ -324,7 +346,13 @@ class Materialisation:
 
     @checked()
     def explain(self, fact: str, row: object = None) -> Explanation:
-        """Return why a fact holds, as its shortest proof, or why it does not. It is a text, or a relation and a row.
+        """Return an explanation of a fact: its shortest proof, or why it does not hold.
+
+        With `equality="rewrite"` the proof need not be the shortest.
+
+        Args:
+            fact: The fact as text, or the name of its relation.
+            row: The values of the fact, if `fact` is the name of a relation.
 
         >>> rules = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
         >>> m = materialise(rules, {"edge": [(1, 2), (2, 3)]})
@@ -335,8 +363,6 @@ class Materialisation:
           edge(2, 3)  explicit
         >>> m.explain("path(3, 1)").holds
         False
-
-        Where equal constants are rewritten, the proof need not be the shortest.
         """
         asked = self._compile_fact(fact, row)
         with self._turns.work():
@@ -432,12 +458,14 @@ class Materialisation:
         raise UsageError(not_copied("materialisation"))
 
     def save(self, folder: str | Path) -> int:
-        """Write all facts into a folder, as the next version of what is kept there, and return its number.
+        """Write all facts and the bookkeeping to a folder as its next version, and return the version number.
 
-        Until all is written the folder holds the version before, whatever happens. `restore` opens the last version.
-        Raises if the folder holds facts of another program; or if this materialisation was restored from the folder, or
-        saved there, and somebody else has saved a version since. Other threads that use the materialisation wait
-        meanwhile.
+        The save is atomic: until it is complete, the folder has the previous version. `restore` opens the last version.
+        Saving fails if the folder belongs to another program, or if somebody else has saved a version since this
+        materialisation was restored from the folder or saved there. Other threads wait until the save is complete.
+
+        Args:
+            folder: Folder of the saved state; created if it does not exist.
         """
         with self._turns.look():
             store = Store.open(folder)
@@ -454,18 +482,23 @@ class Materialisation:
 
     @property
     def algorithm(self) -> str:
-        """The name of the algorithm that `update` uses unless it is given another."""
+        """The name of the algorithm that `update` uses by default."""
         return self._algorithm.name
 
     @checked(algorithm=ALGORITHM_OR_NONE)
     def update(
         self, insert: FactsGiven | None = None, delete: FactsGiven | None = None, *, algorithm: str | None = None
     ) -> Change:
-        """Delete and insert explicit facts, bring all that follows up to date, and return what changed.
+        """Delete and insert explicit facts, bring all derived facts up to date, and return the change.
 
-        The new explicit facts are the old ones without those of `delete`, and with those of `insert`. An update that
-        fails leaves everything as it was. `algorithm` chooses another algorithm from now on; where that one relies on
-        other bookkeeping, all is derived once more to begin it, which the statistics tell.
+        Deletions come first, so a fact in both `insert` and `delete` is explicit afterwards. An update that fails
+        leaves everything as it was.
+
+        Args:
+            insert: Facts to insert, in the forms that `materialise` accepts.
+            delete: Explicit facts to delete, in the same forms.
+            algorithm: Algorithm for this and later updates. If it needs other bookkeeping, everything is derived once
+                more to build it, which the statistics report.
         """
         chosen = self._algorithm_named(algorithm) if algorithm else None
         minus, plus = self._fitted(delete), self._fitted(insert)
@@ -473,11 +506,11 @@ class Materialisation:
             return self._update_or_abandon(lambda: [self._load(minus, plus)], chosen, interruptions)
 
     def compact(self) -> Freed:
-        """Free the memory of facts that have gone, and return how many rows, texts and bytes that were.
+        """Free the memory of deleted facts, and return the number of rows, texts and bytes freed.
 
-        Updates do so themselves, a little each time. This does it at once, and is worth it after a large deletion. It
-        takes time in proportion to the facts that are there, and while it runs memory for them once more. Facts,
-        relations that were handed out and what algorithms keep stay as they are.
+        Updates free memory gradually; call this after a large deletion to free all of it at once. It takes time
+        proportional to the remaining facts, and temporarily memory for a second copy of them. Facts, relations returned
+        earlier and bookkeeping do not change.
 
         >>> m = materialise("q(x) :- p(x).", {"p": [(str(i),) for i in range(1000)]})
         >>> change = m.update(delete={"p": [(str(i),) for i in range(10, 1000)]})
@@ -517,14 +550,18 @@ class Materialisation:
         look_ahead: bool = True,
         merge_waiting: int = 1,
     ) -> Iterator[Change] | AsyncIterator[Change]:
-        """Make one update after the other, as they come, and yield the change of each; asynchronously if they come so.
+        """Apply a stream of updates and yield the change of each; asynchronously for an asynchronous iterable.
 
-        An update is an `upheld.Update`, or a dictionary with the facts to `insert` and to `delete`. While one is made,
-        the next one is looked at if it has arrived, never waited for: what it undoes is then undone without a rule.
-        `adaptive`, `bf-marking` and `dred-marking` do so; other algorithms make each update by itself. In a list the
-        next update is always there; of an iterator this is not known, unless it has a method `ready` that tells, as
-        `upheld.Arrivals` has. `merge_waiting` is how many updates that have arrived may be made as one;
-        `Change.updates` tells which. An update that fails ends the stream, and leaves everything as it was before it.
+        An update that fails is rolled back and ends the stream.
+
+        Args:
+            updates: Iterable of updates: each is an `upheld.Update`, or a dictionary with facts to `insert` and to
+                `delete`.
+            algorithm: Algorithm for these and later updates.
+            look_ahead: Skip work that the next update would undo, if that has arrived. `adaptive`, `bf-marking` and
+                `dred-marking` use it. In a list the next update has always arrived; for an iterator this is unknown
+                unless it has a method `ready`, as `upheld.Arrivals` has.
+            merge_waiting: Apply up to this many updates that have arrived as one; `Change.updates` has their numbers.
 
         >>> m = materialise("path(x, y) :- edge(x, y).", {"edge": [(0, 1)]})
         >>> for change in m.stream([{"insert": {"edge": [(1, 2), (3, 4)]}}, {"delete": {"edge": [(3, 4)]}}]):

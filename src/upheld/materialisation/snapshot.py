@@ -42,7 +42,7 @@ class Source(Protocol):
 
 
 class Snapshot:
-    """What a materialisation held at one moment: `m.snapshot()`. It can be read, in any thread, and never changes.
+    """A fixed version of a materialisation, returned by `m.snapshot()`. It is immutable and safe to use in any thread.
 
     >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2), (2, 3)]})
     >>> before = m.snapshot()
@@ -71,7 +71,11 @@ class Snapshot:
         return self._source.prefixes
 
     def __getitem__(self, name: str) -> Relation:
-        """Return the facts of a relation, explicit and derived."""
+        """Return the facts of a relation, explicit and derived.
+
+        Args:
+            name: Name of the relation.
+        """
         return self._facts[self._source._predicate(name).name]
 
     def __iter__(self) -> Iterator[str]:
@@ -83,7 +87,11 @@ class Snapshot:
         return name in self.relations
 
     def explicit(self, name: str) -> Relation:
-        """Return the explicit facts of a relation."""
+        """Return the explicit facts of a relation.
+
+        Args:
+            name: Name of the relation.
+        """
         return self._explicit[self._source._predicate(name).name]
 
     def facts(self) -> set[Fact]:
@@ -91,10 +99,13 @@ class Snapshot:
         return {(name, row) for name, relation in self._facts.items() for row in relation.to_set()}
 
     def query(self, text: str) -> Relation:
-        """Return the bindings of the variables of a rule body under which it holds.
+        """Return the answers to a query, as `Materialisation.query` does.
 
-        Once an update has been made since, the first query or explanation derives all facts of the snapshot anew, from
-        its explicit ones, into a materialisation of its own; that one answers from then on.
+        After an update of the materialisation, the first query or explanation derives all facts of the snapshot from
+        its explicit facts, into a second materialisation, which answers from then on.
+
+        Args:
+            text: A rule body in the dialect of the program.
         """
         query, m = self._source._compile_query(text), self._source
         with m._turns.work():
@@ -103,7 +114,12 @@ class Snapshot:
         return self._own().query(text)
 
     def explain(self, fact: str, row: object = None) -> Explanation:
-        """Return why a fact holds, or why it does not: see `Materialisation.explain`, and `query` for what it costs."""
+        """Return an explanation of a fact, as `Materialisation.explain` does; `query` describes the cost.
+
+        Args:
+            fact: The fact as text, or the name of its relation.
+            row: The values of the fact, if `fact` is the name of a relation.
+        """
         asked, m = self._source._compile_fact(fact, row), self._source
         with m._turns.work():
             if m.version == self.version:
@@ -111,7 +127,12 @@ class Snapshot:
         return self._own().explain(fact, row)
 
     def equals(self, constant: Value, relation: str | None = None) -> list[Value]:
-        """Return the constants that equal one: see `Materialisation.equals`, and `query` for what it costs."""
+        """Return the constants equal to a constant, as `Materialisation.equals` does; `query` describes the cost.
+
+        Args:
+            constant: A term in N-Triples syntax, or a value of the relation.
+            relation: Name of an `eqrel` relation of a `.dl` program.
+        """
         m = self._source
         with m._turns.look():
             if m.version == self.version:
@@ -119,7 +140,11 @@ class Snapshot:
         return self._own().equals(constant, relation)
 
     def representative(self, constant: str) -> str:
-        """Return the constant that stands for one: see `Materialisation.representative`, and `query` for its cost."""
+        """Return the representative of a constant, as `Materialisation.representative` does; see `query` for the cost.
+
+        Args:
+            constant: A term in N-Triples syntax.
+        """
         m = self._source
         with m._turns.look():
             if m.version == self.version:

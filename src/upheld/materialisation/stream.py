@@ -29,10 +29,13 @@ class Arriving(Protocol):
 
 
 class Arrivals(Generic[U]):
-    """An iterator of updates that a thread of its own reads as they arrive, so that it is known which are there.
+    """An iterator of updates that reads them in a thread of its own, and knows which have arrived.
 
-    Whatever it iterates over is used in that thread. At most `most` updates wait; then no more are read until one is
-    taken. An error of the iteration is raised when all updates before it have been taken.
+    The iterable is used in that thread only. An error of the iteration is raised after all updates before it.
+
+    Args:
+        updates: Iterable of updates, as for `Materialisation.stream`.
+        most: Maximum number of waiting updates; reading pauses when it is reached.
 
     >>> import upheld
     >>> m = upheld.materialise("path(x, y) :- edge(x, y).", {"edge": [(8, 9)]})

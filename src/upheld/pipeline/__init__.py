@@ -27,13 +27,19 @@ __all__ = ["Pipeline", "PipelineRun", "RunReport", "Stage"]
 
 
 class Pipeline:
-    """A program with the sources of its facts and the sinks of what follows from them, to be run on Spark.
+    """A program with the sources of its facts and the sinks of its relations, to be run on Spark.
 
-    `sources` gives for each relation the path of files (a file, a folder, a glob), a Spark DataFrame, a dictionary of
-    the options that `[[source]]` has in a job file, or a list of these. `sinks` is a list of dictionaries with the
-    options of `[[sink]]`, and `settings` are those of `[run]`. `stream` is where updates come from: the path of a
-    folder, a streaming DataFrame, or a dictionary of the options of `[stream]`. `limits` bound the materialisation.
     Nothing is read before `run` or `stream`.
+
+    Args:
+        program: As for `materialise`.
+        sources: For each relation, the path of files (a file, a folder, a glob), a Spark DataFrame, a dictionary of the
+            options of `[[source]]` in a job file, or a list of these.
+        sinks: List of dictionaries with the options of `[[sink]]`.
+        stream: Source of updates: the path of a folder, a streaming DataFrame, or a dictionary of the options of
+            `[stream]`.
+        limits: Limits on the materialisation and on each update.
+        settings: The options of `[run]`, as keywords.
     """
 
     @checked()
@@ -55,7 +61,14 @@ class Pipeline:
     def from_file(
         cls, path: str | Path, *, limits: Limits | None = None, memory: str | None = None, cores: int | None = None
     ) -> Pipeline:
-        """Return the pipeline that a job file describes; `memory` and `cores` take the place of what it says."""
+        """Return the pipeline of a job file.
+
+        Args:
+            path: Path of a TOML file.
+            limits: Limits on the materialisation and on each update.
+            memory: Memory of a local session, instead of the value in the file.
+            cores: Cores of a local session, instead of the value in the file.
+        """
         pipeline = cls.__new__(cls)
         instead = {"memory": memory, "cores": cores}
         given = {name: value for name, value in instead.items() if value is not None}
@@ -64,10 +77,13 @@ class Pipeline:
 
     @checked()
     def run(self, spark: SparkSession | None = None, *, progress: StageWatcher | None = None) -> PipelineRun:
-        """Read the sources, derive what follows, fill the sinks, and return the relations and a report.
+        """Read the sources, materialise, write the sinks, and return the relations and a report.
 
-        Without a session the active one is used, or a local one is started. Sinks get all or nothing: an error leaves
-        them as they were. `progress` is told of each stage when it starts and when it has ended.
+        An error leaves all sinks as they were.
+
+        Args:
+            spark: The Spark session; by default the active one, or a new local one.
+            progress: Function that is called with each stage when it starts and when it ends.
         """
         settings: Settings = self._job.settings
         spark = open_session(spark, memory=settings.memory, cores=settings.cores)
@@ -84,11 +100,15 @@ class Pipeline:
 
     @checked()
     def stream(self, spark: SparkSession | None = None, *, progress: StageWatcher | None = None) -> PipelineStream:
-        """Start to apply updates to the last version of the state, and return the stream, which goes on by itself.
+        """Start to apply updates to the last version of the state, and return the running stream.
 
-        If there is no version yet, `run` makes the first. Each micro-batch is one atomic update: it makes the next
-        version of the state and of each feed, exactly once, also if the process is killed and started again. Sinks that
-        hold whole relations are filled when the stream ends.
+        If there is no version yet, `run` writes the first. Each micro-batch is one atomic update and one version of the
+        state and of each feed, applied exactly once even if the process is killed and started again. Sinks of whole
+        relations are written when the stream ends.
+
+        Args:
+            spark: The Spark session; by default the active one, or a new local one.
+            progress: Function that is called with each stage when it starts and when it ends.
         """
         if self._job.stream is None:
             message, hint = "nothing says where updates come from", "add `[stream]`, or pass `stream=...`"

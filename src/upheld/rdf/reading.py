@@ -36,12 +36,16 @@ Statements = dict[str, "list[Row] | Columns"]
 
 @checked()
 def read(*paths: str | Path, base: str | None = None, blank_nodes: str = "file") -> Statements:
-    """Return the statements of RDF files, as facts of `triple` and, for those in named graphs, of `quad`.
+    """Return the statements of RDF files as facts of `triple` and, for named graphs, of `quad`.
 
-    Names of files tell their format: `.nt`, `.ttl`, `.nq`, `.trig`, and `.rdf`, `.owl` or `.xml` for RDF/XML; all of
-    them may be gzipped. Of a folder all such files are read. Relative IRIs are resolved against `base`, and refused
-    without one. A label of a blank node is a node of its file; with `blank_nodes="shared"`, which N-Triples and N-Quads
-    can do, the same node in all files.
+    The extension selects the format: `.nt`, `.ttl`, `.nq`, `.trig`, and `.rdf`, `.owl` or `.xml` for RDF/XML. All may
+    be gzipped.
+
+    Args:
+        paths: RDF files, or folders whose RDF files are read.
+        base: IRI that relative IRIs are resolved against; without it they are refused.
+        blank_nodes: `file`: a label denotes a different node in each file. `shared`: the same node in all files, for
+            N-Triples and N-Quads.
     """
     if blank_nodes not in BLANK_NODES:
         message = f"blank nodes cannot be {quote(blank_nodes)}"

@@ -30,10 +30,14 @@ _NAME = re.compile(r"# ([a-z][A-Za-z0-9]*(?:-[a-z0-9]+)*)")
 
 @checked()
 def rules(*parts: str | Path | Program, without: Collection[str] = ()) -> Program:
-    """Return rule sets and `.dlog` programs as one program, without some of the rules.
+    """Return rule sets and `.dlog` programs combined into one program.
 
-    The rule sets are `rdfs`, `owl2rl`, `owl2rl-rewrite`, and `datatypes` to use beside these; their rules are named as
-    in the documents of the W3C, `rdfs9` or `prp-trp`. What they find inconsistent are facts of `violation`.
+    Rules are named as in the documents of the W3C, such as `rdfs9` or `prp-trp`. Inconsistencies are facts of
+    `violation`.
+
+    Args:
+        parts: Rule sets (`rdfs`, `owl2rl`, `owl2rl-rewrite`, and `datatypes` to add to these) and programs.
+        without: Names of rules to leave out.
 
     >>> len(rules("owl2rl").clauses) > len(rules("owl2rl", without=["eq-ref"]).clauses)
     True

@@ -12,7 +12,10 @@ from upheld.language.types.terms import literal as literal_of
 
 
 def iri(text: str) -> str:
-    """Return the term of an IRI: its N-Triples text, with brackets around it.
+    """Return the term of an IRI, in N-Triples syntax.
+
+    Args:
+        text: The IRI, without brackets.
 
     >>> iri("https://example.org/acme")
     '<https://example.org/acme>'
@@ -27,7 +30,12 @@ def iri(text: str) -> str:
 def literal(
     value: str | bool | int | float | Decimal, *, datatype: str | None = None, language: str | None = None
 ) -> str:
-    """Return the term of a literal. A text may have a datatype, which is an IRI, or a language.
+    """Return the term of a literal, in N-Triples syntax.
+
+    Args:
+        value: A string, a number, or a Boolean.
+        datatype: IRI of the datatype of a string.
+        language: Language tag of a string.
 
     >>> literal("chat", language="fr"), literal(5)
     ('"chat"@fr', '"5"^^<http://www.w3.org/2001/XMLSchema#integer>')
@@ -49,7 +57,10 @@ def literal(
 
 
 def blank(label: str) -> str:
-    """Return the term of a blank node with a label.
+    """Return the term of a blank node.
+
+    Args:
+        label: Label of the node, without `_:`.
 
     >>> blank("b1")
     '_:b1'

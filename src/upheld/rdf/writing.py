@@ -38,10 +38,16 @@ def write(
     *,
     prefixes: Mapping[str, str] | None = None,
 ) -> Written:
-    """Write triples, and quads in their graphs, to a file whose name tells the format: `.nt`, `.ttl`, `.nq`, `.trig`.
+    """Write triples and quads to an RDF file, atomically, and return their number.
 
-    Statements are sorted, and a name that ends in `.gz` packs the file. `prefixes` shorten the IRIs of Turtle and TriG,
-    beside `rdf`, `rdfs`, `owl` and `xsd`. If the file cannot be written whole, what was there before stays.
+    The extension selects the format: `.nt`, `.ttl`, `.nq` or `.trig`, optionally followed by `.gz`. Statements are
+    sorted.
+
+    Args:
+        path: Path of the file.
+        triples: Rows of three terms.
+        quads: Rows of three terms and a graph.
+        prefixes: IRIs by prefix, to shorten the IRIs of Turtle and TriG in addition to `rdf`, `rdfs`, `owl` and `xsd`.
     """
     output, to_text, written = prepared(path, triples, quads, prefixes)
     write_all([output], to_text)

@@ -33,11 +33,14 @@ FACTS_SHOWN = 5
 
 @checked()
 def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
-    """Yield the transactions of an update file, whose facts fit the relations of a materialisation.
+    """Yield the transactions of an update file, with facts that fit the relations of a materialisation.
 
-    `updates` is the path of a file of text, or of a `.csv`, `.tsv` or `.parquet` table; a folder with a table for each
-    relation; `-` for text on standard input; a pandas DataFrame or an Arrow table; or a dictionary of such tables by
-    relation. Files are read as transactions are asked for. An error tells all that is wrong with the rest of a file.
+    Files are read lazily. An error reports everything that is wrong in the rest of the file.
+
+    Args:
+        updates: Path of a text file, of a `.csv`, `.tsv` or `.parquet` table, or of a folder with a table per relation;
+            `-` for text on standard input; a pandas DataFrame, an Arrow table, or a dictionary of tables by relation.
+        m: The materialisation that the updates are for.
 
     >>> import pandas, upheld
     >>> rules = ".decl edge(x:symbol, y:symbol) .decl path(x:symbol, y:symbol) path(x, y) :- edge(x, y)."
@@ -73,17 +76,29 @@ def apply(
     committed: Callable[[Update, Change], None] | None = None,
     confined: bool = False,
 ) -> Run:
-    """Do what `run` does, with updates between reading the inputs and writing the outputs.
+    """Materialise a program, apply a file or stream of updates, and write its outputs, as `upheld apply` does.
 
-    `updates` is what `read_updates` takes. Files are checked as a whole first, and read again as they are applied; a
-    pipe is read only once. `changes` is a file for what each transaction changes in the output relations, or in all
-    relations if the program names no outputs; it is an update file itself. With `verify`, everything is computed from
-    nothing after each transaction, and a difference is an error. With `look_ahead`, a transaction is made with a look
-    at the next one, if it has arrived: `Materialisation.stream` tells what for. `merge_waiting` is how many
-    transactions that have arrived may be made as one, with one change; those of a file have all arrived. `committed` is
-    told of each transaction with its change. `confined` is that of `run`.
+    A transaction that fails is rolled back, no outputs are written, and `changes` has the transactions before it.
 
-    If a transaction fails, nothing of it is applied, no outputs are written, and `changes` has those before it.
+    Args:
+        program: As for `materialise`.
+        updates: As for `read_updates`. Files are checked completely first, and read again while they are applied; a
+            pipe is read once.
+        facts: As for `run`.
+        output: As for `run`.
+        changes: File for the change of each transaction in the output relations, or in all relations if the program has
+            no outputs. It is an update file itself.
+        verify: Compare with a materialisation from scratch after each transaction; a difference is an error.
+        engine: As for `materialise`.
+        algorithm: As for `materialise`.
+        decompose: As for `materialise`.
+        equality: As for `materialise`.
+        limits: As for `materialise`; the materialisation and each transaction have them separately.
+        look_ahead: Skip work that the next transaction would undo, if that has arrived.
+        merge_waiting: Apply up to this many transactions that have arrived as one; in a file, all have arrived.
+        progress: As for `materialise`.
+        committed: Function that is called with each `Update` and its `Change`.
+        confined: As for `run`.
     """
     if look_ahead and algorithm_named(algorithm).marking is None:
         raise UsageError(_looks_nowhere(algorithm))

@@ -21,7 +21,7 @@ from upheld.runs.directives import compile_with_formats
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """The result of `check`, as text or as plain data. `str` gives the text and the warnings."""
+    """The result of `check`. `str` returns its text and the warnings."""
 
     core: Core
     strata: Stratification
@@ -34,7 +34,7 @@ class Report:
         return f"<Report: {self.to_text().partition(chr(10))[0]}, {count(len(self.warnings), 'warning')}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as data that JSON can hold."""
+        """Return the report as JSON-compatible data."""
         return {
             "relations": [
                 {"name": p.name, "columns": dict(zip(p.columns, p.types, strict=True)), "arity": p.arity}
@@ -57,7 +57,7 @@ class Report:
         }
 
     def to_text(self) -> str:
-        """Return the relations, strata and rules for people to read; `warnings` has the rest of the report."""
+        """Return the relations, strata and rules as text, without the warnings."""
         visible = [p for p in self.core.predicates.values() if not p.hidden]
         recursive = sum(len(s.recursive) for s in self.strata)
         lines = [
@@ -78,11 +78,16 @@ class Report:
 def check(
     program: str | Path | Program, *, granular: bool = True, facts: Sequence[str] | None = None, confined: bool = False
 ) -> Report:
-    """Check a program and return what Upheld makes of it; raise `ProgramError` if it is not valid.
+    """Check a program and return a report of its relations, strata, rules and warnings.
 
-    `facts` names the relations whose facts will be given beside those that the program reads. If it is given, the
-    report warns of relations that have neither facts nor rules.
-    With `confined`, a program is not valid either if it includes, reads or writes files of other folders.
+    Raises `ProgramError` with all mistakes if the program is not valid.
+
+    Args:
+        program: As for `materialise`.
+        granular: Use the most granular stratification; False selects the coarsest.
+        facts: Names of relations whose facts will be passed in Python. If it is not None, the report warns about other
+            relations without facts and rules.
+        confined: Refuse programs that include, read or write files outside their folders.
 
     >>> print(check("n(0). n(y) :- n(x), x < 3, y = x + 1.").warnings[0].slug)
     arithmetic-recursion

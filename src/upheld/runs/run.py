@@ -33,7 +33,7 @@ VIOLATIONS_SHOWN = 5
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its materialisation, what it prints, and what looks odd about the program."""
+    """The result of a run: the materialisation, the text to print, and warnings about the program."""
 
     materialisation: Materialisation
     printed: str
@@ -54,12 +54,23 @@ def run(
     progress: ProgressWatcher | None = None,
     confined: bool = False,
 ) -> Run:
-    """Do what `souffle -F facts -D output program` does. With an output of `-`, relations are printed.
+    """Materialise a program over its facts files and write its outputs, as `souffle -F facts -D output program` does.
 
-    Folders are the current one unless they are named. For a `.dlog` program `facts` is an RDF file or a folder of them,
-    and `output` an RDF file for all triples. Outputs are written only when all has been derived: an error leaves what
-    was there as it was. With `confined`, for programs from others, `.include` stays within the folder of the program,
-    `.input` within that of the facts, and `.output` within that of the outputs.
+    Outputs are written after everything has been derived: an error leaves existing files as they were.
+
+    Args:
+        program: As for `materialise`.
+        facts: Folder of the facts files; by default the current one. For a `.dlog` program, an RDF file or a folder of
+            RDF files.
+        output: Folder for the outputs, or `-` to return them as text; by default the current one. For a `.dlog`
+            program, an RDF file for all triples.
+        engine: As for `materialise`.
+        decompose: As for `materialise`.
+        equality: As for `materialise`.
+        limits: As for `materialise`.
+        progress: As for `materialise`.
+        confined: For programs you do not trust: refuse `.include` outside the program's folder, `.input` outside
+            `facts`, and `.output` outside `output`.
     """
     job = Job.of(program, engine, decompose, equality, confined)
     job.check_output(output)
@@ -82,9 +93,18 @@ def load(
     progress: ProgressWatcher | None = None,
     confined: bool = False,
 ) -> Materialisation:
-    """Return the materialisation of a program with the facts files of its `.input` directives; write nothing.
+    """Return the materialisation of a program over the facts files of its `.input` directives. Nothing is written.
 
-    For a `.dlog` program `facts` is an RDF file or a folder of them. `confined` is that of `run`.
+    Args:
+        program: As for `materialise`.
+        facts: As for `run`.
+        engine: As for `materialise`.
+        algorithm: As for `materialise`.
+        decompose: As for `materialise`.
+        equality: As for `materialise`.
+        limits: As for `materialise`.
+        progress: As for `materialise`.
+        confined: As for `run`.
     """
     job = Job.of(program, engine, decompose, equality, confined)
     warn(some([*job.lints, *without_facts(job.program, ())]))

@@ -33,10 +33,14 @@ _LOG_LINES = 5
 
 @checked()
 def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores: int | None = None) -> SparkSession:
-    """Return the session to work on: the one given, else the one that is active, else a local one.
+    """Return a Spark session: `spark`, else the active one, else a new local one.
 
-    A session that is there already is only checked. A local one is started with that much memory and as many cores as
-    there are, runs in this process and a Java beside it, and ends with the process.
+    A local session runs in this process with a JVM beside it, and ends with the process.
+
+    Args:
+        spark: An existing session, which is only checked.
+        memory: Memory of the JVM of a local session, such as `2g`.
+        cores: Cores of a local session; by default all.
     """
     require_pyspark()
     from pyspark.sql import SparkSession

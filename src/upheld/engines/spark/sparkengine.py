@@ -21,10 +21,11 @@ SMALL = 20_000
 
 
 class SparkEngine:
-    """The engine on Spark: `materialise(..., engine=SparkEngine(spark))`.
+    """The Spark engine with its options: `materialise(..., engine=SparkEngine(spark))`.
 
-    Without a session, the active one is used, or a local one is started. `small` is how many facts of one predicate the
-    driver holds of a set; what is more stays with Spark.
+    Args:
+        spark: The Spark session; by default the active one, or a new local one.
+        small: Driver row limit: sets with at most this many facts per relation stay in the driver.
     """
 
     name = "spark"
@@ -34,13 +35,24 @@ class SparkEngine:
         self.small = small
 
     def open(self, core: Core, limits: Limits | None = None) -> DataFrameEngine:
-        """Return a new engine for the facts of a program."""
+        """Return a new engine for the facts of a program.
+
+        Args:
+            core: The compiled program.
+            limits: Limits on facts, rounds, time and memory.
+        """
         from upheld.engines.spark.engine import DataFrameEngine
 
         return DataFrameEngine(core, open_session(self.spark), Meter(limits), small=self.small)
 
     def saved(self, types: Sequence[str], whole: str | None, changes: Sequence[str]) -> Iterable[Row]:
-        """Return the explicit facts of a relation that were saved, as a DataFrame that nobody has looked at yet."""
+        """Return the saved explicit facts of a relation as a lazy DataFrame.
+
+        Args:
+            types: Types of the columns.
+            whole: Path of the files with all facts of an earlier version, or None.
+            changes: Paths of the files with changes since, in order.
+        """
         from upheld.engines.spark.saved import saved_rows
 
         return saved_rows(self.spark, types, whole, changes)

@@ -70,7 +70,11 @@ class Translation:
     strengthened: tuple[str, ...]
 
     def write(self, path: str | Path) -> None:
-        """Write the text to a `.dlog` file. If it cannot be written whole, what was there before stays."""
+        """Write the rules to a `.dlog` file, atomically.
+
+        Args:
+            path: Path of the file.
+        """
         with Replacement() as replacement:
             try:
                 replacement.add(Path(path), self.text.encode())
@@ -81,11 +85,16 @@ class Translation:
 
 @checked()
 def translate(*paths: str | Path, bound: str = "lower", base: str | None = None) -> Translation:
-    """Return the rules that an ontology stands for, and what of it they leave out or make stronger.
+    """Return the rules of an ontology, and the axioms that they leave out or strengthen.
 
-    The `lower` bound leaves out what is not Datalog: all that it derives follows from the ontology. The `upper` bound
-    replaces what exists by new constants and derives all parts of a disjunction: it derives all that follows, and
-    perhaps more. Facts of the ontology are facts of the program, and what contradicts it are facts of `violation`.
+    Facts of the ontology become facts of the program, and contradictions become facts of `violation`.
+
+    Args:
+        paths: RDF files, or folders of them.
+        bound: `lower` leaves out axioms that are not Datalog, so that everything derived follows from the ontology.
+            `upper` replaces existential quantifiers by new constants and derives all parts of disjunctions, so that
+            everything that follows is derived, and perhaps more.
+        base: IRI that relative IRIs are resolved against.
     """
     if bound not in BOUNDS:
         message, note = f"there is no bound {quote(bound)}", "the bounds are `lower` and `upper`"
