@@ -428,7 +428,7 @@ def test_output_that_cannot_be_written(refused):
 def test_missing_output_folder(refused):
     """It is told before the work is done, not after."""
     message = refused("n(0).\nn(x+1) :- n(x).\n.output n\n", "-D", "nowhere")
-    assert_says(message, "missing-file", "nowhere", "there is no folder `nowhere` to write to", "hint: make the folder")
+    assert_says(message, "missing-file", "nowhere", "no folder `nowhere` to write to", "hint: create the folder")
     assert not Path("nowhere").exists()
 
 

@@ -478,7 +478,7 @@ def test_an_output_in_the_place_of_an_input(capsys):
     assert main(["run", "rules.dl", "-F", "facts", "-D", "out", "--engine", "reference"]) == 0
     assert capsys.readouterr().err == ""
     assert main(["run", "rules.dl", "-F", "facts", "-D", "facts", "--engine", "reference"]) == 0
-    assert capsys.readouterr().err.startswith("facts/edge.facts: warning: this output lies where the facts are read")
+    assert capsys.readouterr().err.startswith("facts/edge.facts: warning: this output is in the folder that facts")
 
 
 def test_this_is_the_tree_under_test():

@@ -251,7 +251,7 @@ def test_anything_is_taken_or_refused(data, types):
         (1.0, "number", "ill-typed-value", ["the float `1.0`", "not a `number`"]),
         (5, "symbol", "ill-typed-value", ["the integer `5`", "pass it as text"]),
         ("5", "float", "ill-typed-value", ["the text `5`"]),
-        (True, "number", "ill-typed-value", ["`True`", "truth values", "0 and 1"]),
+        (True, "number", "ill-typed-value", ["`True`", "no Boolean type", "0 and 1"]),
         (np.bool_(False), "symbol", "ill-typed-value", ["`False`"]),
         (b"a", "symbol", "ill-typed-value", ["a `bytes`"]),
         (Decimal(1), "number", "ill-typed-value", ["a `Decimal`"]),
@@ -267,7 +267,7 @@ def test_anything_is_taken_or_refused(data, types):
         (pd.NaT, "float", "missing-value", ["holds no value"]),
         (float("nan"), "number", "missing-value", ["holds no value"]),
         (float("nan"), "symbol", "missing-value", ["holds no value"]),
-        ("\ud800", "symbol", "lone-surrogate", ["half a character"]),
+        ("\ud800", "symbol", "lone-surrogate", ["a lone surrogate"]),
     ],
 )
 def test_values_that_do_not_fit(value, type_, slug, words):
@@ -349,7 +349,7 @@ def test_columns_of_other_names_are_refused(form):
     """Columns with names never go by position: both lists of names are shown, and the ways out."""
     problem = problem_of(OTHER_NAMES[form], TYPES, ["x", "y"])
     assert (problem.slug, problem.place) == ("missing-column", 'facts["edge"]')
-    assert "`edge` has `x`, `y`, and this has " in problem.note
+    assert "`edge` has `x`, `y`, this has " in problem.note
     assert "rename" in problem.hint and "itertuples(index=False)" in problem.hint
 
 

@@ -250,7 +250,7 @@ def test_merged_up_to_a_bad_one():
 
 
 def test_as_one_of_none():
-    with pytest.raises(UsageError, match="at most 0 waiting updates"):
+    with pytest.raises(UsageError, match="`merge_waiting` must be at least 1, got 0"):
         opened().stream(UPDATES, merge_waiting=0)
 
 

@@ -324,7 +324,7 @@ def test_a_transaction_that_fails(engine, capsys):
     assert apply("--changes", "changes", "--engine", engine) == 2
     first, note, second, *_ = capsys.readouterr().err.splitlines()
     assert first == "updates:4: error: commit 2 could not be applied [failed-commit]"
-    assert note.startswith("  note: nothing of it was applied, and no outputs were written")
+    assert note.startswith("  note: the commit was rolled back and no outputs were written")
     assert "[undefined-result]" in second
     assert outputs() == {}
     assert Path("changes").read_text() == "+one(1).\ncommit.\n"

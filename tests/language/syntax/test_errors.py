@@ -172,7 +172,7 @@ def test_dl(text, slug, place, words):
         ("p(?x) :- .", "empty-body", "1:10", ["a fact is written without `:-`"]),
         ("[?x, a] :- q(?x) .", "syntax", "1:7", ["found `]`, expected `,`"]),
         ("rdf:p[?x, ?y, ?z] :- q(?x) .", "syntax", "1:1", ["found 3 terms, expected one or two"]),
-        ("rdf:p :- q(?x) .", "syntax", "1:1", ["expected one as the head"]),
+        ("rdf:p :- q(?x) .", "syntax", "1:1", ["expected an atom as the head"]),
         (". p(?x) .", "syntax", "1:1", ["found `.`, expected a fact, a rule or a prefix"]),
         ("p([?x, ?y, ?z]) .", "syntax", "1:3", ["found an atom, expected a term"]),
         ("p(?x) :- q(?x), ?x .", "syntax", "1:17", ["found the term `?x`, expected an atom or a comparison"]),
