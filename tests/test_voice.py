@@ -29,7 +29,7 @@ PHRASES = (
     (r"\bso (?:many|much)\b(?! (?:that|as)\b)", "say `n`, `this many` or the number's name"),
     (r"\b(?:is|are|was|were|be|been) told\b", "`is reported`, `is shown`, or `gets`"),
     (r"\b(?:tells|tell)\b(?! (?:apart|whether))", "`reports`, `shows`, `says`"),
-    (r"\b(?:is|are|was|were) no (?!longer|more|other|less|matter|need|such)\b", "`is not a`"),
+    (r"(?<!here )\b(?:is|are|was|were) no (?!longer|more|other|less|matter|need|such)\b", "`is not a`"),
     (r"\bdear(?:er|est)?\b", "`expensive`"),
     (r"\b(?:is|are) to be (?:made|had)\b", "`must be`"),
     (r"\bquicker\b", "`faster`"),

@@ -1,7 +1,7 @@
-"""Work that must not be cut in two: signals that come meanwhile are heard when it is done.
+"""Blocks that signals cannot interrupt: handlers of signals that arrive run when the block ends.
 
-Ctrl-C raises an exception between any two statements. What an update changes is written down first, so that it can be
-undone; but the undoing itself must come to its end, also when somebody presses Ctrl-C again.
+Ctrl-C raises an exception between any two statements. An update logs its changes first, so that it can be
+rolled back; the rollback itself must complete, even if somebody presses Ctrl-C again.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
 
-#: What a signal calls, if it is a function of Python.
+#: A signal handler written in Python.
 Handler = Callable[[int, FrameType | None], object]
 
-#: Those that are ever handled by functions of Python that raise something. Not every system has all of them.
+#: The signals whose Python handlers may raise. Not every system has all of them.
 _SIGNALS = [
     number
     for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGUSR2")
@@ -28,7 +28,7 @@ _SIGNALS = [
 
 
 class uninterrupted:
-    """A block in which no handler of a signal runs. Those of signals that came are called when the block ends.
+    """A block in which no signal handler runs. Handlers of signals that arrive are called when the block ends.
 
     Handlers only ever run in the main thread, so in any other there is nothing to do.
     """
@@ -157,9 +157,9 @@ class interrupted_once(uninterrupted):
             self._raised = number, error
             raise
 
-    def _dropped(self, told: sys.UnraisableHookArgs) -> None:
-        if self._raised is None or told.exc_value is not self._raised[1]:
-            self._report(told)
+    def _dropped(self, unraisable: sys.UnraisableHookArgs) -> None:
+        if self._raised is None or unraisable.exc_value is not self._raised[1]:
+            self._report(unraisable)
             return
         number, _ = self._raised
         self._raised = None

@@ -34,7 +34,7 @@ MUCH = 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a run may go; `None` is no limit. Recursion through arithmetic may never end of itself.
+    """Limits of a run; `None` means no limit. Recursion through arithmetic may never terminate by itself.
 
     Reading and unpacking files counts against `seconds` and `memory`; compiling kernels does not count as `seconds`.
 
