@@ -43,11 +43,6 @@ def described_type(value: object) -> str:
     return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {quote(name)}"
 
 
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun: `1 row`, `2 rows`, `3 strata`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def nearest(name: object, known: Iterable[str]) -> str | None:
     """Return a hint with the known name most similar to `name`, or None; `name` may be any object."""
     name = str(name)
