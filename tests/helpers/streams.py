@@ -34,7 +34,7 @@ from upheld.language.hypertrees.deciding import decompose_program
 from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.language.syntax.files import read_text
 from upheld.language.types.primitive import normalise_float
-from upheld.maintain import adaptive
+from upheld.maintain import adaptive, marking
 from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting
 from upheld.materialisation.build import materialise_core
@@ -308,3 +308,54 @@ def assert_refused(m: Materialisation, u: Update, algorithm: str | None) -> None
     except EvaluationError:
         return
     raise AssertionError("an update that must fail did not")
+
+
+# -- look-ahead --------------------------------------------------------------------------------------------------------
+
+
+def overlapping(updates: list[Update], r: Random) -> list[Update]:
+    """Return updates that also undo what the one before has done: some of it, all of it, or all of it and no more."""
+    found: list[Update] = []
+    for u in updates:
+        deletions, insertions = dict(u.deletions), dict(u.insertions)
+        if found:
+            before, share = found[-1], r.choice((0, 0.3, 0.7, 1))
+            for mine, theirs in ((deletions, before.insertions), (insertions, before.deletions)):
+                for name, rows in theirs.items():
+                    mine[name] = [*mine.get(name, ()), *(row for row in rows if r.random() < share)]
+            match r.randrange(6) if share == 1 else None:
+                case 0:
+                    deletions, insertions = dict(before.insertions), dict(before.deletions)
+                case 1 | 2:
+                    deletions = dict(before.insertions)
+                case 3:
+                    insertions = dict(before.deletions)
+        found.append(Update(deletions, insertions))
+    return found
+
+
+@contextmanager
+def eager(wanted: bool = True) -> Iterator[None]:
+    """A block in which any part of an update that the next one undoes is worth a step of its own."""
+    if wanted:
+        with patch.object(marking.Marking, "pays", lambda self, plus, *_: bool(plus)):
+            yield
+    else:
+        yield
+
+
+def assert_state(m: Materialisation, now: Recomputed) -> None:
+    """Facts are those of recomputation; books are those of the facts without what is marked."""
+    if m._state.marks is None:
+        assert_recomputed(m, now)
+        return
+    assert held(m) == now.facts
+    assert {(p, row) for p in m._core.predicates for row in m._state.E.rows(p)} == now.explicit
+    if m._state.ranks is not None:
+        marks = m._state.marks
+        plus, minus = (
+            {(p, row) for p in m._core.predicates for row in s.rows(p)} for s in (marks.E_plus, marks.E_minus)
+        )
+        below = Recomputed(m._core, m._strata, (now.explicit - plus) | minus)
+        totals = {f: total for f, (_, total, _) in m._state.ranks.items()}
+        assert totals == {f: sum(rounds.values()) for f, rounds in below.trace.items()}

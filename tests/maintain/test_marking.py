@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
@@ -13,13 +13,23 @@ from unittest.mock import patch
 import pytest
 
 from tests.helpers.strategies import Update
-from tests.helpers.streams import Recomputed, Stream, assert_recomputed, assert_told, facts_of, held, random_stream
+from tests.helpers.streams import (
+    Recomputed,
+    Stream,
+    assert_state,
+    assert_told,
+    eager,
+    facts_of,
+    overlapping,
+    random_decomposed_stream,
+    random_stream,
+)
 from tests.materialisation.test_atomic import Fuse, books, fused
 from upheld.data.change import Change
 from upheld.engines import ENGINES
 from upheld.errors import EvaluationError
 from upheld.language.core import Fact
-from upheld.maintain import backward, marking
+from upheld.maintain import backward
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
 
@@ -47,66 +57,20 @@ class Delayed:
         return bool(self.updates) and self.r.random() < self.chance
 
 
-def overlapping(updates: list[Update], r: Random) -> list[Update]:
-    """Return updates that also undo what the one before has done: some of it, all of it, or all of it and no more."""
-    found: list[Update] = []
-    for u in updates:
-        deletions, insertions = dict(u.deletions), dict(u.insertions)
-        if found:
-            before, share = found[-1], r.choice((0, 0.3, 0.7, 1))
-            for mine, theirs in ((deletions, before.insertions), (insertions, before.deletions)):
-                for name, rows in theirs.items():
-                    mine[name] = [*mine.get(name, ()), *(row for row in rows if r.random() < share)]
-            match r.randrange(6) if share == 1 else None:
-                case 0:
-                    deletions, insertions = dict(before.insertions), dict(before.deletions)
-                case 1 | 2:
-                    deletions = dict(before.insertions)
-                case 3:
-                    insertions = dict(before.deletions)
-        found.append(Update(deletions, insertions))
-    return found
-
-
 def given(u: Update) -> dict:
     return {"delete": u.deletions, "insert": u.insertions}
 
 
 @cache
-def overlapping_stream(seed: int) -> tuple[Stream, list[tuple[Update, Recomputed]], Recomputed | None]:
+def overlapping_stream(
+    seed: int, random_stream: Callable[[int, int], Stream] = random_stream
+) -> tuple[Stream, list[tuple[Update, Recomputed]], Recomputed | None]:
     """Return a stream, its updates that do not fail with what holds after them, and what holds at first."""
     stream = random_stream(seed, 8)
     stream.case.updates[:] = overlapping(stream.case.updates, Random(seed))
     states = stream.recomputed()
     made = [(u, now) for u, now in zip(stream.case.updates, states[1:]) if now is not None]
     return stream, made, states[0] if states else None
-
-
-@contextmanager
-def eager(wanted: bool = True) -> Iterator[None]:
-    """A block in which any part of an update that the next one undoes is worth a step of its own."""
-    if wanted:
-        with patch.object(marking.Marking, "pays", lambda self, plus, *_: bool(plus)):
-            yield
-    else:
-        yield
-
-
-def assert_state(m: Materialisation, now: Recomputed) -> None:
-    """Facts are those of recomputation; books are those of the facts without what is marked."""
-    if m._state.marks is None:
-        assert_recomputed(m, now)
-        return
-    assert held(m) == now.facts
-    assert {(p, row) for p in m._core.predicates for row in m._state.E.rows(p)} == now.explicit
-    if m._state.ranks is not None:
-        marks = m._state.marks
-        plus, minus = (
-            {(p, row) for p in m._core.predicates for row in s.rows(p)} for s in (marks.E_plus, marks.E_minus)
-        )
-        below = Recomputed(m._core, m._strata, (now.explicit - plus) | minus)
-        totals = {f: total for f, (_, total, _) in m._state.ranks.items()}
-        assert totals == {f: sum(rounds.values()) for f, rounds in below.trace.items()}
 
 
 # -- recomputation -----------------------------------------------------------------------------------------------------
@@ -133,6 +97,24 @@ def test_equals_recomputation(engine, algorithm, chance):
                 seen["saved"] += change.statistics.saved.total()
                 seen["made"] += 1
     assert seen["made"] > 100 and seen["marked"] > 5 and seen["saved"] > 10, seen
+
+
+@each
+def test_decomposed_rules(algorithm):
+    """Nodes of decomposed rules are marked and unmarked with the facts that they are made from."""
+    marked = 0
+    for seed in range(520_000, 520_004):
+        stream, pairs, before = overlapping_stream(seed, random_decomposed_stream)
+        assert before is not None
+        with stream.constants_in_place(), eager():
+            m = stream.open("memory", algorithm)
+            assert any(decision.decomposed for decision in m._decisions)
+            for change, (u, now) in zip(m.stream([given(u) for u, _ in pairs]), pairs, strict=True):
+                assert_told(change, u, before, now)
+                assert_state(m, now)
+                before = now
+                marked += bool(change.statistics.marks)
+    assert marked > 5
 
 
 @both
