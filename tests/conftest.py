@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.helpers.cases import ABSENT, CASES
+from tests.helpers.sizes import ALL, usually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,12 +28,24 @@ _UNFIT = [HealthCheck.too_slow, HealthCheck.data_too_large]
 _COMMON = settings(deadline=None, suppress_health_check=_UNFIT, print_blob=True)
 
 # Where a verdict is wanted on one change, the examples are the same each time; elsewhere each run looks at new ones.
-settings.register_profile("default", _COMMON, max_examples=40, derandomize=bool(os.environ.get("CI")))
+settings.register_profile("default", _COMMON, max_examples=usually(15, 40), derandomize=bool(os.environ.get("CI")))
 # For a second look at what has been looked at well: the kernels once more, in slower modes.
-settings.register_profile("quick", _COMMON, max_examples=15)
+settings.register_profile("quick", _COMMON, max_examples=usually(8, 15))
 # For a night: pytest --hypothesis-profile=soak
 settings.register_profile("soak", _COMMON, max_examples=20_000)
 settings.load_profile("default")
+
+# Spark compiles each plan to Java: for the few rows of a test that takes longer than to interpret the plan.
+# engines/spark/test_saved.py took 77 s of CPU time with compilation, 53 s without. `make test-all` runs compiled plans.
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests marked `exhaustive`, unless everything is to run."""
+    left = [] if ALL else [item for item in items if item.get_closest_marker("exhaustive")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +61,10 @@ def spark() -> SparkSession:
     """The one local Spark session of the test run; a module that asks for it has `xdist_group("spark")` as its mark."""
     from upheld.spark.session import open_session
 
-    return open_session(memory="1g", cores=2)
+    session = open_session(memory="1g", cores=2)
+    for name, value in usually(_INTERPRETED, {}).items():
+        session.conf.set(name, value)
+    return session
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 
 import upheld
 from tests.helpers.cases import CASES, requires_cases
+from tests.helpers.sizes import exhaustive
 from upheld.engines import ENGINES
 from upheld.language.syntax import parser
 
@@ -39,6 +40,10 @@ TOLD_ELSEWHERE = {
 }
 
 
+#: Cases that take the reference engine ten seconds each, or a maintained materialisation as long.
+LONG = {"example_tak", "example_tic-tac-toe", "evaluation_cprog4"}
+
+
 def program_in(folder: Path) -> Path:
     (program,) = folder.glob("*.dl")
     return program
@@ -48,8 +53,15 @@ def lines(path: Path) -> set[str]:
     return set(path.read_text(encoding="utf-8").splitlines())
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("case", [c for c in RUN if c not in REFUSED])
+@pytest.mark.parametrize(
+    "case, engine",
+    [
+        pytest.param(case, engine, marks=[exhaustive] if case in LONG and engine == "reference" else [])
+        for case in RUN
+        if case not in REFUSED
+        for engine in ENGINES
+    ],
+)
 def test_run(cases, engine, case, tmp_path):
     """Every expected file is written, with the expected lines."""
     folder = cases / "souffle" / "run" / case

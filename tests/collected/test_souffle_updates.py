@@ -10,8 +10,9 @@ from random import Random
 import pytest
 
 import upheld
-from tests.collected.test_souffle import LIMITS, REFUSED, RUN, program_in
+from tests.collected.test_souffle import LIMITS, LONG, REFUSED, RUN, program_in
 from tests.helpers.cases import requires_cases
+from tests.helpers.sizes import exhaustive
 from upheld.language.core import Fact
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise_core
@@ -23,7 +24,10 @@ ACCEPTED = [case for case in RUN if case not in REFUSED]
 OTHERS = [name for name in ALGORITHMS if name != "adaptive"]
 
 #: Every case is maintained by `adaptive`, and by another algorithm in turn.
-CHOSEN = [(case, OTHERS[i % len(OTHERS)]) for i, case in enumerate(ACCEPTED)]
+CHOSEN = [
+    pytest.param(case, OTHERS[i % len(OTHERS)], marks=[exhaustive] if case in LONG else [])
+    for i, case in enumerate(ACCEPTED)
+]
 
 
 def by_relation(facts: Iterable[Fact]) -> dict[str, list[tuple]]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import upheld
+from tests.helpers.sizes import examples
 from tests.helpers.strategies import Case, cases, random_case, random_typed_case
 from upheld.algebra.instances import evaluate, evaluate_builtin, unify
 from upheld.algebra.sets import derive, settle, supports
@@ -687,7 +688,7 @@ def explain_on_all_engines(case: Case) -> None:
         assert [e.to_dict() for e in first] == [e.to_dict() for e in other]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(case=cases())
 def test_explanations(case):
     explain_on_all_engines(case)

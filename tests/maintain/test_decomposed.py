@@ -7,11 +7,12 @@ from random import Random
 
 import pytest
 
+from tests.helpers.sizes import usually
 from tests.helpers.streams import Stream, follow, random_decomposed_stream
 from upheld.language.core import Rule
 from upheld.maintain.registry import ALGORITHMS
 
-BLOCKS, UPDATES = 5, 40
+BLOCKS, UPDATES = usually((3, 16), (5, 40))
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
@@ -22,6 +22,7 @@ from tests.helpers.equality_streams import (
     random_equality_case,
     recomputed,
 )
+from tests.helpers.sizes import examples
 from upheld.algebra.instances import RuleInstance
 from upheld.engines import ENGINES
 from upheld.engines.reference.engine import ReferenceEngine
@@ -79,7 +80,7 @@ def test_equals_recomputation(engine, block):
 
 
 @given(st.integers(1000, 100_000))
-@settings(max_examples=15)
+@examples(15)
 def test_equals_recomputation_of_any_stream(seed):
     with patch.multiple(equality, **SEARCHING[seed % 2]):
         for _ in check_stream(random_equality_case(seed, updates=6), "memory"):

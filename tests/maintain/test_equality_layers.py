@@ -5,12 +5,13 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
 from tests.helpers.equality_streams import EqualityCase, after_failures, iri, opened, recomputed
 from tests.helpers.layered_streams import check_layered_stream, random_layered_case, well_founded
+from tests.helpers.sizes import examples
 from tests.maintain.test_equality import SEARCHING, case, fact_names, triple, triples
 from upheld.engines import ENGINES
 from upheld.errors import ProgramError
@@ -45,7 +46,7 @@ def test_equals_the_well_founded_model_with_searches(engine):
 
 
 @given(st.integers(1000, 100_000))
-@settings(max_examples=15)
+@examples(15)
 def test_equals_the_well_founded_model_of_any_stream(seed):
     check_layered_stream(random_layered_case(seed, updates=6), "memory")
 

@@ -6,10 +6,11 @@ from collections import Counter
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
+from tests.helpers.sizes import examples, usually
 from tests.helpers.strategies import Case, Update, cases, graph_cases, typed_cases
 from tests.helpers.streams import CONSTANTS, NAMES, Stream, follow, random_stream
 from upheld.engines import ENGINES
@@ -17,7 +18,7 @@ from upheld.language.syntax.ast import Constant
 from upheld.maintain.registry import ALGORITHMS
 
 #: Streams come in blocks, so that test processes can share them. Each block makes so many updates by every algorithm.
-BLOCKS, UPDATES = 14, 100
+BLOCKS, UPDATES = usually((5, 40), (14, 100))
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
@@ -41,7 +42,7 @@ def test_equals_recomputation_after_conversion(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=60)
+@examples(60)
 @given(
     case=cases(updates=3) | typed_cases(updates=3) | graph_cases(updates=3),
     algorithm=st.sampled_from(NAMES),

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
 from tests.engines.memory.test_hotrules import hot
+from tests.helpers.sizes import examples
 from tests.helpers.strategies import Case, cases, cyclic_cases, typed_cases
 from upheld.engines.memory.codegen import hot_rules
 from upheld.engines.memory.kernels import rows as kernels
@@ -43,7 +43,7 @@ def told(case: Case, algorithm: str) -> list[object]:
     return found
 
 
-@hypothesis.settings(max_examples=40)
+@examples(40)
 @given(st.one_of(cases(2), typed_cases(2), cyclic_cases(2)), st.sampled_from(["dred", "bf", "ranked"]))
 def test_same_as_the_generic_kernels(case, algorithm):
     with hot(), impatient():

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import upheld
+from tests.helpers.sizes import usually
 from upheld.engines.memory.kernels import jit
 
 #: Uses two kernels, one of which calls others, and says how many were read from the cache and how many compiled.
@@ -82,12 +83,13 @@ def test_nothing_can_be_written_to(installed, tmp_path):
 def test_several_processes_at_once(tmp_path):
     """Processes that start together on an empty cache all compute what they should, and leave a cache that is whole."""
     environment = surroundings(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "shared"))
+    count = usually(2, 4)
     started = [
         subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stderr=subprocess.PIPE, text=True)
-        for _ in range(4)
+        for _ in range(count)
     ]
     ended = [(process.communicate(timeout=120)[1], process.returncode) for process in started]
-    assert ended == [("", 0)] * 4
+    assert ended == [("", 0)] * count
     assert run(environment).startswith("2 read, 0 compiled")
 
 

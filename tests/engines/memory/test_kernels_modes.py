@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.helpers.cases import ROOT
+from tests.helpers.sizes import exhaustive
 
 HERE = ROOT / "tests" / "engines" / "memory"
 KERNELS = [
@@ -20,7 +21,8 @@ KERNELS = [
 MORE = {"NUMBA_DISABLE_JIT": [str(HERE / "rulesource_in_plain_python.py"), str(HERE / "test_smallrounds.py")]}
 
 
-@pytest.mark.parametrize("mode", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
+# Plain Python meets a stray index as well, and overflow besides; checks of machine code take a minute to compile.
+@pytest.mark.parametrize("mode", ["NUMBA_DISABLE_JIT", pytest.param("NUMBA_BOUNDSCHECK", marks=exhaustive)])
 def test_kernels_in_other_modes(mode, request):
     """Plain Python shows what compilation hides, such as a value that does not fit; checks show a stray index."""
     # Numba does not tell machine code with checks from machine code without, so this mode has a cache of its own.

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.sizes import usually
 from tests.helpers.strategies import random_cyclic_case
 from tests.helpers.streams import Stream, follow
 from upheld import materialise
@@ -96,10 +97,10 @@ def meeting_always(monkeypatch):
 
 def test_many_updates(meeting_always):
     """Every algorithm keeps random rules with cycles up to date with bindings that meet, ranks and totals included."""
-    for seed in range(6):
+    for seed in range(usually(2, 6)):
         stream = Stream(random_cyclic_case(Random(seed), 6, longest=5), granular=True, constants={})
         follow(stream, ["memory"], tuple(ALGORITHMS))
-    assert sum(meeting_always) > 100
+    assert sum(meeting_always) > usually(30, 100)
 
 
 FOUR_CYCLES = """

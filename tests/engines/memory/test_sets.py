@@ -7,9 +7,10 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.sizes import examples
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import derive, settle
 from upheld.engines.memory.engine import MemoryEngine
@@ -327,7 +328,7 @@ SIZE = 6000  # above this, a set that holds most of a table keeps no list of its
 
 
 @pytest.mark.parametrize("size", [12, SIZE])
-@settings(max_examples=25)
+@examples(25)
 @given(r=st.randoms(use_true_random=False))
 def test_expressions_keep_their_meaning(size, r):
     """Whatever is done to the named sets, an expression is what it was when it was written."""

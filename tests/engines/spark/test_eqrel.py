@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 import upheld
 from tests.maintain.test_equivalences import pointers
+
+pytestmark = pytest.mark.xdist_group("spark")
 
 RULES = """
 .decl assign(to:symbol, from:symbol)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import upheld
+from tests.helpers.sizes import exhaustive
 from upheld.engines.spark import sortedcopies, table
 from upheld.engines.spark.codes import Layout
 from upheld.engines.spark.sortedcopies import SortedCopy, shared_place
@@ -50,7 +51,7 @@ def written(monkeypatch):
 RULES = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z). far(x, y) :- path(x, y), !edge(x, y)."
 
 
-@pytest.mark.parametrize("algorithm", ["ranked", "dred"])
+@pytest.mark.parametrize("algorithm", ["ranked", pytest.param("dred", marks=exhaustive)])
 def test_updates_equal_recomputation(spark_engine, copies_of_all, written, algorithm):
     """What is looked up in copies is what a job would find."""
     r = random.Random(3)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import hypertree_definitions as definitions
 from tests.helpers.hypergraphs import random_hypergraphs
+from tests.helpers.sizes import examples
 from upheld.language.compile import compile_program
 from upheld.language.core import Atom, Rule
 from upheld.language.hypertrees.cost import COLUMN, Costs, cheapest, choose
@@ -168,7 +169,7 @@ def random_statistics(rule: Rule, seed: int) -> dict[str, Table]:
     return tables
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(random_hypergraphs("abcde", edges=5), st.integers(0, 1000))
 def test_the_cheapest_by_trying_all(h, seed):
     """No decomposition in normal form without edges to spare costs less, whatever the statistics."""

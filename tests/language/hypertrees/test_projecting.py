@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.sizes import examples
 from tests.helpers.strategies import cyclic_cases
 from tests.language.hypertrees.test_rewriting import any_decomposition, outcome, read
 from upheld.language.core import Rule
@@ -59,7 +60,7 @@ def test_a_long_chain():
     assert [(len(rule.positive), len(rule.head.terms)) for rule in rules] == [(2, 2)] * 4
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(cyclic_cases(), st.randoms(use_true_random=False))
 def test_projected_programs_derive_the_same(case, r):
     """Whatever the decomposition and the statistics."""

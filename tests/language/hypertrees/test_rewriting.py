@@ -7,11 +7,12 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
 from tests.helpers.hypergraphs import random_decomposition
+from tests.helpers.sizes import examples
 from tests.helpers.strategies import Case, cyclic_cases, typed_cases
 from tests.language.hypertrees.test_costs import collaborators
 from upheld.language.compile import compile_program
@@ -269,7 +270,7 @@ def any_decomposition(rule: Rule, core: Core, r: Random) -> Decomposition:
             return random_decomposition(hypergraph, r)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(cyclic_cases(), st.randoms(use_true_random=False))
 def test_decomposed_programs_derive_the_same(case, r):
     """Cyclic rules, recursive ones included: the user's predicates have the same facts, or the same error."""
@@ -281,7 +282,7 @@ def test_decomposed_programs_derive_the_same(case, r):
         assert is_join_tree(found.rule, found.parents)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(typed_cases(), st.randoms(use_true_random=False))
 def test_programs_of_every_type_derive_the_same(case, r):
     """Functors, generators and wide relations; columns of nodes have the types of their variables."""

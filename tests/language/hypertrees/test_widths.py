@@ -6,7 +6,7 @@ import csv
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import hypertree_definitions as definitions
@@ -20,6 +20,7 @@ from tests.helpers.hypergraphs import (
     random_hypergraphs,
     read_hypergraph,
 )
+from tests.helpers.sizes import examples
 from upheld.language.compile import compile_program
 from upheld.language.hypertrees.acyclicity import is_acyclic, join_tree
 from upheld.language.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
@@ -137,7 +138,7 @@ def test_acyclicity_by_definition(h):
 # -- widths -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(random_hypergraphs())
 def test_widths_by_definition(h):
     """The search finds the least width, and never says no to a decomposition that there is."""

@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 import upheld
 from tests.engines.spark.test_faults import drop_blocks
+from tests.helpers.sizes import exhaustive
 from tests.pipeline.test_run import REACH, read, rows_of
 from upheld.cli import main
 from upheld.language.core import Predicate
@@ -306,7 +307,7 @@ def test_killed_at_any_point_of_a_batch(look_ahead):
     assert at > 40
 
 
-@pytest.mark.parametrize(("at", "version"), [(6, 1), (10, 2)])
+@pytest.mark.parametrize(("at", "version"), [(6, 1), pytest.param(10, 2, marks=exhaustive)])
 def test_killed_in_rounds(spark, at, version):
     """The same where Spark writes relations and feeds: when it has, and before and after the manifest."""
     put_all(Path("updates"))
@@ -323,6 +324,7 @@ def test_killed_in_rounds(spark, at, version):
     assert feed() == [(1, "+", *row) for row in sorted(after - before)]
 
 
+@exhaustive
 def test_blocks_that_are_lost(spark):
     """A stream whose facts are lost with an executor ends before the next version, and goes on when started again."""
     put_all(Path("updates"))
@@ -387,6 +389,7 @@ sys.exit(main(["pipeline", "job.toml", "--cores", "1"]))
 """
 
 
+@exhaustive
 def test_the_driver_is_killed(spark):
     """A process that is killed when the second update is committed leaves it whole, and the next one goes on."""
     put_all(Path("updates"))
