@@ -58,10 +58,10 @@ lock: $(STAMP)  ## choose anew the versions that development uses (requirements-
 	    --quiet --output-file requirements-dev.lock
 
 bench: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure small sizes beside other engines, in about six minutes
-	$(BIN)/python benchmarks/run.py small $(ARGS)
+	$(BIN)/python -m benchmarks.run small $(ARGS)
 
 bench-full: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure large sizes, which takes an hour or so
-	$(BIN)/python benchmarks/run.py large $(ARGS)
+	$(BIN)/python -m benchmarks.run large $(ARGS)
 
 # The engines to compare with bring many packages, so they have an environment of their own.
 $(OTHERS)/.others-are-set-up: pyproject.toml | $(STAMP)

@@ -1,4 +1,4 @@
-"""Measure, and write the tables: `python benchmarks/run.py small` or `large`; `--help` tells the rest.
+"""Measure, and write the tables: `python -m benchmarks.run small` or `large`; `--help` tells the rest.
 
 Every measurement is a process of its own. This one stays small and imports nothing but the standard library: on Linux
 a process is said to have held at least as much memory as the one that started it.
@@ -21,16 +21,11 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-from report import read_results, write_report, write_results
-from report_marking import write_marking
+from benchmarks.places import CACHE, OTHERS, RESULTS, ROOT, command
+from benchmarks.report.marking import write_marking
+from benchmarks.report.report import read_results, write_report, write_results
 
-HERE = Path(__file__).resolve().parent
-CACHE = HERE / ".cache"
-RESULTS = HERE / "results"
-#: Where `make bench` puts the packages of the other engines.
-OTHERS = HERE / ".venv" / "bin" / "python"
-
-#: The workloads of `updates.py`, which this process does not import.
+#: The workloads of `workloads/updates.py`, which this process does not import.
 UPDATES = [
     "sparse",
     "sparse, rest x 10",
@@ -49,7 +44,7 @@ UPDATES = [
     "chain-29",
 ]
 
-#: The workloads of `hypertrees.py`, and the ways in which their rules are decomposed.
+#: The workloads of `workloads/cycles.py`, and the ways in which their rules are decomposed.
 HYPERTREES = {
     "small": [
         "collaborators, k = 50",
@@ -182,10 +177,10 @@ def main() -> None:
         results["hypertrees measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
     results["minutes"] = (time.perf_counter() - began) / 60
     write_results(RESULTS, options.size, results)
-    write_report(RESULTS, HERE / "RESULTS.md")
+    write_report()
     for part in MORE:
         if part in options.parts:
-            subprocess.run([sys.executable, str(HERE / f"run_{part}.py"), options.size], check=True, env=environment())
+            run_module(f"measure.{part}", options.size)
     print(f"wrote benchmarks/RESULTS.md in {results['minutes']:.1f} minutes")
 
 
@@ -208,47 +203,39 @@ class Bench:
         folder = self._folder(name)
         if "upheld" in self.engines:
             # The first run after a change compiles kernels for a minute or so, which must not count against the limit.
-            warm = [sys.executable, str(HERE / "run_upheld.py"), str(folder), str(self.memory), "warm"]
-            subprocess.run(warm, check=True, env=environment())
+            run_module("engines.upheld", str(folder), str(self.memory), "warm")
         found: dict[str, Any] = {}
         for engine in self.engines:
             found[engine] = self._lack(engine) or self._best(
-                [f"run_{engine}.py", str(folder), str(self.memory)], engine
+                [f"engines.{engine}", str(folder), str(self.memory)], engine
             )
             tell(name, engine, found[engine])
         return found
 
     def insertion(self, name: str) -> dict[str, Any]:
-        return self._best(["run_insertion.py", str(self._folder(name)), str(self.memory)], "upheld")
+        return self._best(["measure.insertion", str(self._folder(name)), str(self.memory)], "upheld")
 
     def bytes(self, nodes: Sequence[int]) -> dict[str, Any]:
-        return self._once(["run_bytes.py", str(self.memory), *map(str, nodes)], "upheld")
+        return self._once(["measure.bytes", str(self.memory), *map(str, nodes)], "upheld")
 
     def hypertrees(self, size: str, name: str) -> dict[str, Any]:
         """Return what the tasks of a workload took with its rules decomposed in each way."""
         print(f"{name:22} decomposed", flush=True)
-        script = [sys.executable, str(HERE / "run_hypertrees.py"), size, "--json", "--only", name, "--modes"]
-        found = {}
-        for mode in DECOMPOSED:
-            line = [*script, mode]
-            done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, env=environment())
-            found[mode] = json.loads(done.stdout)
-        return found
+        return {
+            mode: json.loads(run_module("measure.cycles", size, "--json", "--only", name, "--modes", mode))
+            for mode in DECOMPOSED
+        }
 
     def updates(self, size: str, name: str, *options: str) -> dict[str, Any]:
         """Return what the updates of a workload took; the script that measures them knows when to stop."""
-        line = [sys.executable, str(HERE / "run_updates.py"), size, "--json", "--only", name, *options]
         print(f"{name:22} {'bookkeeping' if options else 'updates'}", flush=True)
-        done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, env=environment())
-        found: dict[str, Any] = json.loads(done.stdout)
+        found: dict[str, Any] = json.loads(run_module("measure.updates", size, "--json", "--only", name, *options))
         return found
 
     def marking(self, size: str) -> list[dict[str, Any]]:
         """Return what streams took with and without a look at the next update."""
         print("streams with look-ahead", flush=True)
-        line = [sys.executable, str(HERE / "run_marking.py"), size]
-        done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, env=environment())
-        found: list[dict[str, Any]] = json.loads(done.stdout)
+        found: list[dict[str, Any]] = json.loads(run_module("measure.marking", size))
         return found
 
     def start(self) -> dict[str, Any]:
@@ -272,13 +259,7 @@ class Bench:
         return best
 
     def _folder(self, name: str) -> Path:
-        made = subprocess.run(
-            [sys.executable, str(HERE / "workloads.py"), str(CACHE), name],
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return Path(made.stdout.strip())
+        return Path(run_module("workloads.graphs", str(CACHE), name).strip())
 
     def _lack(self, engine: str) -> dict[str, str] | None:
         """Return that an engine is not on this machine, if so."""
@@ -291,31 +272,37 @@ class Bench:
             there = which(asked[0]) is not None and subprocess.run(asked, capture_output=True).returncode == 0
         return None if there else {"failed": "not on this machine"}
 
-    def _best(self, command: list[str], engine: str) -> dict[str, Any]:
+    def _best(self, arguments: list[str], engine: str) -> dict[str, Any]:
         """Return the run that took the least processor time, of as many as are asked for or have taken long enough."""
         runs: list[dict[str, Any]] = []
         began = time.perf_counter()
         while len(runs) < self.size["repeat"] and (not runs or time.perf_counter() - began < self.size["enough"]):
-            run = self._once(command, engine)
+            run = self._once(arguments, engine)
             if "failed" in run:
                 return run
             runs.append(run)
         best = min(runs, key=lambda run: run["total"]["cpu"])
         return {**best, "runs": len(runs), "slowest": max(run["total"]["cpu"] for run in runs)}
 
-    def _once(self, command: list[str], engine: str) -> dict[str, Any]:
-        line = [self.pythons[engine], str(HERE / command[0]), *command[1:]]
+    def _once(self, arguments: list[str], engine: str) -> dict[str, Any]:
+        line = command(self.pythons[engine], *arguments)
         limit = self.size["limit"]
         try:
-            done = subprocess.run(line, capture_output=True, text=True, timeout=limit, env=environment())
+            done = subprocess.run(line, capture_output=True, text=True, timeout=limit, env=environment(), cwd=ROOT)
         except subprocess.TimeoutExpired:
             return {"failed": f"not done after {limit:.0f} seconds"}
         if done.returncode:
             if done.returncode < 0 or any(word in done.stderr for word in STARVED):
                 return {"failed": f"needs more than {self.memory / 1e9:.0f} GB of memory"}
-            raise SystemExit(f"{command[0]} failed:\n{done.stderr}")
+            raise SystemExit(f"{arguments[0]} failed:\n{done.stderr}")
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return found
+
+
+def run_module(module: str, *arguments: str) -> str:
+    """Run a module of this package by this Python, and return what it prints."""
+    line = command(sys.executable, module, *arguments)
+    return subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, env=environment(), cwd=ROOT).stdout
 
 
 def environment() -> dict[str, str]:

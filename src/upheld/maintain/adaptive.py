@@ -36,12 +36,12 @@ SEARCH_FOR, SEARCH_BUDGET = 4, 16
 #: Deletion that goes on for so many turns, or takes so many derivations, is worth a search. By then it has taken about
 #: as long as a search in vain does. A turn is a round, or several small ones that an engine goes through at once.
 MANY_TURNS, MANY_LOST = 9, 16_384
-#: What it costs to take a derivation away where to find it costs 1, by `benchmarks/run_starting_again.py`.
+#: What it costs to take a derivation away where to find it costs 1, by `benchmarks/measure/starting_again.py`.
 DELETING = 1.5
 #: The part of the derivations of a stratum without recursion that may be expected to go before it is materialised anew.
 MOST_GONE = 0.5
 #: The part of the facts of a relation that may go before recursive strata whose rules look at it are materialised anew:
-#: what goes from them is a multiple of that. By `benchmarks/run_starting_again.py`, where 4 % to 14 % are best.
+#: what goes from them is a multiple of that. By `benchmarks/measure/starting_again.py`, where 4 % to 14 % are best.
 MOST_GONE_BEFORE_RECURSION = 0.08
 #: A fact that has gone is taken to have had a part in so many derivations at most: few facts do not stand for much.
 MOST_DERIVATIONS = 5_000

@@ -80,7 +80,7 @@ class Marking:
         return self.partly and marked >= MANY and marked >= SHARE * max(inserted, deleted)
 
 
-#: Facts of a part that is worth a step of its own, and how large a part they must be: benchmarks/RESULTS.md, marking.
+#: Facts of a part that is worth a step of its own, and the least share (benchmarks/results/large-marking.md).
 MANY, SHARE = 500, 0.5
 
 

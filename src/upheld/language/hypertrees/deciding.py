@@ -24,7 +24,7 @@ FEW = 1000
 SMALL = 20_000
 
 #: Decomposing pays if it is estimated to take this many times fewer rows. On graphs of many shapes the gain in time was
-#: seldom below the estimate (`benchmarks/hypertrees.py`), but nodes take memory too.
+#: seldom below the estimate (`benchmarks/workloads/cycles.py`), but nodes take memory too.
 GAIN = 1.2
 
 

@@ -1,0 +1,171 @@
+"""Derive a workload with DuckDB: the rules as SQL, one thread, results held in tables.
+
+Relations are made in the order of their dependencies. Recursion through a relation's own linear rules is a recursive
+common table expression with UNION, which keeps rows distinct and joins the newest ones only. Other recursion is one
+with USING KEY, where all rows found so far can be read, or, for relations that need each other, a loop of statements
+that join the newest rows. Of the ways to write each that we tried, the quickest is used; README.md has the list.
+
+    python -m benchmarks.engines.duckdb FOLDER BYTES
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+
+from benchmarks.measure.spending import Measurement, Spent, folder_and_limit, peak_memory, spending
+from benchmarks.workloads.rulesets import Rule, Ruleset, read_program
+
+
+def columns(arity: int) -> list[str]:
+    return [f"c{i}" for i in range(arity)]
+
+
+def select(rule: Rule, tables: Mapping[int, str]) -> str:
+    """Return a rule as a query; `tables` names what body atoms read, by position, where it is not their relation."""
+    places: dict[str, str] = {}
+    conditions, sources = [], []
+    for number, atom in enumerate(rule.body):
+        sources.append(f"{tables.get(number, atom.relation)} AS t{number}")
+        for column, term in enumerate(atom.terms):
+            place = f"t{number}.c{column}"
+            if term != "_" and places.setdefault(term, place) != place:
+                conditions.append(f"{places[term]} = {place}")
+    heads = ", ".join(f"{places[term]} AS c{i}" for i, term in enumerate(rule.head.terms))
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"SELECT {heads} FROM {', '.join(sources)}{where}"
+
+
+def is_injective(rule: Rule) -> bool:
+    """Whether different instances always have different heads, so that nothing need be made distinct."""
+    return {t for a in rule.body for t in a.terms} <= set(rule.head.terms)
+
+
+class Evaluation:
+    """Facts of one program in a database of their own."""
+
+    def __init__(self, folder: Path, limit: int):
+        self.folder = folder
+        self.program: Ruleset = read_program((folder / "program.dl").read_text(encoding="utf-8"))
+        self.db = duckdb.connect(config={"threads": 1, "memory_limit": f"{limit // 1_000_000}MB"})
+
+    def load(self) -> None:
+        for name in self.program.inputs:
+            types = ", ".join(f"'{c}': 'INTEGER'" for c in columns(self.program.arities[name]))
+            self.db.execute(
+                f"CREATE TABLE {self._given(name)} AS FROM read_csv('{self.folder / name}.facts', "
+                f"delim='\t', header=false, auto_detect=false, columns={{{types}}})"
+            )
+        for name, arity in self.program.arities.items():
+            if name not in self.program.inputs and name not in self.program.derived:
+                self.db.execute(f"CREATE TABLE {name} ({', '.join(f'{c} INTEGER' for c in columns(arity))})")
+
+    def _given(self, name: str) -> str:
+        """Return the table of the facts that were read; rules read the derived ones under the relation's name."""
+        return f"given_{name}" if name in self.program.derived else name
+
+    def derive(self) -> None:
+        for component in self.program.components():
+            rules = [r for r in self.program.rules if r.head.relation in component]
+            recursive = [r for r in rules if any(a.relation in component for a in r.body)]
+            if not recursive:
+                self._plain(component[0], rules)
+            elif len(component) > 1:
+                self._loop(component, rules)
+            elif all(sum(a.relation in component for a in r.body) == 1 for r in recursive):
+                self._linear(component[0], rules)
+            else:
+                self._nonlinear(component[0], rules)
+
+    def _start(self, name: str, rules: Sequence[Rule]) -> list[str]:
+        given = [f"FROM {self._given(name)}"] if name in self.program.inputs else []
+        return given + [select(r, {}) for r in rules]
+
+    def _plain(self, name: str, rules: Sequence[Rule]) -> None:
+        parts = self._start(name, rules)
+        if len(parts) == 1 and not is_injective(rules[0]):
+            parts = [parts[0] + " GROUP BY ALL"]
+        self.db.execute(f"CREATE TABLE {name} AS {' UNION '.join(parts)}")
+
+    def _linear(self, name: str, rules: Sequence[Rule]) -> None:
+        recursive = [r for r in rules if any(a.relation == name for a in r.body)]
+        start = " UNION ".join(self._start(name, [r for r in rules if r not in recursive]))
+        step = " UNION ALL ".join(select(r, {}) for r in recursive)
+        named = ", ".join(columns(self.program.arities[name]))
+        self.db.execute(
+            f"CREATE TABLE {name} AS WITH RECURSIVE {name}({named}) AS (({start}) UNION ({step})) FROM {name}"
+        )
+
+    def _nonlinear(self, name: str, rules: Sequence[Rule]) -> None:
+        recursive = [r for r in rules if any(a.relation == name for a in r.body)]
+        start = " UNION ".join(self._start(name, [r for r in rules if r not in recursive]))
+        steps = []
+        for rule in recursive:
+            own = [i for i, a in enumerate(rule.body) if a.relation == name]
+            steps += [select(rule, {i: f"recurring.{name}" for i in own if i != newest}) for newest in own]
+        named = columns(self.program.arities[name])
+        known = " AND ".join(f"known.{c} = found.{c}" for c in named)
+        self.db.execute(
+            f"CREATE TABLE {name} AS WITH RECURSIVE {name}({', '.join(named)}) USING KEY ({', '.join(named)}) AS ("
+            f"({start}) UNION (WITH found AS ({' UNION '.join(steps)}) FROM found "
+            f"WHERE NOT EXISTS (FROM recurring.{name} AS known WHERE {known}))) FROM {name}"
+        )
+
+    def _loop(self, component: Sequence[str], rules: Sequence[Rule]) -> None:
+        recursive = [r for r in rules if any(a.relation in component for a in r.body)]
+        for name in component:
+            parts = self._start(name, [r for r in rules if r.head.relation == name and r not in recursive])
+            named = ", ".join(f"{c} INTEGER" for c in columns(self.program.arities[name]))
+            self.db.execute(f"CREATE TABLE {name} ({named})")
+            self.db.execute(f"CREATE TABLE newest_{name} ({named})")
+            if parts:
+                self.db.execute(f"INSERT INTO newest_{name} {' UNION '.join(parts)}")
+                self.db.execute(f"INSERT INTO {name} FROM newest_{name}")
+        growing = True
+        while growing:
+            growing = False
+            for name in component:
+                steps = []
+                for rule in recursive:
+                    if rule.head.relation == name:
+                        own = [i for i, a in enumerate(rule.body) if a.relation in component]
+                        steps += [select(rule, {i: f"newest_{rule.body[i].relation}"}) for i in own]
+                self.db.execute(f"CREATE TABLE found_{name} AS ({' UNION '.join(steps)}) EXCEPT FROM {name}")
+            for name in component:
+                self.db.execute(f"DROP TABLE newest_{name}")
+                self.db.execute(f"ALTER TABLE found_{name} RENAME TO newest_{name}")
+                self.db.execute(f"INSERT INTO {name} FROM newest_{name}")
+                growing |= self._count(f"newest_{name}") > 0
+
+    def _count(self, table: str) -> int:
+        found = self.db.execute(f"SELECT count(*) FROM {table}").fetchone()
+        assert found is not None, "a count has a row"
+        return int(found[0])
+
+    def counts(self) -> dict[str, int]:
+        return {n: c for n in self.program.arities if (c := self._count(n))}
+
+
+def main() -> None:
+    folder, limit = folder_and_limit()
+    tiny = Evaluation(folder / "tiny", limit)
+    tiny.load()
+    tiny.derive()
+    evaluation = Evaluation(folder, limit)
+    with spending() as loading:
+        evaluation.load()
+    with spending() as deriving:
+        evaluation.derive()
+    Measurement(
+        total=Spent(loading.wall + deriving.wall, loading.cpu + deriving.cpu),
+        loading=loading,
+        peak=peak_memory(),
+        facts=evaluation.counts(),
+        version=duckdb.__version__,
+    ).tell()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Derive a workload with egglog: the same rules in its own language, saturated.
+
+The package runs egglog's rules semi-naively and joins bodies by its worst-case optimal join, on one thread.
+
+    python -m benchmarks.engines.egglog FOLDER BYTES
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+from egglog.bindings import EGraph
+
+from benchmarks.measure.spending import Measurement, Spent, folder_and_limit, limit_memory, peak_memory, spending
+from benchmarks.workloads.rulesets import Atom, Rule, Ruleset, read_program
+
+
+def atom_text(atom: Atom) -> str:
+    return f"({atom.relation} {' '.join(atom.terms)})"
+
+
+def rule_text(rule: Rule) -> str:
+    return f"(rule ({' '.join(map(atom_text, rule.body))}) ({atom_text(rule.head)}))"
+
+
+class Evaluation:
+    """Facts of one program in an e-graph of their own."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.program: Ruleset = read_program((folder / "program.dl").read_text(encoding="utf-8"))
+        self.egraph = EGraph(fact_directory=str(folder))
+        self.run(*(f"(relation {name} ({' '.join(['i64'] * n)}))" for name, n in self.program.arities.items()))
+        self.run(*map(rule_text, self.program.rules))
+
+    def run(self, *lines: str) -> list[str]:
+        return [str(o) for o in self.egraph.run_program(*self.egraph.parse_program("\n".join(lines)))]
+
+    def load(self) -> None:
+        # egglog takes an empty file for one bad line.
+        full = [n for n in self.program.inputs if (self.folder / f"{n}.facts").stat().st_size]
+        self.run(*(f'(input {name} "{name}.facts")' for name in full))
+
+    def derive(self) -> None:
+        self.run("(run-schedule (saturate (run)))")
+
+    def counts(self) -> dict[str, int]:
+        return {name: n for name in self.program.arities if (n := int(self.run(f"(print-size {name})")[-1]))}
+
+
+def main() -> None:
+    folder, limit = folder_and_limit()
+    limit_memory(limit)
+    tiny = Evaluation(folder / "tiny")
+    tiny.load()
+    tiny.derive()
+    evaluation = Evaluation(folder)
+    with spending() as loading:
+        evaluation.load()
+    with spending() as deriving:
+        evaluation.derive()
+    Measurement(
+        total=Spent(loading.wall + deriving.wall, loading.cpu + deriving.cpu),
+        loading=loading,
+        peak=peak_memory(),
+        facts=evaluation.counts(),
+        version=version("egglog"),
+    ).tell()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What is measured: scripts, and the clocks they share."""

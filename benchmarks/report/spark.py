@@ -1,0 +1,150 @@
+"""Tables of pipelines on Spark: loading, modes, updates, growth, and what a cost model makes of them for clusters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.report.goal import ANSWER, Goal
+
+#: Rows for each CPU second that are to be loaded end to end.
+LEAST_RATE = {"N-Triples": 100_000, "CSV": 500_000, "Parquet": 500_000}
+#: What modes may take of the memory engine's CPU time, and what updates are to save of deriving all again.
+MOST_TIMES = {"decomposed": 2.0, "rounds": 20.0}
+LEAST_SAVED = {"spark": 10.0, "memory": 1000.0}
+#: Updates are judged beside so many facts and more: a job costs the same beside few.
+LEAST_FACTS = 5_000_000
+#: The executors of clusters that the model tells of, and the closure that they derive.
+EXECUTORS = (1, 2, 4, 8, 16, 32, 64)
+MODEL = {"edges": 4_000_000, "facts": 1_000_000_000}
+
+
+def write_spark(results: Path, size: str, measured: dict[str, Any]) -> None:
+    """Write the measurements of a size; parts that were not measured stay as they were."""
+    path = results / f"{size}-spark.json"
+    before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    path.write_text(json.dumps({**before, **measured}, indent=1) + "\n", encoding="utf-8")
+
+
+def tables_of_spark(results: Path, size: str) -> list[str]:
+    """Return the lines of the tables of a size; none if it has not been measured."""
+    path = results / f"{size}-spark.json"
+    if not path.exists():
+        return []
+    found = json.loads(path.read_text("utf-8"))
+    load = "; ".join(f"{x:.1f}" for x in found["load"])
+    lines = [
+        f"### Pipelines on Spark, {size} sizes",
+        "",
+        f"{found['date']}, Spark {found['Spark']}, {found['cores']} cores, {found['memory']} for Java, load average "
+        f"before and after: {load}. CPU seconds are those of the driver, of Java and of Python workers; starting them "
+        "is not counted.",
+        "",
+    ]
+    for goal in goals_of_spark(found):
+        lines.append(f"- {goal.text}: {goal.found} ({ANSWER[goal.reached]})")
+    return [*lines, "", *_loading(found), *_closure(found), *_updates(found), *_growth(found), *_model(found)]
+
+
+def goals_of_spark(found: dict[str, Any]) -> list[Goal]:
+    """Return what was to be reached."""
+    goals = []
+    for one in found.get("loading", ()):
+        if least := LEAST_RATE.get(one["format"]):
+            text = f"{one['format']}: at least {least:,} rows a CPU second, read, encoded and loaded"
+            goals.append(Goal(text, f"{one['rate']:,.0f}", one["rate"] >= least))
+    modes = {one["mode"]: one for one in found.get("closure", ())}
+    for mode, most in MOST_TIMES.items():
+        if mode in modes:
+            times = modes[mode]["cpu"] / modes["memory"]["cpu"]
+            text = f"a closure of a million facts, {mode}: at most {most:.0f} times the memory engine's CPU time"
+            goals.append(Goal(text, f"{times:.1f} times", times <= most))
+    for one in found.get("update", ()):
+        if one["facts"] < LEAST_FACTS:
+            continue
+        wanted, saved = LEAST_SAVED[one["engine"]], one["again"]["cpu"] / max(one["cpu"], 0.001)
+        text = f"100 facts of {one['facts']:,}, {one['engine']}: at least {wanted:,.0f} times less than deriving anew"
+        goals.append(Goal(text, f"{saved:,.0f} times", saved >= wanted))
+    return goals
+
+
+def _loading(found: dict[str, Any]) -> list[str]:
+    lines = ["| loading | rows | CPU s | s | rows a CPU s | Spark's reader alone, CPU s |", "|---|--:|--:|--:|--:|--:|"]
+    for one in found.get("loading", ()):
+        cells = (
+            f"{one['rows']:,} | {one['cpu']:.2f} | {one['wall']:.2f} | {one['rate']:,.0f} | {one['spark alone']:.2f}"
+        )
+        lines.append(f"| {one['format']} | {cells} |")
+    told = "*Spark's reader alone* brings rows, or of N-Triples lines, to the driver, and does nothing with them."
+    return [*lines, "", told, ""] if len(lines) > 2 else []
+
+
+def _closure(found: dict[str, Any]) -> list[str]:
+    lines = ["| closure | facts | CPU s | s | of memory's CPU |", "|---|--:|--:|--:|--:|"]
+    for one in found.get("closure", ()):
+        times = one["cpu"] / found["closure"][0]["cpu"]
+        lines.append(f"| {one['mode']} | {one['facts']:,} | {one['cpu']:.2f} | {one['wall']:.2f} | {times:.1f} |")
+    told = "`memory` has its edges in an array; the others read them from Parquet, and leave DataFrames."
+    return [*lines, "", told, ""] if len(lines) > 2 else []
+
+
+def _updates(found: dict[str, Any]) -> list[str]:
+    lines = [
+        "| update, held by | facts | changed | CPU s | s | at most, CPU s | anew, CPU s | anew with books, CPU s "
+        "| the very first, CPU s |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for one in found.get("update", ()):
+        first = f"{one['first']['cpu']:.2f}" if "first" in one else ""
+        most = f"{one['most']:.3f}" if "most" in one else ""
+        counted = f"{one['counted']['cpu']:.2f}" if "counted" in one else ""
+        cells = f"{one['facts']:,} | {one['changed']:,} | {one['cpu']:.3f} | {one['wall']:.3f} | {most}"
+        lines.append(f"| {one['engine']} | {cells} | {one['again']['cpu']:.2f} | {counted} | {first} |")
+    told = (
+        "Updates by `ranked` were made one after the other, and what one takes is the mean. *Anew* is without any "
+        "bookkeeping, *with books* is what `ranked` takes to materialise."
+    )
+    return [*lines, "", told, ""] if len(lines) > 2 else []
+
+
+def _growth(found: dict[str, Any]) -> list[str]:
+    lines = ["| growth | facts | CPU s | s | CPU us a fact |", "|---|--:|--:|--:|--:|"]
+    for one in found.get("growth", ()):
+        each = one["cpu"] / one["facts"] * 1e6
+        lines.append(f"| {one['mode']} | {one['facts']:,} | {one['cpu']:.2f} | {one['wall']:.2f} | {each:.2f} |")
+    return [*lines, ""] if len(lines) > 2 else []
+
+
+# -- the model ---------------------------------------------------------------------------------------------------------
+
+
+def seconds_of(cost: dict[str, float], edges: int, facts: int, tasks: int) -> dict[str, float]:
+    """Return what a closure takes in decomposed mode, part by part, by the constants of the cost model."""
+    return {
+        "serial": 2 * cost["job"] + tasks * cost["task"] + edges * (cost["row to the driver"] + cost["fact loaded"]),
+        "each part again": edges * cost["fact loaded"],
+        "in parallel": facts * (cost["fact derived"] + cost["fact packed"]) / tasks,
+    }
+
+
+def _model(found: dict[str, Any]) -> list[str]:
+    cost = found.get("constants")
+    if not cost:
+        return []
+    lines = ["| constant of the cost model | CPU us |", "|---|--:|"]
+    lines += [f"| {name} | {value * 1e6:,.2f} |" for name, value in cost.items()]
+    lines += [
+        "",
+        f"By these, a closure of {MODEL['facts']:,} facts from {MODEL['edges']:,} edges in decomposed mode, with one "
+        "core for each executor, should take, in seconds:",
+        "",
+        "| executors | serial | each part again | in parallel | together | times as fast |",
+        "|--:|--:|--:|--:|--:|--:|",
+    ]
+    alone = sum(seconds_of(cost, **MODEL, tasks=1).values())
+    for n in EXECUTORS:
+        took = seconds_of(cost, **MODEL, tasks=n)
+        cells = " | ".join(f"{value:,.1f}" for value in (*took.values(), sum(took.values())))
+        lines.append(f"| {n} | {cells} | {alone / sum(took.values()):.1f} |")
+    return [*lines, ""]

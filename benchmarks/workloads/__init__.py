@@ -1,0 +1,1 @@
+"""Rules and facts to measure with, made from fixed seeds."""
