@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 from upheld.errors import FactsError, Problem, UpheldError
 
-#: What Spark says where a block or a file of what it held is missing.
+#: Messages of Spark where a block or a file of what it held is missing.
 _LOST = re.compile(r"Checkpoint block \S+ not found|CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|FileNotFoundException.*/rdd-\d+/")
 
 #: Characters of Spark's own message that an error shows.

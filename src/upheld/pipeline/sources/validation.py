@@ -191,7 +191,7 @@ def _value(column: Column, source: str, type: str) -> Column:
     if type == "symbol":
         return column
     if type == "term":
-        # Nearly all terms are canonical as they are; of the others a task of Python tells what they are.
+        # Nearly all terms are in canonical form; only the others are checked in Python.
         is_canonical = column.rlike(rf"\A(?:{CANONICAL})\z")
         others = F.when(~is_canonical & F.is_valid_utf8(column), column)
         return F.when(is_canonical, column).otherwise(F.udf(_canonical, "string", useArrow=True)(others))
