@@ -31,7 +31,7 @@ def main() -> int:
             with Path(options.append).open("a") as file:
                 file.write(result.line() + "\n")
         for failure in result.failures:
-            print(f"{goal.id} {failure['case']}: {failure['traceback']}", file=sys.stderr)
+            print(f"{goal.id} {failure['case']}: {failure.get('traceback', failure['error'])}", file=sys.stderr)
         if "interrupted" in result.figures:
             return 130
     return int(failed)

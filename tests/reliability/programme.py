@@ -7,8 +7,8 @@ A goal is a function in a module of this folder:
         for bit in run.cases():
             run.case(f"flip bit {bit}", lambda: open_with_flipped_bit(bit))
 
-A case fails by raising. The first failures are kept with their names, so that `ARGS="R7 --seed 3 --only 'flip bit 17'"`
-runs one of them again.
+A case fails by raising. Failures are kept with their names, the first ones with tracebacks, so that
+`ARGS="R7 --seed 3 --only 'flip bit 17'"` runs one of them again.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-#: Failures of which a run keeps the name and the traceback.
-FAILURES_KEPT = 5
+#: Failures of which a run keeps the name and the error, and those of them whose traceback it keeps.
+FAILURES_KEPT, TRACEBACKS_KEPT = 1000, 5
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,9 @@ class Run:
             self.made += count or 1
             self.failed += 1
             if len(self.failures) < FAILURES_KEPT:
-                trace = "".join(traceback.format_exception(error)[-6:])
-                self.failures.append({"case": name, "error": f"{type(error).__name__}: {error}", "traceback": trace})
+                self.failures.append({"case": name, "error": f"{type(error).__name__}: {error}"})
+            if len(self.failures) <= TRACEBACKS_KEPT:
+                self.failures[-1]["traceback"] = "".join(traceback.format_exception(error)[-6:])
         if self.tell is not None:
             self.tell(self)
 

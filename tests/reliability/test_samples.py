@@ -31,6 +31,19 @@ def test_a_case_that_raises_is_a_failure() -> None:
     assert result.failures[0]["case"] == "case 2"
 
 
+def test_all_failures_have_a_name() -> None:
+    """Tracebacks of the first few are enough, but each can be run again."""
+
+    def attack(run: Run) -> None:
+        for number in run.cases():
+            run.case(f"case {number}", partial(int, "no number"))
+
+    result = run(Goal("R0", "itself", attack, 1, 1), 12)
+    assert [failure["case"] for failure in result.failures] == [f"case {number}" for number in range(12)]
+    assert sum("traceback" in failure for failure in result.failures) == 5
+    assert all("ValueError" in failure["error"] for failure in result.failures)
+
+
 def test_one_case_can_be_run_again() -> None:
     ran: list[int] = []
 
