@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 
-from tests.algebra import brute_force
+from tests.contract import brute_force
 from tests.helpers.strategies import Case, cases
 from upheld.engines import ENGINES, open_engine
 from upheld.language.compile import compile_program

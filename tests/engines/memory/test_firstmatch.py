@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import upheld
-from tests.algebra import test_laws
+from tests.contract import test_sets
 from upheld.engines.memory.joins import first_match
 
 HUB = """
@@ -28,5 +28,5 @@ def test_hub(algorithm):
 def test_laws_of_heads(monkeypatch):
     """The laws hold when all heads are looked at a few rows at a time."""
     monkeypatch.setattr(first_match, "MANY", 0.0)
-    test_laws.test_derive_heads(engine_name="memory")
-    test_laws.test_derive_heads_within_an_expression(engine_name="memory")
+    test_sets.test_derive_heads(engine_name="memory")
+    test_sets.test_derive_heads_within_an_expression(engine_name="memory")

@@ -1,63 +1,23 @@
-"""The laws of the algebra. Every engine goes through them."""
+"""The laws of `algebra.sets`: sets, bags, rule instances and search, beside Python sets and brute force."""
 
 from __future__ import annotations
 
 from collections import Counter
-from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.algebra import brute_force
-from tests.helpers.strategies import Case, cases
+from tests.contract import brute_force
+from tests.contract.laws import Setting, key, law
 from upheld.algebra.sets import Own, derive, derive_bag, instances, settle, supports
 from upheld.engines import ENGINES, open_engine
 from upheld.language.compile import compile_program
-from upheld.language.core import Core, Fact
 from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 
-Plain = frozenset[Fact]
 
-
-pytestmark = pytest.mark.parametrize("engine_name", ENGINES)
-
-
-class Setting:
-    """A program on an engine, with random subsets of a few facts as named sets."""
-
-    def __init__(self, engine_name: str, case: Case, r: Random):
-        self.core: Core = compile_program(read_text(case.program)).core
-        self.engine = open_engine(engine_name, self.core)
-        self.r = r
-        universe = {(p, row) for p, rows in case.facts.items() for row in rows}
-        for p in self.core.predicates.values():
-            universe |= {(p.name, tuple(r.choice(range(4)) for _ in range(p.arity))) for _ in range(4)}
-        self.universe = sorted(universe)
-
-    def some(self, chance: float = 0.6) -> Plain:
-        return frozenset(f for f in self.universe if self.r.random() < chance)
-
-    def named(self, name: str, facts: Plain):
-        result = self.engine.named(name)
-        for predicate, row in facts:
-            result |= self.engine.load(predicate, [row])
-        return result
-
-    def plain(self, facts) -> Plain:
-        return frozenset((p, row) for p in self.core.predicates for row in facts.rows(p))
-
-
-def settings():
-    # What Hypothesis draws itself it can shrink, but of the many draws of a test it has soon had too many.
-    return st.tuples(cases(), st.integers(0, 2**32 - 1).map(Random))
-
-
-@given(settings())
-def test_set_operators(engine_name, setting):
+@law
+def test_set_operators(s: Setting):
     """`|`, `&` and `-` are those of sets, on named sets, settled sets and expressions of them."""
-    s = Setting(engine_name, *setting)
     a, b, c = s.some(), s.some(), s.some()
     A, B, C = s.named("A", a), s.named("B", b), s.named("C", c)
     assert s.plain(A) == a
@@ -77,10 +37,9 @@ def test_set_operators(engine_name, setting):
         assert settled.count() == len(expected)
 
 
-@given(settings())
-def test_changing_in_place(engine_name, setting):
+@law
+def test_changing_in_place(s: Setting):
     """`|=` and `-=` change a named set; what was written before the change keeps its meaning."""
-    s = Setting(engine_name, *setting)
     a, b, c = s.some(), s.some(), s.some()
     A, B, C = s.named("A", a), s.named("B", b), s.named("C", c)
     same = A
@@ -97,10 +56,9 @@ def test_changing_in_place(engine_name, setting):
     assert s.plain(A) == ((a | b) - c) | (c & b)
 
 
-@given(settings())
-def test_derive(engine_name, setting):
+@law
+def test_derive(s: Setting):
     """Heads of all instances, as a set and as a bag."""
-    s = Setting(engine_name, *setting)
     p, n = s.some(), s.some(0.3)
     P, N = s.named("P", p), s.named("N", n)
     expected = Counter(i.head for i in brute_force.instances(s.core.rules, p, n))
@@ -108,10 +66,9 @@ def test_derive(engine_name, setting):
     assert Counter(dict(derive_bag(s.core.rules, P, N).items())) == expected
 
 
-@given(settings())
-def test_derive_via(engine_name, setting):
+@law
+def test_derive_via(s: Setting):
     """With `via` and `via_not`, each instance with an atom in one of them counts once."""
-    s = Setting(engine_name, *setting)
     p, n, x, y = s.some(0.8), s.some(0.3), s.some(0.4), s.some(0.4)
     P, N, X, Y = (s.named(name, facts) for name, facts in zip("PNXY", (p, n, x, y)))
     found = list(brute_force.instances(s.core.rules, p, n))
@@ -127,10 +84,9 @@ def test_derive_via(engine_name, setting):
         assert Counter(dict(bag.items())) == expected
 
 
-@given(settings())
-def test_derive_over_expressions(engine_name, setting):
+@law
+def test_derive_over_expressions(s: Setting):
     """Atoms are matched in set expressions as in named sets, and a derivation keeps the meaning it had when written."""
-    s = Setting(engine_name, *setting)
     i, d, a = s.some(0.8), s.some(0.3), s.some(0.3)
     I, D, A = s.named("I", i), s.named("D", d), s.named("A", a)
     delta = settle(D - A)
@@ -140,20 +96,18 @@ def test_derive_over_expressions(engine_name, setting):
     assert s.plain(derived) == {x.head for x in brute_force.restricted(found, d - a, frozenset())}
 
 
-@given(settings())
-def test_derive_heads(engine_name, setting):
+@law
+def test_derive_heads(s: Setting):
     """With `heads`, those of them that have a derivation."""
-    s = Setting(engine_name, *setting)
     p, n, h = s.some(), s.some(0.3), s.some()
     P, N, H = s.named("P", p), s.named("N", n), s.named("H", h)
     derivable = {i.head for i in brute_force.instances(s.core.rules, p, n)}
     assert s.plain(derive(s.core.rules, P, N, heads=H)) == h & derivable
 
 
-@given(settings())
-def test_derive_heads_within_an_expression(engine_name, setting):
+@law
+def test_derive_heads_within_an_expression(s: Setting):
     """What asks for heads can be part of an expression, and its sets expressions; they mean what they meant."""
-    s = Setting(engine_name, *setting)
     i, d, h, e = s.some(0.8), s.some(0.3), s.some(), s.some(0.3)
     I, D, H, E = (s.named(name, facts) for name, facts in zip("IDHE", (i, d, h, e)))
     explicit = settle(H & E)
@@ -163,10 +117,9 @@ def test_derive_heads_within_an_expression(engine_name, setting):
     assert s.plain(settle(found)) == (h & e) | (h & derivable)
 
 
-@given(settings())
-def test_derive_own(engine_name, setting):
+@law
+def test_derive_own(s: Setting):
     """With `own`, atoms of the rule's stratum are matched there, all others in P, also where `via` is given."""
-    s = Setting(engine_name, *setting)
     p, o, n, x = s.some(0.7), s.some(0.5), s.some(0.3), s.some(0.4)
     P, O, N, X = (s.named(name, facts) for name, facts in zip("PONX", (p, o, n, x)))
     for stratum in stratify(s.core):
@@ -181,10 +134,9 @@ def test_derive_own(engine_name, setting):
         assert s.plain(via) == {i.head for i in brute_force.restricted(found, x, frozenset())}
 
 
-@given(settings())
-def test_instances(engine_name, setting):
+@law
+def test_instances(s: Setting):
     """The instances whose heads `derive` returns, each once, with all that can be asked of them."""
-    s = Setting(engine_name, *setting)
     p, n, x, y = s.some(0.8), s.some(0.3), s.some(0.4), s.some(0.4)
     P, N, X, Y = (s.named(name, facts) for name, facts in zip("PNXY", (p, n, x, y)))
     everything = list(brute_force.instances(s.core.rules, p, n))
@@ -207,14 +159,9 @@ def test_instances(engine_name, setting):
         assert s.plain(found.bodies(stratum)) == own
 
 
-def key(instance) -> tuple:
-    return instance.rule, instance.head, tuple(instance.body)
-
-
-@given(settings())
-def test_supports(engine_name, setting):
+@law
+def test_supports(s: Setting):
     """The instances that derive given heads, with their bodies, each once."""
-    s = Setting(engine_name, *setting)
     p, n, h = s.some(), s.some(0.3), s.some()
     P, N, H = s.named("P", p), s.named("N", n), s.named("H", h)
     expected = Counter((i.rule, i.head, i.body) for i in brute_force.instances(s.core.rules, p, n) if i.head in h)
@@ -224,10 +171,9 @@ def test_supports(engine_name, setting):
     assert s.plain(found.bodies()) == {f for _, _, body in expected for f in body}
 
 
-@given(settings())
-def test_search(engine_name, setting):
+@law
+def test_search(s: Setting):
     """Every instance of the heads comes exactly once, whichever are asked for when; then nothing is unfinished."""
-    s = Setting(engine_name, *setting)
     p, n, h = s.some(0.8), s.some(0.3), s.some(0.8)
     P, N, H = s.named("P", p), s.named("N", n), s.named("H", h)
     expected = [i for i in brute_force.instances(s.core.rules, p, n) if i.head in h]
@@ -247,10 +193,9 @@ def test_search(engine_name, setting):
     assert not len(search.more(H, P, N))
 
 
-@given(settings())
-def test_search_while_facts_go(engine_name, setting):
+@law
+def test_search_while_facts_go(s: Setting):
     """Candidates must hold when their turn comes; those that hold until the end come exactly once."""
-    s = Setting(engine_name, *setting)
     p, n, h = s.some(0.9), s.some(0.3), s.some(0.8)
     P, N, H = s.named("P", p), s.named("N", n), s.named("H", h)
     search = s.engine.search(s.core.rules)
@@ -267,6 +212,7 @@ def test_search_while_facts_go(engine_name, setting):
     assert all(found[key(i)] for i in brute_force.instances(s.core.rules, p, n) if i.head in h)
 
 
+@pytest.mark.parametrize("engine_name", ENGINES)
 def test_search_doubles(engine_name):
     """One candidate for each fact and rule the first time, and twice as many each further time."""
     core = compile_program(read_text(".decl e(x:number, y:number)\n.decl h(x:number)\nh(x) :- e(x, y).")).core
@@ -286,10 +232,9 @@ def test_search_doubles(engine_name):
     assert not settle(search.unfinished(H))
 
 
-@given(settings())
-def test_bags(engine_name, setting):
+@law
+def test_bags(s: Setting):
     """`+=` and `-=` add and subtract multiplicities; the facts of a bag are those above zero."""
-    s = Setting(engine_name, *setting)
     p, a = s.some(), s.some()
     P, A = s.named("P", p), s.named("A", a)
     counts = Counter(i.head for i in brute_force.instances(s.core.rules, p, p))
@@ -304,10 +249,9 @@ def test_bags(engine_name, setting):
     assert s.plain(bag.facts()) == {f for f, n in expected.items() if n > 0}
 
 
-@given(settings())
-def test_strata_partition_the_facts(engine_name, setting):
+@law
+def test_strata_partition_the_facts(s: Setting):
     """Every fact belongs to exactly one stratum, and heads of a stratum's rules to that one."""
-    s = Setting(engine_name, *setting)
     facts = s.some()
     P = s.named("P", facts)
     strata = stratify(s.core)
@@ -319,10 +263,9 @@ def test_strata_partition_the_facts(engine_name, setting):
         assert s.plain(stratum.out(heads)) == s.plain(heads)
 
 
-@given(settings())
-def test_instances_are_counted(engine_name, setting):
+@law
+def test_instances_are_counted(s: Setting):
     """The meter counts each instance considered once."""
-    s = Setting(engine_name, *setting)
     p, x = s.some(0.8), s.some(0.4)
     P, X = s.named("P", p), s.named("X", x)
     with s.engine.meter.run() as statistics:

@@ -214,7 +214,7 @@ KEPT = {
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", KEPT)
 def test_kept_cases(name, engine):
-    """What once went wrong."""
+    """Programs that once gave wrong facts."""
     program, facts, expected = KEPT[name]
     m = materialise(program, facts, engine=engine)
     assert {relation: m[relation].to_set() for relation in m.relations} == expected

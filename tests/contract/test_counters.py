@@ -1,21 +1,16 @@
-"""The laws of numbers, ranks, traces and transactions, beside dictionaries. Every engine goes through them."""
+"""The laws of `algebra.counters` and of transactions, beside dictionaries."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-import hypothesis
 import pytest
-from hypothesis import given
 
-from tests.algebra import brute_force
-from tests.algebra.test_laws import Plain, Setting, key, settings
+from tests.contract import brute_force
+from tests.contract.laws import Plain, Setting, key, law, law_with
 from upheld.algebra.sets import bag, derive_bag, instances, settle
-from upheld.engines import ENGINES
 from upheld.language.core import Fact
 from upheld.language.strata import Stratum, stratify
-
-pytestmark = pytest.mark.parametrize("engine_name", ENGINES)
 
 Found = list[brute_force.Instance]
 
@@ -33,10 +28,9 @@ def recursive_stratum(s: Setting) -> Stratum:
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
-@given(settings())
-def test_numbers(engine_name, setting):
+@law
+def test_numbers(s: Setting):
     """Derivations and facts are counted and taken away, whether or not anybody asks for the facts they are of."""
-    s = Setting(engine_name, *setting)
     numbers, model, other = s.engine.numbers("n"), Counter(), s.engine.numbers("n")
     known: set[Fact] = set()
     for _ in range(5):
@@ -94,10 +88,9 @@ class PlainBooks:
         return {f: (self.rank[f], n, self.support[f]) for f, n in self.total.items() if n}
 
 
-@given(settings())
-def test_ranks(engine_name, setting):
+@law
+def test_ranks(s: Setting):
     """Totals count all derivations, supports those from bodies of lower rank; ranks go above or below all others."""
-    s = Setting(engine_name, *setting)
     stratum = recursive_stratum(s)
     ranks, model = s.engine.ranks(), PlainBooks(stratum)
     p = s.some(0.8)
@@ -174,10 +167,9 @@ def test_ranks(engine_name, setting):
 # -- traces -----------------------------------------------------------------------------------------------------------
 
 
-@given(settings())
-def test_trace(engine_name, setting):
+@law
+def test_trace(s: Setting):
     """Numbers by round, and levels as they were and as they are to be."""
-    s = Setting(engine_name, *setting)
     trace = s.engine.trace()
     counts: dict[Fact, Counter[int]] = defaultdict(Counter)
     old: dict[Fact, int] = {}
@@ -219,10 +211,9 @@ def test_trace(engine_name, setting):
     assert listed == {f: (by_round, new.get(f, 0)) for f, by_round in some.items() if by_round}
 
 
-@given(settings())
-def test_instances_by_round(engine_name, setting):
+@law
+def test_instances_by_round(s: Setting):
     """An instance fires in the round after the highest level of its body facts in the stratum, the old or the new."""
-    s = Setting(engine_name, *setting)
     stratum = recursive_stratum(s)
     trace, p = s.engine.trace(), s.some(0.9)
     P = s.named("P", p)
@@ -316,11 +307,9 @@ class Kept:
         )
 
 
-@hypothesis.settings(max_examples=25)  # each example is undone at many points
-@given(settings())
-def test_transaction(engine_name, setting):
+@law_with(examples=25)  # each example is undone at many points
+def test_transaction(s: Setting):
     """A block that fails leaves all as it was; one that ends is kept, also what had been put off."""
-    s = Setting(engine_name, *setting)
     kept = Kept(s)
     for _ in range(4):
         before = kept.known()
@@ -338,11 +327,9 @@ def fail_after(kept: Kept) -> None:
     raise Failure
 
 
-@hypothesis.settings(max_examples=25)  # each example is undone at many points
-@given(settings())
-def test_attempt(engine_name, setting):
+@law_with(examples=25)  # each example is undone at many points
+def test_attempt(s: Setting):
     """Within a transaction, what was done since an attempt began can be taken back, and only that; then it goes on."""
-    s = Setting(engine_name, *setting)
     kept = Kept(s)
     before = kept.known()
     for fails in (True, False):
