@@ -18,10 +18,11 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.engines.memory.kernel_rows import MODULE_OF, PARTS
-from tests.engines.memory.test_tables import assert_whole
+from tests.engines.memory.kernels.kernel_rows import MODULE_OF, PARTS
+from tests.engines.memory.storage.test_table import assert_whole
 from upheld.engines import ENGINES
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import counts as count_kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.rounds import interpreter
 from upheld.engines.memory.sets.bits import BITS
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
@@ -365,22 +366,24 @@ def test_failing_while_a_failure_is_undone(algorithm, monkeypatch):
     subject = Subject("memory", algorithm)
     m = subject.m
     before = books(m)
-    changing = ("take_back", "add_by_round", "set_bits", "clear_bits")
+    changing = {
+        "take_back": count_kernels, "add_by_round": count_kernels, "set_bits": flag_kernels, "clear_bits": flag_kernels,
+    }  # fmt: skip
     for k in range(1, 40):
         undoing = Fuse(k, MemoryError, after=k % 2 == 0)
-        whole = {name: getattr(kernels, name) for name in changing}
+        whole = {name: getattr(module, name) for name, module in changing.items()}
 
         def fail(*arguments, undoing: Fuse = undoing, whole=whole):
-            for name in changing:
-                monkeypatch.setattr(kernels, name, undoing.wrap(whole[name]))
+            for name, module in changing.items():
+                monkeypatch.setattr(module, name, undoing.wrap(whole[name]))
             raise MemoryError
 
         with monkeypatch.context() as patch:
             patch.setattr(m, "_update", lambda *given, go=m._update: (go(*given), fail()))
             with pytest.raises(MemoryError):
                 subject.update()
-        for name in changing:
-            monkeypatch.setattr(kernels, name, whole[name])
+        for name, module in changing.items():
+            monkeypatch.setattr(module, name, whole[name])
         if not undoing.blown:
             break
         assert_as_before(m, before, k)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.engines.memory.test_reclaiming import always
+from tests.engines.memory.storage.test_compaction import always
 from upheld.errors import LimitReached
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise, parse, restore

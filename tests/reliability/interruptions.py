@@ -31,9 +31,9 @@ CHANGE = {"delete": DELETE, "insert": INSERT}
 BACK = {"delete": INSERT, "insert": {**DELETE, "edge": [row for row in DELETE["edge"] if row in FACTS["edge"]]}}
 
 #: Kernels that are compiled in a second or less.
-QUICK = ("select", "set_bits", "clear_bits", "gather", "make_rows")
+QUICK = ("flags.select", "flags.set_bits", "flags.clear_bits", "rows.gather", "rows.make_rows")
 MODULES = (
-    *(f"kernels.{name}" for name in ("rows", "indexes", "copies", "groups")),
+    *(f"kernels.{name}" for name in ("hashing", "rows", "flags", "pairs", "counts", "indexes", "copies", "groups")),
     *("rounds.interpreter", "storage.dictionary"),
 )
 
@@ -224,9 +224,8 @@ def dispatchers() -> list[Any]:
 @contextmanager
 def uncached(name: str) -> Iterator[None]:
     """Let a kernel be compiled anew, whatever is on disk."""
-    from upheld.engines.memory.kernels import rows as kernels
-
-    made: Any = getattr(kernels, name)
+    module, _, kernel = name.partition(".")
+    made: Any = getattr(importlib.import_module(f"upheld.engines.memory.kernels.{module}"), kernel)
     cache = made._cache
     made._reset_overloads()
     made._cache = NullCache()

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from tests.engines.memory.kernel_rows import MODULE_OF, PARTS
+from tests.engines.memory.kernels.kernel_rows import MODULE_OF, PARTS
 from upheld.algebra.sets import derive, derive_bag, settle, supports
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.joins.batch import Join

@@ -24,7 +24,7 @@ from upheld.engines.memory.joins.first_match import find_derivable
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.search import MemorySearch
 from upheld.engines.memory.joins.sinks import Collected, made_rows, never_counted, selected
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.plans.plan import IN_P, Plan
 from upheld.engines.memory.sets.bits import BITS, WIDEST, Bits
 from upheld.engines.memory.sets.expressions import (
@@ -203,7 +203,7 @@ class MemoryEngine:
         """Give rows a bit while they are looked at, and its truth table."""
         with self.new_bit("marked") as bit:
             for table, some in rows.items():
-                kernels.set_bits(table.flags, some, FLAGS(1 << bit))
+                flag_kernels.set_bits(table.flags, some, FLAGS(1 << bit))
             yield self.truths[bit]
             Settled(self, rows, bit).release()
 

@@ -7,11 +7,11 @@ seconds the first time ever, and to find the machine code on disk later a tenth 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import threading
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -20,8 +20,7 @@ import numpy as np
 from upheld.engines.memory.codegen.source import Shape, shape_of, source_of
 from upheld.engines.memory.joins.batch import Join, pair_room
 from upheld.engines.memory.joins.sinks import HeadSink
-from upheld.engines.memory.kernels import jit
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import hashing, jit
 from upheld.engines.memory.plans.plan import AtomStep
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, key_view
@@ -145,8 +144,8 @@ def _function(shape: Shape) -> Any:
     # The name tells kernels apart on disk, where those of an older source must not be found.
     own = hashlib.sha256((text + _helpers()).encode()).hexdigest()[:16]
     names: dict[str, Any] = {
-        "np": np, "mix": kernels.mix, "place": kernels.place, "shift_of": kernels.shift_of,
-        "find_row": kernels.find_row, "prefetch": jit.prefetch, "PATIENCE": kernels.PATIENCE, "__name__": __name__,
+        "np": np, "mix": hashing.mix, "place": hashing.place, "shift_of": hashing.shift_of,
+        "find_row": hashing.find_row, "prefetch": jit.prefetch, "PATIENCE": hashing.PATIENCE, "__name__": __name__,
     }  # fmt: skip
     name = f"rule_{own}"
     exec(compile(source_of(shape, name), __file__, "exec"), names)
@@ -156,4 +155,4 @@ def _function(shape: Shape) -> Any:
 @cache
 def _helpers() -> str:
     """Return the source of what the kernels call."""
-    return Path(kernels.__file__).read_text(encoding="utf-8") + Path(jit.__file__).read_text(encoding="utf-8")
+    return "".join(map(inspect.getsource, (hashing, jit)))

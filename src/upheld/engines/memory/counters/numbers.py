@@ -17,7 +17,7 @@ from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import MemoryBag, own_bag, own_instances
 from upheld.engines.memory.joins.batch import Sink, extended
 from upheld.engines.memory.joins.sinks import Collected, made_joined_rows, made_rows
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, Plan
 from upheld.engines.memory.rounds.driver import SmallRounds
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, Named, Settled, Spelling, Truth, own_set
@@ -106,7 +106,7 @@ class Counting:
         """Count distinct rows, each as often as it says."""
         column = table.column(self.numbers)
         self.journal.note_values(table, self.numbers, rows)
-        kernels.add_counts(column, rows, counts, self.sign)
+        count_kernels.add_counts(column, rows, counts, self.sign)
 
 
 class TotalCounting(Counting):
@@ -136,13 +136,13 @@ class SupportCounting(TotalCounting):
         collected.tally(table, made, reject, self.numbers, self.sign, log, used)
         supported, also = journal.log(table, self.ranks.support, self.sign, len(made))
         rank, support = table.column(self.ranks.rank), table.column(self.ranks.support)
-        kernels.add_supports(log, heights, rank, support, self.sign, supported, also)
+        count_kernels.add_supports(log, heights, rank, support, self.sign, supported, also)
 
     def add_counts(self, table: Table, rows: Rows, counts: Codes) -> None:
         super().add_counts(table, rows, counts)
         column = table.column(self.ranks.support)
         self.journal.note_values(table, self.ranks.support, rows)
-        kernels.add_counts(column, rows, counts, self.sign)
+        count_kernels.add_counts(column, rows, counts, self.sign)
 
 
 class TallySink:
@@ -270,7 +270,7 @@ class MemoryRanks(RoundByRound):
     def make_room_below(self, facts: FactSet) -> None:
         self._note_ends()
         self.bottom -= facts.count()
-        assert self.bottom > -kernels.LARGEST, "ranks go down to the lowest 32-bit number"
+        assert self.bottom > -count_kernels.LARGEST, "ranks go down to the lowest 32-bit number"
         self.below = self.bottom
 
     def put_below(self, facts: FactSet) -> None:
@@ -295,7 +295,9 @@ class MemoryRanks(RoundByRound):
             table, rows = group.head_rows(self.engine)
             heights = group.highest(self.engine, self.rank, stratum)
             log, used = self.engine.journal.log(table, self.support, sign, len(rows))
-            kernels.add_supports(rows, heights, table.column(self.rank), table.column(self.support), sign, log, used)
+            count_kernels.add_supports(
+                rows, heights, table.column(self.rank), table.column(self.support), sign, log, used
+            )
 
     def derivations(self, stratum: Stratum) -> int:
         self.engine.count_all()

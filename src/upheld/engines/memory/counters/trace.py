@@ -11,7 +11,7 @@ import numpy.typing as npt
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_bag, own_instances
 from upheld.engines.memory.joins.matching import Where
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import IN_P
 from upheld.engines.memory.sets.expressions import Settled, own_set
 from upheld.engines.memory.storage.codec import Codes
@@ -71,11 +71,11 @@ class MemoryTrace:
             if done[0] >= 0 and undone[0] < 0:
                 entries.n = max(entries.n, int(done[0]))  # an interruption may have come before it was told of them
                 first = table.column(self._first)
-                kernels.add_by_round(rows, counts, -sign, round, first, entries.array, entries.n, undone)
+                count_kernels.add_by_round(rows, counts, -sign, round, first, entries.array, entries.n, undone)
 
         self.engine.journal.note(undo, lambda: [(table, rows)])
         first = table.column(self._first)
-        entries.n = kernels.add_by_round(rows, counts, sign, round, first, entries.array, entries.n, done)
+        entries.n = count_kernels.add_by_round(rows, counts, sign, round, first, entries.array, entries.n, done)
 
     # -- when tables are copied ----------------------------------------------------------------------------------------
 
@@ -87,14 +87,16 @@ class MemoryTrace:
     def lengths(self, table: Table, rows: Rows) -> npt.NDArray[np.int64]:
         """Return for each row in how many rounds its number is not zero."""
         out = np.empty(len(rows), np.int64)
-        kernels.count_rounds(rows, table.column(self._first), self._entries.setdefault(table, Entries()).array, out)
+        count_kernels.count_rounds(
+            rows, table.column(self._first), self._entries.setdefault(table, Entries()).array, out
+        )
         return out
 
     def copy(self, table: Table, rows: Rows, made: Table, new: Rows, entries: Entries) -> None:
         """Write the chains of rows for the rows that they are in a copy of the table, without numbers that are zero."""
         entries.make_room(int(self.lengths(table, rows).sum()))
         mine = self._entries[table].array
-        entries.n = kernels.copy_rounds(
+        entries.n = count_kernels.copy_rounds(
             rows, table.column(self._first), mine, new, made.column(self._first), entries.array, entries.n
         )
 
@@ -106,7 +108,7 @@ class MemoryTrace:
         def keep(table: Table, rows: Rows) -> npt.NDArray[np.bool_]:
             out = np.empty(len(rows), np.int64)
             entries = self._entries.setdefault(table, Entries())
-            kernels.number_in_round(rows, round, table.column(self._first), entries.array, out)
+            count_kernels.number_in_round(rows, round, table.column(self._first), entries.array, out)
             return out > 0
 
         return self.engine.filtered(facts, keep)
@@ -118,7 +120,7 @@ class MemoryTrace:
             start, room = 0, _ROOM
             while start < len(rows):
                 where, rounds = np.empty(room, np.int32), np.empty(room, np.int32)
-                start, n = kernels.rounds_after(
+                start, n = count_kernels.rounds_after(
                     rows, round, table.column(self._first), entries.array, start, where, rounds
                 )
                 room *= 2  # a row that has more rounds than fit is begun again

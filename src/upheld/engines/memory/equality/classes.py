@@ -21,7 +21,7 @@ from upheld.engines.memory.counters.bags import Counts, MemoryBag
 from upheld.engines.memory.joins.batch import pair_room
 from upheld.engines.memory.joins.candidates import BEGINNING
 from upheld.engines.memory.joins.sinks import Collected, MadeRows
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import components
 from upheld.engines.memory.sets.expressions import NOTHING, Settled, Truth, own_set
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows as RowNumbers
@@ -504,7 +504,7 @@ def connected(left: Codes, right: Codes) -> tuple[Codes, Codes]:
     """Return the codes that occur, ascending, and for each the number of the group that pairs put it into."""
     codes, places = np.unique(np.concatenate([left, right]), return_inverse=True)
     groups = np.empty(len(codes), np.int64)
-    kernels.connect(places[: len(left)], places[len(left) :], groups)
+    components.connect(places[: len(left)], places[len(left) :], groups)
     return codes, groups
 
 

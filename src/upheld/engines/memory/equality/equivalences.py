@@ -11,7 +11,7 @@ from upheld.algebra.expansion import Expansions
 from upheld.algebra.pairs import pairs_between, pairs_within
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.joins.batch import pair_room
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import components
 from upheld.engines.memory.sets.expressions import NOTHING, Settled, Truth, own_set
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows as RowNumbers
@@ -53,7 +53,7 @@ class MemoryGroups:
         things, thing_of = np.unique(np.where(fresh, -1 - np.arange(len(values)), class_of), return_inverse=True)
         groups = np.empty(len(things), np.int64)
         left, right = thing_of[places.reshape(2, -1)]
-        kernels.connect(np.ascontiguousarray(left), np.ascontiguousarray(right), groups)
+        components.connect(np.ascontiguousarray(left), np.ascontiguousarray(right), groups)
         winners = self._winners(things, groups)
         there = things >= 0
         losers = np.flatnonzero(there & (things != winners[groups]))
@@ -86,7 +86,7 @@ class MemoryGroups:
         connecting = self._links.rows[self._rows(self._links, sure)].astype(np.int64)
         left, right = np.searchsorted(members, connecting[:, 0]), np.searchsorted(members, connecting[:, 1])
         groups = np.empty(len(members), np.int64)
-        kernels.connect(left, right, groups)
+        components.connect(left, right, groups)
         connected = np.zeros(len(members), np.bool_)
         connected[left] = connected[right] = True
         # Of the parts of a class the largest one keeps its number, and those that nothing connects are none.

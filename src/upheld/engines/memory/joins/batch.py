@@ -11,7 +11,7 @@ import numpy.typing as npt
 from upheld.algebra.instances import cheapest_first, is_ready, undefined
 from upheld.engines.memory.joins.functors import Batch, evaluate, generate, generates, holds
 from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET, Meeting, side_with_runs
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, BuiltinStep, ChoiceStep, Literal, Plan, Planner
 from upheld.engines.memory.sets.expressions import Truth
 from upheld.engines.memory.storage.codec import Codes
@@ -193,7 +193,7 @@ class Join:
         parents, matches = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32)
         i = j = 0
         while i < width:
-            i, j, found = kernels.cross(i, j, width, candidates, parents, matches)
+            i, j, found = row_kernels.cross(i, j, width, candidates, parents, matches)
             self.tick(self.plan.rule)
             self._extend(at, step, B, parents, matches, found)
 
@@ -273,7 +273,7 @@ def pair_room(width: int) -> int:
 def extended(B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> Codes:
     """Return the batch that a step makes of pairs of a binding and a row."""
     made = np.empty((len(step.variables), count), np.int64)
-    kernels.gather(B, step.kept, parents, step.table.rows, matches, step.added, count, made)
+    row_kernels.gather(B, step.kept, parents, step.table.rows, matches, step.added, count, made)
     return made
 
 
@@ -290,5 +290,5 @@ def _lengths(step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.int64]:
 def _wanted(step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.int64]:
     """Return the key that an atom is looked up with for each binding."""
     wanted = np.empty((width, len(step.known)), np.int64)
-    kernels.make_rows(B, width, step.terms, step.constants, wanted)
+    row_kernels.make_rows(B, width, step.terms, step.constants, wanted)
     return wanted

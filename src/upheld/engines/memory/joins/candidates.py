@@ -12,7 +12,7 @@ import numpy as np
 
 from upheld.engines.memory.joins.batch import CHUNK, extended, fewer_rows
 from upheld.engines.memory.joins.matching import ROW
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Plan, Step
 from upheld.engines.memory.sets.expressions import Truth
 from upheld.engines.memory.storage.codec import Codes
@@ -76,7 +76,7 @@ def candidates(plan: Plan, at: int, B: Codes, width: int) -> Iterator[Candidates
 def _begun(plan: Plan, at: int, step: AtomStep, later: tuple[Step, ...], B: Codes) -> Candidates:
     width = B.shape[1]
     wanted = np.empty((width, len(step.known)), np.int64)
-    kernels.make_rows(B, width, step.terms, step.constants, wanted)
+    row_kernels.make_rows(B, width, step.terms, step.constants, wanted)
     held = plan.steps[at - 1].variables if at else plan.start
     rest = replace(plan, start=step.variables, steps=later)
     rows, cursors = B[held.index(ROW)].astype(np.int32), np.full(width, BEGINNING, np.int64)

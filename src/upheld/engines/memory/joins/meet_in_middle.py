@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from upheld.engines.memory.kernels.hashing import PATIENCE, hash_key, mix, place, same_key, shift_of
 from upheld.engines.memory.kernels.indexes import hash_columns
 from upheld.engines.memory.kernels.jit import kernel
-from upheld.engines.memory.kernels.rows import PATIENCE, hash_key, mix, place, same_key, shift_of
 from upheld.engines.memory.plans.plan import ChoiceStep
 from upheld.engines.memory.sets.expressions import Truth
 from upheld.engines.memory.storage.codec import Codes

@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.joins.batch import CHUNK
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import counts as count_kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
+from upheld.engines.memory.kernels import hashing
+from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.plans.plan import AtomStep, Places, Plan
 from upheld.engines.memory.sets.bit_matrix import BITS_PER_DELTA_ROW, FEWEST_ROWS, NO_PAIRS, DenseBits, dense_bits
 from upheld.engines.memory.sets.expressions import Named, Spelling, Truth
@@ -48,7 +51,7 @@ class Collected:
     def take(self, table: Table, rows: Rows, reject: Truth) -> None:
         """Find some rows of a table, except those that `reject` holds for or that were found before."""
         out = np.empty(len(rows), np.int32)
-        fresh = out[: kernels.mark(rows, table.flags, reject, self.bit, out)]
+        fresh = out[: flag_kernels.mark(rows, table.flags, reject, self.bit, out)]
         found = self._found.get(table, 0)
         self._out[table] = fresh if not found else np.concatenate([self._out[table][:found], fresh])
         self._found[table] = found + len(fresh)
@@ -75,7 +78,7 @@ class Collected:
         table.column(numbers)
 
         def step(i: int, out: Rows, found: int) -> tuple[int, int, int]:
-            return kernels.tally_rows(  # type: ignore[no-any-return]
+            return count_kernels.tally_rows(  # type: ignore[no-any-return]
                 wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, bit, out, found,
                 table.columns[numbers], amount, log, logged,
             )  # fmt: skip
@@ -92,7 +95,7 @@ class Collected:
         """Go through all wanted keys, with room for what is found."""
         out, found = self._out.get(table), self._found.get(table, 0)
         if out is None:
-            out = self._out[table] = np.empty(min(width, CHUNK) + kernels.GROUP, np.int32)
+            out = self._out[table] = np.empty(min(width, CHUNK) + hashing.GROUP, np.int32)
         i = 0
         while i < width:
             try:
@@ -104,8 +107,8 @@ class Collected:
             if i < 0:
                 raise too_many_derivations(table.name)
             if i < width:
-                if found + kernels.GROUP > len(out):
-                    out = self._out[table] = np.concatenate([out, np.empty(len(out) + kernels.GROUP, np.int32)])
+                if found + hashing.GROUP > len(out):
+                    out = self._out[table] = np.concatenate([out, np.empty(len(out) + hashing.GROUP, np.int32)])
                 table.make_room(min(width - i, CHUNK))
         self._found[table] = found
 
@@ -121,7 +124,7 @@ class Collected:
         width, wanted, bit = len(made), key_view(made), self.bit
 
         def step(i: int, out: Rows, found: int) -> tuple[int, int, int]:
-            return kernels.find_or_add(  # type: ignore[no-any-return]
+            return row_kernels.find_or_add(  # type: ignore[no-any-return]
                 wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, bit, out, found
             )
 
@@ -179,7 +182,7 @@ def made_rows(table: Table, terms: Places, constants: Codes, B: Codes, width: in
             values += [int(B[t].min()), int(B[t].max())]
         table.fit(min(values, default=0), max(values, default=0))
     made = np.empty((width, table.arity), table.rows.dtype)
-    kernels.make_rows(B, width, terms, constants, made)
+    row_kernels.make_rows(B, width, terms, constants, made)
     return made
 
 
@@ -189,7 +192,7 @@ def made_joined_rows(
     """Return the head rows of bindings joined with matched rows, with no batch in between."""
     table = plan.head
     made = np.empty((count, table.arity), np.int64 if wide else table.rows.dtype)
-    kernels.make_joined_rows(B, parents, step.table.rows, matches, count, plan.joined_terms, plan.constants, made)
+    row_kernels.make_joined_rows(B, parents, step.table.rows, matches, count, plan.joined_terms, plan.constants, made)
     if wide and made.size:
         table.fit(int(made.min()), int(made.max()))
         made = made.astype(table.rows.dtype)
@@ -200,7 +203,7 @@ def too_many_derivations(predicate: str) -> EvaluationError:
     return EvaluationError(
         Problem(
             "too-many-derivations",
-            f"a fact of {quote(predicate)} has more than {kernels.LARGEST} derivations",
+            f"a fact of {quote(predicate)} has more than {count_kernels.LARGEST} derivations",
             note="the algorithm counts the derivations of each fact, in 32 bits",
             hint="use an algorithm that does not count, such as `bf`, or `dred`",
         )
@@ -221,4 +224,4 @@ def never_counted(predicate: str) -> FactsError:
 def selected(table: Table, rows: Rows, truth: Truth) -> Rows:
     """Return those of the rows that belong to a set."""
     out = np.empty(len(rows), np.int32)
-    return out[: kernels.select(rows, table.flags, truth, out)]
+    return out[: flag_kernels.select(rows, table.flags, truth, out)]

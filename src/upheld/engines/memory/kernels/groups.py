@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from upheld.engines.memory.kernels.hashing import place, shift_of
 from upheld.engines.memory.kernels.indexes import columns_equal, hash_columns
 from upheld.engines.memory.kernels.jit import kernel
-from upheld.engines.memory.kernels.rows import place, shift_of
 
 
 @kernel

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.jit import kernel, prefetch
-from upheld.engines.memory.kernels.rows import (
+from upheld.engines.memory.kernels.hashing import (
     FILL_DENOMINATOR,
     FILL_NUMERATOR,
     GROUP,
@@ -19,6 +18,7 @@ from upheld.engines.memory.kernels.rows import (
     place,
     shift_of,
 )
+from upheld.engines.memory.kernels.jit import kernel, prefetch
 
 
 @kernel

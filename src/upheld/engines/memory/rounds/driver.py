@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from upheld.engines.memory.joins.matching import Where
 from upheld.engines.memory.joins.sinks import never_counted, too_many_derivations
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
+from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.plans.plan import IN_P, IN_P_NOT_X
 from upheld.engines.memory.rounds import interpreter
 from upheld.engines.memory.rounds.addresses import address_of
@@ -77,7 +78,7 @@ class Bench:
             np.empty((steps + 1, 3), np.int64),
             np.empty(arity + 1, np.int64),
             np.empty((instances, VALUES + arity), np.int64),
-            np.empty(kernels.GROUP, np.int64),
+            np.empty(hashing.GROUP, np.int64),
         )
 
 
@@ -265,7 +266,7 @@ class Call:
         with uninterrupted():
             keep = FLAGS(~sum(1 << named.bit for named in into) & 0xFFFF)
             for table, rows in self._rows(0, int(self.state[BEGIN])):
-                kernels.clear_bits(table.flags, rows, keep)
+                flag_kernels.clear_bits(table.flags, rows, keep)
 
     # The journal may keep these for long, so they hold no engine.
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.kernels.counts import LARGEST
+from upheld.engines.memory.kernels.hashing import GROUP, mix, place
 from upheld.engines.memory.kernels.jit import kernel
-from upheld.engines.memory.kernels.rows import GROUP, LARGEST, mix, place
 from upheld.engines.memory.rounds.addresses import (
     prefetch_int32,
     prefetch_int64,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.storage.table import Rows, Table
 
 #: Fewer rows than this are quicker looked up one by one.
@@ -30,7 +30,7 @@ class DenseBits:
         self.width, self.height, self.words = width, height, words
 
     def add(self, table: Table, rows: Rows) -> None:
-        kernels.set_pairs(table.rows, rows, self.words, self.width, self.height)
+        pair_kernels.set_pairs(table.rows, rows, self.words, self.width, self.height)
 
     def copy(self) -> DenseBits:
         """Return bits of the same pairs that can be changed apart."""
@@ -39,7 +39,7 @@ class DenseBits:
     def unseen(self, pairs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the pairs that are not in the matrix, and put them in; pairs beyond it are all returned."""
         out = np.empty_like(pairs)
-        return out[: kernels.unseen_pairs(pairs, self.words, self.width, self.height, out)]
+        return out[: pair_kernels.unseen_pairs(pairs, self.words, self.width, self.height, out)]
 
 
 #: The matrix of no pairs.
@@ -50,7 +50,7 @@ def dense_bits(table: Table, rows: Rows) -> DenseBits | None:
     """Return the pairs of a set as bits if that is worth while."""
     if table.arity != 2 or table.rows.dtype != np.int32 or len(rows) < FEWEST_ROWS:
         return None
-    lowest, width, height = kernels.pair_limits(table.rows, rows)
+    lowest, width, height = pair_kernels.pair_limits(table.rows, rows)
     if lowest < 0 or width * height > BITS_PER_ROW * len(rows):
         return None
     made = DenseBits(width, height, np.zeros(width * height // 64 + 1, np.uint64))

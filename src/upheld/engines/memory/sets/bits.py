@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table
 
 #: Bits in the flags of a row.
@@ -180,4 +180,4 @@ def _clear(owned: Owned) -> None:
             table.flags[: table.n] &= keep
         else:
             for some in rows if isinstance(rows, list) else (rows,):
-                kernels.clear_bits(table.flags, some, keep)
+                flag_kernels.clear_bits(table.flags, some, keep)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from upheld.algebra.sets import FactSet
 from upheld.data.columns import Columns
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.sets.bit_matrix import DenseBits, dense_bits
 from upheld.engines.memory.sets.bits import BITS, WIDEST
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table, distinct_rows, distinct_values
@@ -245,7 +245,7 @@ class Named(MemorySet):
                 # The rows may have got other numbers since, and the log has the old ones.
                 self.logs[table] = None if self.is_most_of(table) else [rows]
                 self._logged[table] = len(rows)
-                kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
+                flag_kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
             self._bit, self._lent = bit, None
             self.engine.bits.lenders.discard(self)
             self.engine.bits.give(bit, self, self.logs)
@@ -260,7 +260,7 @@ class Named(MemorySet):
             if self.engine.keeps(self):
                 self._note_added(table, rows[~self.engine.truths[self.bit][table.flags[rows]]])
             self._log(table, rows)  # before the bits: a row that an interruption leaves in the set is in its log
-            kernels.set_bits(table.flags, rows, bits)
+            flag_kernels.set_bits(table.flags, rows, bits)
             if table in self._dense:
                 self._dense[table].add(table, rows)
         return self
@@ -275,7 +275,7 @@ class Named(MemorySet):
             if self.engine.keeps(self):
                 self._note_removed(table, rows)
             self._forget_dense(table)
-            kernels.clear_bits(table.flags, rows, keep)
+            flag_kernels.clear_bits(table.flags, rows, keep)
         return self
 
     def has_taken(self, table: Table, rows: Rows) -> None:
@@ -289,7 +289,7 @@ class Named(MemorySet):
     def _note_added(self, table: Table, fresh: Rows) -> None:
         def undo() -> None:
             self._forget_dense(table)
-            kernels.clear_bits(table.flags, fresh, FLAGS(~(1 << self.bit) & 0xFFFF))
+            flag_kernels.clear_bits(table.flags, fresh, FLAGS(~(1 << self.bit) & 0xFFFF))
 
         self.engine.journal.note(undo, lambda: [(table, fresh)])
 
@@ -299,7 +299,7 @@ class Named(MemorySet):
         def undo() -> None:
             bit = self.bit  # before the log: a set that takes its bit back begins another one
             self._log(table, gone)
-            kernels.set_bits(table.flags, gone, FLAGS(1 << bit))
+            flag_kernels.set_bits(table.flags, gone, FLAGS(1 << bit))
 
         self.engine.journal.note(undo, lambda: [(table, gone)])
         self.engine.reclaiming.removed += len(gone)
@@ -376,13 +376,13 @@ class Named(MemorySet):
         log = self.logs.get(table, [])
         if log is None:
             out = np.empty(table.n, np.int32)
-            return out[: kernels.scan(table.flags, table.n, truth, out)]
+            return out[: flag_kernels.scan(table.flags, table.n, truth, out)]
         if not log:
             return _NO_ROWS
         # A row may have left the set and come back, so it may stand in the log twice.
         rows = log[0] if len(log) == 1 else distinct_rows(np.concatenate(log))
         out = np.empty(len(rows), np.int32)
-        rows = out[: kernels.select(rows, table.flags, truth, out)]
+        rows = out[: flag_kernels.select(rows, table.flags, truth, out)]
         self.logs[table] = [rows]
         self._logged[table] = len(rows)
         return rows
@@ -427,7 +427,7 @@ class Settled(MemorySet):
                 return _NO_FACTS
             bit = self.engine.bits.take("settled")
             for table, rows in self._rows.items():
-                kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
+                flag_kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
             self._bit = bit
             self.engine.bits.give(bit, self, self._rows)
         self._asked_in = self.engine.bits.evaluation

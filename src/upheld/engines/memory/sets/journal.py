@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.runtime.interruptions import uninterrupted
 
@@ -83,7 +83,7 @@ class Journal:
 
         if self.touched is not None:
             self.touched.append(lambda: [(table, log[: used[0]])])
-        self.entries.append(lambda: kernels.take_back(table.columns[column], log, used, amount))
+        self.entries.append(lambda: count_kernels.take_back(table.columns[column], log, used, amount))
         return log, used
 
     def note_values(self, table: Table, column: str, rows: Rows) -> None:

@@ -23,7 +23,8 @@ import numpy.typing as npt
 from upheld.algebra.engine import Freed
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.trace import Entries
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
+from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.sets.expressions import Named, Settled
 from upheld.engines.memory.storage.atom_classes import Grouping, Groupings
 from upheld.engines.memory.storage.codec import Codec, Codes, is_text
@@ -282,7 +283,7 @@ class Copying:
                 copy.made.flags[: copy.made.n] &= keep
             else:
                 for rows in log:
-                    kernels.clear_bits(copy.made.flags, rows, keep)
+                    flag_kernels.clear_bits(copy.made.flags, rows, keep)
 
     def _changed(self, table: Table, rows: Rows) -> int:
         if table in self._ahead:
@@ -482,7 +483,7 @@ class TableCopy:
                 values[:, column] = self._copying.texts.codes(values[:, column])
         start, end = made.n, made.n + len(rows)
         made.rows[start:end] = values
-        kernels.rehash(made.keys, start, end, made.slots)
+        hashing.rehash(made.keys, start, end, made.slots)
         made.n = end
         self.places[rows] = np.arange(start + 1, end + 1)
         self.refresh(rows)
@@ -535,7 +536,7 @@ class TableCopy:
 
     def _make_room(self, size: int) -> Work:
         """Make room for so many rows, so that nothing must be made larger on the way."""
-        made, capacity = self.made, size + kernels.GROUP + 1
+        made, capacity = self.made, size + hashing.GROUP + 1
         slots = yield from _empty_slots(slots_for(capacity))
         rows = np.empty((max(capacity, len(made.rows)), made.arity), self.table.rows.dtype)
         made.rows, made.keys, made.flags, made.slots = rows, key_view(rows), np.zeros(len(rows), FLAGS), slots

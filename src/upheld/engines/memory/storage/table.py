@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.runtime.limits import reserve
 
 Rows = npt.NDArray[np.int32]
@@ -29,7 +30,7 @@ _INT32 = np.iinfo(np.int32)
 
 def slots_for(count: int) -> int:
     """Return a power of two that holds so many entries at most three quarters full."""
-    need = count * kernels.FILL_DENOMINATOR // kernels.FILL_NUMERATOR + kernels.GROUP + 1
+    need = count * hashing.FILL_DENOMINATOR // hashing.FILL_NUMERATOR + hashing.GROUP + 1
     return 1 << max(5, (need - 1).bit_length())
 
 
@@ -54,7 +55,7 @@ class Table:
 
     def make_room(self, count: int) -> None:
         """Make room for so many more rows."""
-        need = self.n + count + kernels.GROUP
+        need = self.n + count + hashing.GROUP
         if need > len(self.rows):
             # A quarter more at a time: a fifth of the memory at most lies idle, and copying stays linear in all.
             capacity = max(need, len(self.rows) + len(self.rows) // 4)
@@ -95,8 +96,8 @@ class Table:
         """Return for each of a batch of bindings the row that terms name under it, or -1."""
         wanted = np.empty((width, self.arity), self.rows.dtype)
         out = np.empty(width, np.int32)
-        fit = kernels.make_rows(B, width, terms, constants, wanted)
-        kernels.find(key_view(wanted), width, self.keys, self.slots, out)
+        fit = row_kernels.make_rows(B, width, terms, constants, wanted)
+        hashing.find(key_view(wanted), width, self.keys, self.slots, out)
         if not fit:  # a value too wide for this table is in none of its rows, but its low half may be
             for column, t in enumerate(terms):
                 values = B[t, :width] if t >= 0 else constants[-1 - t]
@@ -368,7 +369,7 @@ def key_view(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _tuple_index(keys: npt.NDArray[Any], n: int, size: int) -> Rows:
     slots = np.full(size, -1, np.int32)
-    kernels.rehash(keys, 0, n, slots)
+    hashing.rehash(keys, 0, n, slots)
     return slots
 
 

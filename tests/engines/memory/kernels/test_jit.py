@@ -22,13 +22,14 @@ from upheld.engines.memory.kernels import jit
 #: Uses two kernels, one of which calls others, and says how many were read from the cache and how many compiled.
 PROGRAM = """
 import numpy as np
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
+from upheld.engines.memory.kernels import hashing
 
 flags, out = np.array([1, 0, 1], np.uint16), np.empty(3, np.int32)
-assert kernels.scan(flags, 3, np.array([False, True]), out) == 2
-assert kernels.hash_key(np.zeros(1, np.uint32), 0) == 0
+assert flag_kernels.scan(flags, 3, np.array([False, True]), out) == 2
+assert hashing.hash_key(np.zeros(1, np.uint32), 0) == 0
 hits = misses = 0
-for used in (kernels.scan, kernels.hash_key):
+for used in (flag_kernels.scan, hashing.hash_key):
     hits += sum(used.stats.cache_hits.values())
     misses += sum(used.stats.cache_misses.values())
 print(hits, "read,", misses, "compiled", used.stats.cache_path)

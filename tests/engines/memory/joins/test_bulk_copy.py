@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from tests.engines.memory import naive
-from tests.engines.memory.kernel_rows import NONSENSE, numbers, tables, values_of
-from tests.engines.memory.test_placing import VALUES
+from tests.engines.memory.kernels import naive
+from tests.engines.memory.kernels.kernel_rows import NONSENSE, numbers, tables, values_of
+from tests.engines.memory.storage.test_strata import VALUES
 from upheld.engines import open_engine
 from upheld.engines.memory.joins.bulk_copy import backward_copies, forward_copies
 from upheld.engines.memory.joins.matching import Matcher
@@ -88,7 +88,8 @@ def test_which_rules_run_together():
         [?x, a, :D] :- [?x, :p, ?x]. [?x, a, :C] :- [?x, :q, ?x].
     """
     core = compile_program(read_text(text, "dlog")).core
-    matcher: Matcher = open_engine("memory", core).matcher
+    engine = open_engine("memory", core)
+    matcher: Matcher = engine.matcher
     forward, backward = (matcher.together(core.rules, copies) for copies in (forward_copies, backward_copies))
     assert [len(copying.rules) for copying, _ in forward.by_table["triple"]] == [3, 2]
     assert [copying.most for copying, _ in forward.by_table["triple"]] == [2, 1]

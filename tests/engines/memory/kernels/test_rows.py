@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engines.memory import naive
-from tests.engines.memory.kernel_rows import (
+from tests.engines.memory.kernels import naive
+from tests.engines.memory.kernels.kernel_rows import (
     NARROW,
     NONSENSE,
     SETS,
@@ -25,9 +25,13 @@ from tests.engines.memory.kernel_rows import (
     tuples,
     values_of,
 )
-from tests.engines.memory.naive import Row
+from tests.engines.memory.kernels.naive import Row
+from upheld.engines.memory.kernels import components, hashing
+from upheld.engines.memory.kernels import counts as count_kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import indexes as index_kernels
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import pairs as pair_kernels
+from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.storage.table import FLAGS, key_view
 
 # -- hashes -----------------------------------------------------------------------------------------------------------
@@ -37,11 +41,11 @@ from upheld.engines.memory.storage.table import FLAGS, key_view
 def test_places(power, values):
     """A hash depends on all values, whatever their width; its place is within the table."""
     size = 1 << power
-    assert int(kernels.shift_of(size)) == naive.shift_of(size)
+    assert int(hashing.shift_of(size)) == naive.shift_of(size)
     h = naive.hash_values(values)
-    assert int(kernels.hash_key(numbers(values).reshape(1, -1), 0)) == h
+    assert int(hashing.hash_key(numbers(values).reshape(1, -1), 0)) == h
     if size > 1:  # a table has more than one place
-        at = int(kernels.place(np.uint64(h), kernels.shift_of(size)))
+        at = int(hashing.place(np.uint64(h), hashing.shift_of(size)))
         assert at == naive.place(h, naive.shift_of(size))
         assert 0 <= at < size
     if all(value in NARROW for value in values):
@@ -64,7 +68,7 @@ def test_make_rows(data, dtype, variables, width):
     made, fit = naive.make_rows(B, width, terms, constants, np.dtype(dtype).itemsize * 8)
     out = np.full((width, len(terms)), NONSENSE, dtype)
     batch = numbers(B).reshape(variables, width)
-    assert bool(kernels.make_rows(batch, width, numbers(terms), numbers(constants), out)) == fit
+    assert bool(row_kernels.make_rows(batch, width, numbers(terms), numbers(constants), out)) == fit
     assert tuples(out) == made
 
 
@@ -74,12 +78,12 @@ def test_find(table, data):
     wanted = data.draw(some_rows(table.arity, table.dtype)) + table.rows
     out = np.full(len(wanted), NONSENSE, np.int32)
     keys = key_view(table.array(rows=wanted))
-    kernels.find(keys, len(wanted), key_view(table.array()), table.slots(), out)
+    hashing.find(keys, len(wanted), key_view(table.array()), table.slots(), out)
     assert out.tolist() == naive.find(wanted, table.rows)
     slots = table.slots()
-    mask, shift = len(slots) - 1, kernels.shift_of(len(slots))
+    mask, shift = len(slots) - 1, hashing.shift_of(len(slots))
     for i, row in enumerate(out.tolist()):
-        assert kernels.find_row(keys[i : i + 1], key_view(table.array()), slots, mask, shift) == row
+        assert hashing.find_row(keys[i : i + 1], key_view(table.array()), slots, mask, shift) == row
 
 
 @given(tables())
@@ -101,15 +105,15 @@ def test_find_or_add(table, data, reject, set_number, more):
     i = found = 0
     while i < len(wanted):
         before = i
-        i, n, found = kernels.find_or_add(
+        i, n, found = row_kernels.find_or_add(
             key_view(table.array(rows=wanted)), i, len(wanted), key_view(array), n, slots, flag_array,
             np.array(reject), FLAGS(bit), out, found,
         )  # fmt: skip
         assert i >= before
         if i < len(wanted):
-            array, flag_array, out = (lengthened(a, kernels.GROUP + more) for a in (array, flag_array, out))
-            slots = np.full(slots_for(n + kernels.GROUP), -1, np.int32)
-            kernels.rehash(key_view(array), 0, n, slots)
+            array, flag_array, out = (lengthened(a, hashing.GROUP + more) for a in (array, flag_array, out))
+            slots = np.full(slots_for(n + hashing.GROUP), -1, np.int32)
+            hashing.rehash(key_view(array), 0, n, slots)
     assert tuples(array[:n]) == rows
     assert flag_array[:n].tolist() == flags
     assert out[:found].tolist() == written
@@ -132,16 +136,16 @@ def test_tally_rows(table, data, reject, set_number, more, amount, logs):
     log, logged = np.full(len(wanted) if logs else 0, NONSENSE, np.int32), np.zeros(1, np.int64)
     i = found = 0
     while i < len(wanted):
-        i, n, found = kernels.tally_rows(
+        i, n, found = count_kernels.tally_rows(
             key_view(table.array(rows=wanted)), i, len(wanted), key_view(array), n, slots, flag_array,
             np.array(reject), FLAGS(bit), out, found, column, amount, log, logged,
         )  # fmt: skip
         assert log[: logged[0]].tolist() == (expected_log[:i] if logs else [])
         if i < len(wanted):
-            array, flag_array, out = (lengthened(a, kernels.GROUP + more) for a in (array, flag_array, out))
-            column = np.concatenate([column, np.zeros(kernels.GROUP + more, np.int32)])
-            slots = np.full(slots_for(n + kernels.GROUP), -1, np.int32)
-            kernels.rehash(key_view(array), 0, n, slots)
+            array, flag_array, out = (lengthened(a, hashing.GROUP + more) for a in (array, flag_array, out))
+            column = np.concatenate([column, np.zeros(hashing.GROUP + more, np.int32)])
+            slots = np.full(slots_for(n + hashing.GROUP), -1, np.int32)
+            hashing.rehash(key_view(array), 0, n, slots)
     assert tuples(array[:n]) == rows
     assert flag_array[:n].tolist() == flags
     assert out[:found].tolist() == written
@@ -153,19 +157,19 @@ def test_tally_rows(table, data, reject, set_number, more, amount, logs):
 def test_tally_rows_that_do_not_fit(before, after):
     """A number that cannot grow stops the kernel there; what was added and entered until then is written down."""
     count = before + 1 + after
-    room = count + kernels.GROUP
+    room = count + hashing.GROUP
     keys = key_view(np.arange(room, dtype=np.int32).reshape(-1, 1))
     slots = np.full(slots_for(room), -1, np.int32)
-    kernels.rehash(keys, 0, count, slots)
+    hashing.rehash(keys, 0, count, slots)
     column = np.zeros(room, np.int32)
-    column[before] = kernels.LARGEST
+    column[before] = count_kernels.LARGEST
     out, log, logged = np.empty(room, np.int32), np.empty(count, np.int32), np.zeros(1, np.int64)
-    at, n, found = kernels.tally_rows(
+    at, n, found = count_kernels.tally_rows(
         keys[:count].copy(), 0, count, keys, count, slots, np.zeros(room, FLAGS), np.zeros(2**SETS, np.bool_),
         FLAGS(1), out, 0, column, 1, log, logged,
     )  # fmt: skip
     assert (at, n, found, int(logged[0])) == (-1, count, before, before)
-    assert column[:count].tolist() == [1] * before + [kernels.LARGEST] + [0] * after
+    assert column[:count].tolist() == [1] * before + [count_kernels.LARGEST] + [0] * after
     assert log[:before].tolist() == out[:before].tolist() == list(range(before))
 
 
@@ -183,16 +187,16 @@ def test_numbers_of_rows(data, count, amount, logs):
 
     column, log, logged = numbers(before, np.int32), lengthened(chosen, 3), np.array([len(rows)])
     for _ in range(2):  # the second time there is nothing left in the log
-        kernels.take_back(column, log, logged, amount)
+        count_kernels.take_back(column, log, logged, amount)
         assert column.tolist() == naive.take_back(before, rows, amount)
 
     column = numbers(before, np.int32)
-    kernels.add_counts(column, chosen, numbers(heights), amount)
+    count_kernels.add_counts(column, chosen, numbers(heights), amount)
     assert column.tolist() == naive.add_counts(before, rows, heights, amount)
 
     column, log = numbers(before, np.int32), np.full(len(rows) if logs else 0, NONSENSE, np.int32)
     logged = np.zeros(1, np.int64)
-    kernels.add_supports(chosen, numbers(heights), numbers(ranks, np.int32), column, amount, log, logged)
+    count_kernels.add_supports(chosen, numbers(heights), numbers(ranks, np.int32), column, amount, log, logged)
     supports, expected_log = naive.add_supports(rows, heights, ranks, before, amount)
     assert column.tolist() == supports
     assert log[: logged[0]].tolist() == (expected_log if logs else [])
@@ -212,13 +216,13 @@ def test_numbers_by_round(data, count, changes, room):
         counts, sign = data.draw(small_numbers(len(rows))), data.draw(st.sampled_from([1, -1]))
         entries = lengthened(entries, n + len(rows) - len(entries)) if n + len(rows) > len(entries) else entries
         done = np.full(1, -1, np.int64)
-        n = kernels.add_by_round(numbers(rows, np.int32), numbers(counts), sign, round, first, entries, n, done)
+        n = count_kernels.add_by_round(numbers(rows, np.int32), numbers(counts), sign, round, first, entries, n, done)
         assert done[0] == n
         by_round = naive.add_by_round(by_round, rows, counts, sign, round)
     assert n == len(by_round)
     rows, round = data.draw(some), data.draw(st.integers(0, 6))
     asked, out = numbers(rows, np.int32), np.full(len(rows), NONSENSE, np.int64)
-    kernels.number_in_round(asked, round, first, entries, out)
+    count_kernels.number_in_round(asked, round, first, entries, out)
     assert out.tolist() == naive.number_in_round(by_round, rows, round)
     found, start = [], 0
     distinct = list(dict.fromkeys(rows))
@@ -226,21 +230,21 @@ def test_numbers_by_round(data, count, changes, room):
     while start < len(distinct):
         where, rounds = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
         before = start
-        start, pairs_found = kernels.rounds_after(asked, round, first, entries, start, where, rounds)
+        start, pairs_found = count_kernels.rounds_after(asked, round, first, entries, start, where, rounds)
         found += list(zip(where[:pairs_found].tolist(), rounds[:pairs_found].tolist()))
         if start == before:  # a row with more rounds than there is room for is begun again
             room *= 2
     assert len(found) == len(set(found))
     assert set(found) == naive.rounds_after(by_round, distinct, round)
     lengths = np.full(len(distinct), NONSENSE, np.int64)
-    kernels.count_rounds(asked, first, entries, lengths)
+    count_kernels.count_rounds(asked, first, entries, lengths)
     assert lengths.tolist() == naive.count_rounds(by_round, distinct)
     new = numbers(data.draw(st.permutations(range(len(distinct)))), np.int32)
     copied, begins = (
         np.full((int(lengths.sum()) + 2, 3), NONSENSE, np.int32),
         np.full(len(distinct), NONSENSE, np.int32),
     )
-    end = kernels.copy_rounds(asked, first, entries, new, begins, copied, 2)
+    end = count_kernels.copy_rounds(asked, first, entries, new, begins, copied, 2)
     assert end == len(copied)
     for row, other in zip(distinct, new.tolist(), strict=True):
         assert chain(begins[other], copied) == [pair for pair in chain(first[row], entries) if pair[1]]
@@ -265,7 +269,7 @@ def test_cross(width, candidates, room):
     found = []
     i = j = 0
     while i < width:
-        i, j, count = kernels.cross(i, j, width, numbers(candidates, np.int32), parents, matches)
+        i, j, count = row_kernels.cross(i, j, width, numbers(candidates, np.int32), parents, matches)
         found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
     assert found == naive.cross(width, candidates)
 
@@ -281,7 +285,7 @@ def test_gather(table, data, variables, width):
     chosen = data.draw(st.lists(pair, max_size=20)) if table.rows else []
     parents, matches = [i for i, _ in chosen], [j for _, j in chosen]
     out = np.full((len(kept) + len(columns), len(chosen)), NONSENSE, np.int64)
-    kernels.gather(
+    row_kernels.gather(
         numbers(B).reshape(variables, width), numbers(kept), numbers(parents, np.int32), table.array(),
         numbers(matches, np.int32), numbers(columns), len(chosen), out,
     )  # fmt: skip
@@ -297,15 +301,15 @@ def test_make_joined_rows(table, data, variables, width):
     matches = data.draw(st.lists(st.integers(0, len(table.rows) - 1), max_size=9) if table.rows else st.just([]))
     parents = data.draw(st.lists(st.integers(0, width - 1), min_size=len(matches), max_size=len(matches)))
     constants = data.draw(st.lists(values_of(np.int64), min_size=1, max_size=2))
-    columns = [kernels.MATCHED + c for c in range(table.arity)]
+    columns = [row_kernels.MATCHED + c for c in range(table.arity)]
     chosen = st.sampled_from([*range(variables), *columns, *(-1 - k for k in range(len(constants)))])
     terms = data.draw(st.lists(chosen, max_size=4))
     out = np.full((len(matches), len(terms)), NONSENSE, np.int64)
-    kernels.make_joined_rows(
+    row_kernels.make_joined_rows(
         numbers(B), numbers(parents, np.int32), table.array(), numbers(matches, np.int32), len(matches),
         numbers(terms), numbers(constants), out,
     )  # fmt: skip
-    assert tuples(out) == naive.make_joined_rows(B, parents, table.rows, matches, terms, constants, kernels.MATCHED)
+    assert tuples(out) == naive.make_joined_rows(B, parents, table.rows, matches, terms, constants, row_kernels.MATCHED)
 
 
 @given(tables(), st.data(), truths())
@@ -314,10 +318,10 @@ def test_select_and_scan(table, data, truth):
     flags, n = table.flag_array(len(table.rows) + 3), len(table.rows)
     candidates = data.draw(subsets(n))
     out = np.full(len(candidates), NONSENSE, np.int32)
-    found = kernels.select(numbers(candidates, np.int32), flags, np.array(truth), out)
+    found = flag_kernels.select(numbers(candidates, np.int32), flags, np.array(truth), out)
     assert out[:found].tolist() == naive.select(candidates, table.flags, truth)
     out = np.full(n, NONSENSE, np.int32)
-    assert out[: kernels.scan(flags, n, np.array(truth), out)].tolist() == naive.scan(table.flags, n, truth)
+    assert out[: flag_kernels.scan(flags, n, np.array(truth), out)].tolist() == naive.scan(table.flags, n, truth)
 
 
 @given(tables(), st.data(), st.integers(0, SETS - 1))
@@ -326,10 +330,10 @@ def test_set_and_clear_bits(table, data, set_number):
     candidates = data.draw(subsets(len(table.rows)))
     bit = 1 << set_number
     flags = table.flag_array()
-    kernels.set_bits(flags, numbers(candidates, np.int32), FLAGS(bit))
+    flag_kernels.set_bits(flags, numbers(candidates, np.int32), FLAGS(bit))
     assert flags.tolist() == naive.set_bits(table.flags, candidates, bit)
     flags = table.flag_array()
-    kernels.clear_bits(flags, numbers(candidates, np.int32), FLAGS(~bit & 0xFFFF))
+    flag_kernels.clear_bits(flags, numbers(candidates, np.int32), FLAGS(~bit & 0xFFFF))
     assert flags.tolist() == naive.clear_bits(table.flags, candidates, ~bit & 0xFFFF)
 
 
@@ -338,7 +342,7 @@ def test_mark(table, data, reject, set_number):
     """A bit is set in the rows that neither have it nor are rejected, and these are written, in order."""
     candidates, flags, bit = data.draw(subsets(len(table.rows))), table.flag_array(), 1 << set_number
     out = np.full(len(candidates), NONSENSE, np.int32)
-    found = kernels.mark(numbers(candidates, np.int32), flags, np.array(reject), FLAGS(bit), out)
+    found = flag_kernels.mark(numbers(candidates, np.int32), flags, np.array(reject), FLAGS(bit), out)
     assert (out[:found].tolist(), flags.tolist()) == naive.mark(candidates, table.flags, reject, bit)
 
 
@@ -355,15 +359,15 @@ def test_pairs_as_bits(rows, data, width, height):
     """A matrix tells the pairs that were put in from the others; pairs beyond it pass."""
     candidates = data.draw(subsets(len(rows)))
     array, chosen = numbers(rows, np.int32).reshape(-1, 2), numbers(candidates, np.int32)
-    assert tuple(map(int, kernels.pair_limits(array, chosen))) == naive.pair_limits(rows, candidates)
+    assert tuple(map(int, pair_kernels.pair_limits(array, chosen))) == naive.pair_limits(rows, candidates)
     words = np.zeros(width * height // 64 + 1, np.uint64)
-    kernels.set_pairs(array, chosen, words, width, height)
+    pair_kernels.set_pairs(array, chosen, words, width, height)
     inside = naive.within([rows[row] for row in candidates], width, height)
     cells = {x * height + y for x, y in inside}
     assert {64 * w + b for w, word in enumerate(words.tolist()) for b in range(64) if word >> b & 1} == cells
     asked = data.draw(small_pairs())
     out = np.full((len(asked), 2), NONSENSE, np.int32)
-    found = kernels.unseen_pairs(numbers(asked, np.int32).reshape(-1, 2), words, width, height, out)
+    found = pair_kernels.unseen_pairs(numbers(asked, np.int32).reshape(-1, 2), words, width, height, out)
     assert tuples(out[:found]) == naive.unseen_pairs(asked, inside, width, height)
 
 
@@ -376,5 +380,5 @@ def test_groups(sized):
     size, pairs = sized
     left, right = (numbers([pair[side] for pair in pairs]) for side in (0, 1))
     out = np.full(size, NONSENSE, np.int64)
-    kernels.connect(left, right, out)
+    components.connect(left, right, out)
     assert out.tolist() == naive.connect(pairs, size)

@@ -13,12 +13,20 @@ from tests.helpers.sizes import exhaustive
 
 HERE = ROOT / "tests" / "engines" / "memory"
 KERNELS = [
-    str(HERE / f"test_{name}.py")
-    for name in ("kernels", "indexkernels", "codes", "filereader", "filewriter", "meeting", "grouping", "copying")
+    str(HERE / room / f"test_{name}.py")
+    for room, names in {
+        "kernels": ("rows", "indexes"),
+        "storage": ("codec", "atom_classes"),
+        "files": ("reader", "writer"),
+        "joins": ("meet_in_middle", "bulk_copy"),
+    }.items()
+    for name in names
 ]
 
 #: What is of use in one mode only.
-MORE = {"NUMBA_DISABLE_JIT": [str(HERE / "rulesource_in_plain_python.py"), str(HERE / "test_smallrounds.py")]}
+MORE = {
+    "NUMBA_DISABLE_JIT": [str(HERE / "codegen" / "source_in_plain_python.py"), str(HERE / "rounds" / "test_driver.py")]
+}
 
 
 # Plain Python meets a stray index as well, and overflow besides; checks of machine code take a minute to compile.

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from tests.engines.memory.test_hotrules import hot
+from tests.engines.memory.codegen.test_hot_rules import hot
 from tests.helpers.sizes import examples
 from tests.helpers.strategies import Case, cases, cyclic_cases, typed_cases
 from upheld.engines.memory.codegen import hot_rules
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import hashing
 from upheld.errors import EvaluationError
 
 
@@ -25,7 +25,7 @@ from upheld.errors import EvaluationError
 def impatient() -> Iterator[None]:
     """Kernels of rules come back after every few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "PATIENCE", 8)  # more than the loops of a nest, so that it gets on
+        patch.setattr(hashing, "PATIENCE", 8)  # more than the loops of a nest, so that it gets on
         patch.setattr(hot_rules, "pair_room", lambda width: 3)
         yield
 

@@ -7,17 +7,31 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.engines.memory.naive import Row
+from tests.engines.memory.kernels.naive import Row
+from upheld.engines.memory.kernels import components, hashing
 from upheld.engines.memory.kernels import copies as copy_kernels
+from upheld.engines.memory.kernels import counts as count_kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import groups as group_kernels
 from upheld.engines.memory.kernels import indexes as index_kernels
-from upheld.engines.memory.kernels import rows as kernels
+from upheld.engines.memory.kernels import pairs as pair_kernels
+from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.storage.table import FLAGS, key_view
 
 #: The module of each kernel. Those of `meeting`, which change nothing, and of small rounds have tests of their own.
 MODULE_OF = {
     name: module
-    for module in (kernels, index_kernels, group_kernels, copy_kernels)
+    for module in (
+        hashing,
+        row_kernels,
+        flag_kernels,
+        pair_kernels,
+        count_kernels,
+        components,
+        index_kernels,
+        group_kernels,
+        copy_kernels,
+    )
     for name, value in vars(module).items()
     if callable(value) and getattr(value, "__module__", "") == module.__name__
 }
@@ -62,13 +76,13 @@ class Rows:
     def slots(self) -> np.ndarray:
         """A tuple index of the rows, as full as can be."""
         out = np.full(slots_for(len(self.rows)), -1, np.int32)
-        kernels.rehash(key_view(self.array()), 0, len(self.rows), out)
+        hashing.rehash(key_view(self.array()), 0, len(self.rows), out)
         return out
 
 
 def slots_for(count: int) -> int:
     size = 4
-    while size * kernels.FILL_NUMERATOR // kernels.FILL_DENOMINATOR < count:
+    while size * hashing.FILL_NUMERATOR // hashing.FILL_DENOMINATOR < count:
         size *= 2
     return size
 

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engines.memory import naive
-from tests.engines.memory.kernel_rows import NONSENSE, numbers, pairs, tables, values_of
-from tests.engines.memory.test_placing import ROWS, programs
+from tests.engines.memory.kernels import naive
+from tests.engines.memory.kernels.kernel_rows import NONSENSE, numbers, pairs, tables, values_of
+from tests.engines.memory.storage.test_strata import ROWS, programs
 from upheld.algebra.instances import unify
 from upheld.engines import open_engine
 from upheld.engines.memory.kernels import groups as group_kernels

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import upheld
-from tests.engines.memory.test_tables import assert_whole
+from tests.engines.memory.storage.test_table import assert_whole
 from tests.helpers.streams import Stream, random_stream
 from upheld.engines.memory.rounds import driver, interpreter
 from upheld.errors import EvaluationError, FactsError, LimitReached

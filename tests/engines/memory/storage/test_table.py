@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engines.memory import naive
-from tests.engines.memory.kernel_rows import MODULE_OF
+from tests.engines.memory.kernels import naive
+from tests.engines.memory.kernels.kernel_rows import MODULE_OF
 from upheld.engines.memory.engine import MemoryEngine
+from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
-from upheld.engines.memory.kernels import rows as kernels
 from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table, key_view
 from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
@@ -124,11 +124,11 @@ def test_key_views(data, arity, dtype):
     assert keys.ndim == (1 if packed else 2)
     for i, a in enumerate(rows):
         for j, b in enumerate(rows):
-            assert bool(kernels.same_key(keys, i, keys, j)) == (a == b)
+            assert bool(hashing.same_key(keys, i, keys, j)) == (a == b)
             if a == b:
-                assert kernels.hash_key(keys, i) == kernels.hash_key(keys, j)
+                assert hashing.hash_key(keys, i) == hashing.hash_key(keys, j)
     if packed:  # what is written to the keys is in the rows
-        kernels.copy_key(keys, 0, keys, len(rows) - 1)
+        hashing.copy_key(keys, 0, keys, len(rows) - 1)
         assert tuple(array[0].tolist()) == rows[-1]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engines.memory.test_codes import COLUMN_VALUES, TYPES, coded
+from tests.engines.memory.storage.test_codec import COLUMN_VALUES, TYPES, coded
 from upheld.data.factfiles import Format, facts_text
 from upheld.data.relation import Relation
 from upheld.engines.memory.files.writer import WORTH_A_KERNEL, columns_text, lines

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engines.memory import naive
-from tests.engines.memory.kernel_rows import (
+from tests.engines.memory.kernels import naive
+from tests.engines.memory.kernels.kernel_rows import (
     NONSENSE,
     Rows,
     lengthened,
@@ -21,7 +21,7 @@ from tests.engines.memory.kernel_rows import (
     tables,
     truths,
 )
-from tests.engines.memory.naive import Row
+from tests.engines.memory.kernels.naive import Row
 from upheld.engines.memory.kernels import indexes as index_kernels
 
 

@@ -1,0 +1,192 @@
+"""The kernels that count derivations, in columns of tables and in chains of rounds. `hashing` names the arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from upheld.engines.memory.kernels.hashing import (
+    FILL_DENOMINATOR,
+    FILL_NUMERATOR,
+    GROUP,
+    copy_key,
+    hash_key,
+    place,
+    same_key,
+    shift_of,
+)
+from upheld.engines.memory.kernels.jit import kernel, prefetch
+
+#: The largest number that a column holds.
+LARGEST = np.iinfo(np.int32).max
+
+
+@kernel
+def tally_rows(wanted, start, width, keys, n, slots, flags, reject, bit, out, found, numbers, amount, log, logged):
+    """As `find_or_add`; besides add an amount to the number of each row, and write the rows into the log, if any.
+
+    Return -1 for the key to go on with if a number would not fit.
+    """
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    room = min(len(keys), len(slots) * FILL_NUMERATOR // FILL_DENOMINATOR)
+    places = np.empty(GROUP, np.int64)
+    logs, written = len(log) > 0, logged[0]
+    while start < width:
+        stop = min(start + GROUP, width)
+        if n + (stop - start) > room or found + (stop - start) > len(out):
+            break
+        for i in range(start, stop):
+            places[i - start] = place(hash_key(wanted, i), shift)
+            prefetch(slots, places[i - start])
+        for i in range(start, stop):
+            row = slots[places[i - start]]
+            if row >= 0:
+                prefetch(keys, row)
+                prefetch(flags, row)
+                prefetch(numbers, row)
+        for i in range(start, stop):
+            at = places[i - start]
+            row = slots[at]
+            while row >= 0 and not same_key(keys, row, wanted, i):
+                at = (at + 1) & mask
+                row = slots[at]
+            if row < 0:
+                row = n
+                n += 1
+                slots[at] = row
+                copy_key(keys, row, wanted, i)
+                flags[row] = 0
+            if numbers[row] == LARGEST:
+                logged[0] = written
+                return np.int64(-1), n, found
+            numbers[row] += amount
+            if logs:
+                log[written] = row
+                written += 1
+            f = flags[row]
+            if not (f & bit) and not reject[f]:
+                flags[row] = f | bit
+                out[found] = row
+                found += 1
+        start = stop
+    logged[0] = written
+    return start, n, found
+
+
+@kernel
+def add_supports(rows, heights, ranks, supports, amount, log, logged):
+    """Add an amount to the support of each row whose rank is above the height of its derivation, and write it down."""
+    logs, written = len(log) > 0, logged[0]
+    for i in range(len(rows)):
+        row = rows[i]
+        if heights[i] < ranks[row]:
+            supports[row] += amount
+            if logs:
+                log[written] = row
+                written += 1
+    logged[0] = written
+
+
+@kernel
+def take_back(numbers, log, logged, amount):
+    """Take an amount from the number of each row in a log, as often as the row is there, and empty the log."""
+    for i in range(logged[0]):
+        numbers[log[i]] -= amount
+    logged[0] = 0
+
+
+@kernel
+def add_counts(numbers, rows, counts, sign):
+    """Add to the number of each row its count, or take it away."""
+    for i in range(len(rows)):
+        numbers[rows[i]] += sign * counts[i]
+
+
+@kernel
+def add_by_round(rows, counts, sign, round, first, entries, n, done):
+    """Add to the number of each row in a round its count, or take it away; return the number of entries.
+
+    `first` holds for each row one more than its newest entry. An entry is a round, a number, and one more than the next
+    older entry of the row. There is room for all. `done` is the number of entries when all is done.
+    """
+    for i in range(len(rows)):
+        row = rows[i]
+        entry = first[row] - 1
+        while entry >= 0 and entries[entry, 0] != round:
+            entry = entries[entry, 2] - 1
+        if entry < 0:
+            entry = n
+            n += 1
+            entries[entry, 0] = round
+            entries[entry, 1] = 0
+            entries[entry, 2] = first[row]
+            first[row] = entry + 1
+        entries[entry, 1] += sign * counts[i]
+    done[0] = n
+    return n
+
+
+@kernel
+def number_in_round(rows, round, first, entries, out):
+    """Write the number of each row in a round."""
+    for i in range(len(rows)):
+        entry = first[rows[i]] - 1
+        while entry >= 0 and entries[entry, 0] != round:
+            entry = entries[entry, 2] - 1
+        out[i] = entries[entry, 1] if entry >= 0 else 0
+
+
+@kernel
+def count_rounds(rows, first, entries, out):
+    """Write for each row in how many rounds its number is not zero."""
+    for i in range(len(rows)):
+        entry = first[rows[i]] - 1
+        out[i] = 0
+        while entry >= 0:
+            out[i] += entries[entry, 1] != 0
+            entry = entries[entry, 2] - 1
+
+
+@kernel
+def copy_rounds(rows, first, entries, new, new_first, new_entries, n):
+    """Write the entries of rows whose number is not zero for other rows, in the same order; return how many there are.
+
+    There is room for all.
+    """
+    for i in range(len(rows)):
+        entry = first[rows[i]] - 1
+        before = np.int64(-1)
+        new_first[new[i]] = 0
+        while entry >= 0:
+            if entries[entry, 1] != 0:
+                new_entries[n, 0] = entries[entry, 0]
+                new_entries[n, 1] = entries[entry, 1]
+                new_entries[n, 2] = 0
+                if before < 0:
+                    new_first[new[i]] = n + 1
+                else:
+                    new_entries[before, 2] = n + 1
+                before = n
+                n += 1
+            entry = entries[entry, 2] - 1
+    return n
+
+
+@kernel
+def rounds_after(rows, round, first, entries, start, where, rounds):
+    """Write pairs of a row and a later round in which its number is above zero, from row number `start` on.
+
+    Return the row number to go on with, and the number of pairs.
+    """
+    found = 0
+    for i in range(start, len(rows)):
+        entry = first[rows[i]] - 1
+        before = found
+        while entry >= 0:
+            if entries[entry, 0] > round and entries[entry, 1] > 0:
+                if found == len(where):
+                    return i, before
+                where[found] = rows[i]
+                rounds[found] = entries[entry, 0]
+                found += 1
+            entry = entries[entry, 2] - 1
+    return len(rows), found
