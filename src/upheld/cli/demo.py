@@ -68,5 +68,5 @@ def show_cost(chance: random.Random) -> None:
     print(f"The {m.algorithm} algorithm considered {instances.total()} rule instances to find out:", end=" ")
     print(", ".join(f"{considered} in {phase}" for phase, considered in instances.items()), end=".\n")
     for choice in change.statistics.choices:
-        print(f"What it chose: {choice}.")
+        print(f"Decision: {choice}.")
     print(f"To derive everything anew takes {anew.statistics.instances.total()}.")

@@ -1,4 +1,4 @@
-"""What a run comes to on the command line: its warnings, what it prints, and its exit code."""
+"""The result of a run on the command line: warnings, printed text, and exit code."""
 
 from __future__ import annotations
 

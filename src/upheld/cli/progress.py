@@ -1,4 +1,4 @@
-"""A line that tells how far a run has come, on a terminal and nowhere else."""
+"""Progress of a run, shown on a terminal only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users get for a predicate: its rows, under its column names and types."""
+"""The public view of a predicate: its rows, with column names and types."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 #: Rows that `repr` shows.
 ROWS_SHOWN = 5
 
-#: What pandas and Arrow call the types.
+#: The names of the types in pandas and Arrow.
 _COLUMNAR = {"number": "int64", "unsigned": "uint64", "float": "float64", "symbol": "string", "term": "string"}
 
-#: What Spark calls them.
+#: The names of the types in Spark.
 _SPARK = {"number": "bigint", "unsigned": "decimal(20,0)", "float": "double", "symbol": "string", "term": "string"}
 
 #: Rows whose number is known without work.

@@ -43,7 +43,7 @@ MOST_MENTIONS = 10
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What is kept where equal constants are rewritten: E as it was given, I as normal facts, and the classes.
+    """The state under rewriting: the explicit facts E, the normal facts I, and the classes.
 
     `rules` has each rule as it was written, and with representatives for its constants.
     """
@@ -251,7 +251,7 @@ class Forwards:
     def _connect(self) -> bool:
         """Take equalities that have come into the classes, and return whether classes have changed.
 
-        That another property equals equality counts from the next round on.
+        A property that becomes equal to `owl:sameAs` counts from the next round on.
         """
         kept, column = self.kept, self.kept.equality.column
         fresh: list[Fact] = []

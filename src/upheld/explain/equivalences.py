@@ -28,7 +28,7 @@ from upheld.language.values import Value
 
 
 class Round(NamedTuple):
-    """What a round has added to K: facts, and members of classes in the place of others."""
+    """The additions of a round to K: facts, and changed memberships of classes."""
 
     facts: Bag
     left: Bag

@@ -24,7 +24,7 @@ _LOCAL = re.compile(r"[A-Za-z0-9_](?:[\w.\-]*[\w\-])?")
 #: Levels of a proof that its text shows unless told otherwise.
 LEVELS_SHOWN = 20
 
-#: Levels that are shown by indenting; a deeper one is told by its number, so that no line grows without end.
+#: Levels shown by indentation; deeper levels are numbered, to bound the length of lines.
 LEVELS_INDENTED = 40
 
 
@@ -65,7 +65,7 @@ class ProofStep:
 
     @property
     def conditions(self) -> tuple[Literal, ...]:
-        """What else the rule asks for: negated atoms, which do not hold, and built-ins, which do."""
+        """The other literals of the body: negated atoms, which do not hold, and built-ins, which do."""
         if self.instance is None:
             return ()
         return (
@@ -176,7 +176,7 @@ class Failure:
         }
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines that tell of it."""
+        """Yield its lines of text."""
         yield f"  {_place(self.rule)}{rule_text(self.rule)}"
         if self.binding:
             yield f"    with {', '.join(f'{name} = {expression_text(c)}' for name, c in self.binding.items())}"

@@ -40,7 +40,7 @@ MOST_DERIVATIONS = 2_000
 #: Derivations that are compared by the number of their facts; beyond, a fact takes the first of its own.
 MOST_COMPARED = 20_000
 
-#: No proof has so many facts; sums that pass it are equally large. A fact used twice counts twice.
+#: An upper bound on the facts of a proof; larger sums are cut off. A fact used twice counts twice.
 HUGE = 10**18
 
 
@@ -157,7 +157,7 @@ class Prover:
             wanted |= self.loaded(bodies)
         sizes: dict[Fact, int] = {}
         chosen: dict[Fact, Derivation] = {}
-        for fact in reversed(ways):  # those of lower layers were added later
+        for fact in reversed(ways):  # facts of lower layers were added later
             weighed = [(self._size(way, sizes), i) for i, way in enumerate(ways[fact])]
             sizes[fact], best = min(weighed)
             chosen[fact] = ways[fact][best]
@@ -175,7 +175,7 @@ class Prover:
         for way in islice(self._deriving(facts, K), MOST_DERIVATIONS):
             found[way.head].append(way)
         for fact, ways in found.items():
-            if not ways:  # those of other facts were too many
+            if not ways:  # proofs of other facts were too many
                 ways += islice(self._deriving(self.loaded([fact]), K), MOST_DERIVATIONS)
             ways.sort(key=lambda way: way.place)
         return found

@@ -50,16 +50,16 @@ class Unfolded:
 
 
 class Rules:
-    """The rules of a program: those of its author's relations, those of hidden ones, and both unfolded."""
+    """The rules of a program: rules of visible relations, rules of hidden relations, and both unfolded."""
 
     def __init__(self, core: Core):
         self.predicates = core.predicates
-        #: What texts of values must know of them: whether they are RDF terms.
+        #: Whether values are RDF terms, which their text depends on.
         self.value_type = "term" if core.dialect == "dlog" else "symbol"
         hidden = {p.name for p in core.predicates.values() if p.hidden}
         used = {a.predicate for rule in core.rules for a in rule.positive} & hidden
         self.visible = tuple(r for r in core.rules if r.head.predicate not in hidden)
-        #: Rules of hidden relations that stand for a part of a body. Those that are only negated prove nothing.
+        #: Rules of hidden relations that represent a part of a body; relations that are only negated have no proofs.
         self.spliced = tuple(r for r in core.rules if r.head.predicate in used)
         self.all = self.visible + self.spliced
         self.place = {rule: i for i, rule in enumerate(core.rules)}

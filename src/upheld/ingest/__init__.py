@@ -27,7 +27,7 @@ class Facts(NamedTuple):
     """Facts of one relation, as rows of plain values or by column."""
 
     rows: list[Row] | Columns
-    #: The types of the columns; none if there is nothing to tell them from.
+    #: The types of the columns; empty if there are no values to infer them from.
     types: tuple[str, ...]
     #: The names that the columns had where the facts came from; None if they had none.
     columns: tuple[str, ...] | None = None
@@ -43,7 +43,8 @@ def facts_of(
     """Return facts with the types and names of their columns.
 
     With `types` every value must fit its type; without, types are inferred. `columns` are the names of the relation's
-    columns: those of tables go by name, and others are left out; what has no names goes by position. The first line of
+    columns: columns of tables are matched by name, and extra
+    ones ignored; data without names is matched by position. The first line of
     a `.csv` file names the columns. Raises `FactsError` with all bad rows, up to twenty; rows count from one.
 
     >>> facts_of("edge", [(1, "a"), (2, "b")])
@@ -101,7 +102,7 @@ def _by_column(
     if not isinstance(found, Unfit):
         return Facts(found, found.types, names) if found is not None else None
     assert wanted is not None, "rows that do not fit no types"
-    numbers = found.rows[: BAD_ROWS_SHOWN + 1]  # no others will be told of
+    numbers = found.rows[: BAD_ROWS_SHOWN + 1]  # no other problems will be reported
     table = table_of(relation, some_rows(data, numbers), place, types, columns)
     fitted(replace(table, numbers=numbers.tolist()), wanted)
     raise AssertionError("rows that do not fit by column fit one by one")

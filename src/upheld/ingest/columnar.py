@@ -1,7 +1,7 @@
 """Arrays, data frames and Arrow tables by column, without a look at each row.
 
-What is plain and fits is taken here. For all else `ingest.tables` and `ingest.fitting` look at values one by one: at
-the rows found wanting here, which they explain, or at the whole table, where only its values tell what it holds.
+Columns of plain types are converted here. For all others `ingest.tables` and `ingest.fitting` check each value: the
+rows rejected here, which they explain, or the whole table, if its types must be inferred from values.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ class Unfit:
 
 @dataclass(frozen=True)
 class Gaps:
-    """A column in which some rows hold no value. What stands in their stead means nothing."""
+    """A column with missing values; the placeholders in their rows mean nothing."""
 
     column: Column
     rows: Any
 
 
-#: A column as it was passed; None if only a look at each of its values tells what it holds.
+#: A column as it was passed; None if its type must be inferred value by value.
 Given = Column | Gaps | None
 
 
 @dataclass(frozen=True)
 class Source:
-    """The columns of an array, a data frame or a table. Those of plain arrays have no names.
+    """The columns of an array, a data frame or a table. Columns of plain arrays have no names.
 
-    `types` has an entry for each column, None where the values must tell the type.
+    `types` has an entry for each column, None where the type is inferred from the values.
     """
 
     names: tuple[str, ...] | None
@@ -218,7 +218,7 @@ def _from_series(series: Any) -> Given:
     elif series.dtype == np.object_ or "string" in str(series.dtype):
         try:
             codes, distinct = pandas.factorize(series)
-        except TypeError:  # some object cannot be hashed, so it is no text
+        except TypeError:  # some object cannot be hashed, so it is not a text
             return None
         texts = distinct.tolist()
     else:
@@ -254,7 +254,7 @@ def _encoded(values: list[Any]) -> Texts | None:
 
     try:
         distinct = list(dict.fromkeys(values))
-    except TypeError:  # some value cannot be hashed, so it is no text
+    except TypeError:  # some value cannot be hashed, so it is not a text
         return None
     if not _are_texts(distinct):
         return None

@@ -32,7 +32,7 @@ BY_POSITION = "rename the columns, or pass tuples, which are matched by position
 
 @dataclass(frozen=True)
 class Table:
-    """Rows for a relation. `types` has an entry for each column, None where the values must tell the type."""
+    """Rows for a relation. `types` has an entry for each column, None where the type is inferred from the values."""
 
     relation: str
     columns: tuple[str, ...]
@@ -49,7 +49,7 @@ class Table:
 
 def table_of(relation: str, data: object, name: str, types: tuple[str, ...] | None, columns: tuple[str, ...]) -> Table:
     """Return `data` as a table of that name. `types` and `columns` are those of the relation, if they are known."""
-    # What was not imported cannot have been passed.
+    # A package that was not imported cannot have been passed.
     pandas, pyarrow, numpy = (sys.modules.get(module) for module in ("pandas", "pyarrow", "numpy"))
     if isinstance(data, Relation):
         table = Table(relation, names_of_relation(data) or (), data.types, data.to_rows(), name)
@@ -183,7 +183,7 @@ def _from_dictionaries(
 
 
 def type_of_dtype(dtype: str) -> str | None:
-    """Return the type of a column from the name of its type in pandas or Arrow, if that tells it."""
+    """Return the type of a column by the name of its type in pandas or Arrow, or None."""
     if re.match("uint64", dtype, re.IGNORECASE):
         return "unsigned"
     if re.match(r"u?int\d", dtype, re.IGNORECASE):

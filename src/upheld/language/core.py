@@ -30,7 +30,7 @@ class Apply:
     arguments: tuple[Expression, ...]
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Programs go to other processes. What a functor does is looked up there by its name."""
+        """Programs go to other processes. The function of a functor is looked up there by name."""
         return _applied, (self.functor.name, self.functor.type, self.arguments)
 
 
@@ -69,7 +69,7 @@ class Builtin:
 
 @dataclass(frozen=True, eq=False)
 class Rule(Printable):
-    """A rule of the core. Rules are told apart by identity, so that each is one key in every index and plan."""
+    """A rule of the core. Rules are compared by identity, so that each is one key in every index and plan."""
 
     head: Atom
     positive: tuple[Atom, ...] = ()
@@ -77,7 +77,7 @@ class Rule(Printable):
     builtins: tuple[Builtin, ...] = ()
     #: The clause it came from.
     clause: Clause | None = field(default=None, repr=False)
-    #: The rule that was taken apart to make it, if one was.
+    #: The original rule, if this one results from a transformation.
     part_of: Rule | None = field(default=None, repr=False)
 
     @property
@@ -147,7 +147,7 @@ class Core:
     prefixes: tuple[tuple[str, str], ...] = ()
     #: The relations that are declared as equivalences.
     equivalences: tuple[str, ...] = ()
-    #: Those that are held by classes.
+    #: The equivalences stored as classes.
     classings: tuple[Classing, ...] = ()
     #: The program that would hold them by pairs, if some are held by classes.
     by_pairs: Core | None = None

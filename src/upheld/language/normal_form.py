@@ -88,7 +88,7 @@ def _pattern(name: str, arguments: Iterable[Expression]) -> _Part:
 
 
 def _refined(colours: dict[str, int], patterns: list[_Part]) -> dict[str, int]:
-    """Return the coarsest colours, numbered from 0, that tell variables apart by all that colours say of parts."""
+    """Return the coarsest stable colouring of the variables, numbered from 0."""
     while True:
         seen: dict[str, list[str]] = {name: [] for name in colours}
         for pattern, names in patterns:

@@ -24,7 +24,7 @@ from upheld.source import Span
 #: The class of facts that are instances of no atom of a program. They are in the first stratum.
 UNSPOKEN = -1
 
-#: What instances an atom has: per position a constant's value, or the number of its variable.
+#: The pattern of an atom: for each position, the value of a constant or the number of a variable.
 Pattern = tuple[str, tuple[tuple[str, Value | int], ...]]
 
 
@@ -32,7 +32,7 @@ F = TypeVar("F", covariant=True)
 
 
 class Stratified(Protocol[F]):
-    """A set of facts, of whatever kind, that can tell which of them belong to a stratum."""
+    """A set of facts that can be restricted to a stratum."""
 
     def in_stratum(self, stratum: Stratum) -> F: ...
 
@@ -99,7 +99,7 @@ class Stratum:
         return {}
 
     def out(self, facts: Stratified[F]) -> F:
-        """Return those of the facts that belong to this stratum (Out of the paper)."""
+        """Return the facts that belong to this stratum (Out of the paper)."""
         return facts.in_stratum(self)
 
 
@@ -223,12 +223,12 @@ def pattern_of(atom: Atom) -> Pattern:
 
 
 def share_an_instance(one: Atom, other: Atom) -> bool:
-    """Return whether some fact is an instance of both atoms, their variables taken apart."""
+    """Return whether some fact is an instance of both atoms, with their variables renamed apart."""
     return one.predicate == other.predicate and _unify(pattern_of(one), pattern_of(other))
 
 
 def stratify(core: Core, *, granular: bool = True) -> Stratification:
-    """Return the most granular stratification, or the coarsest; `ProgramError` tells the cycle if there is none."""
+    """Return the most granular stratification, or the coarsest; `ProgramError` shows the cycle if there is none."""
     depending = _depending(core)
     classes = classes_of_atoms(core)
     depends: dict[int, dict[int, Dependency]] = defaultdict(dict)
@@ -333,7 +333,7 @@ def _share_instances(patterns: list[Pattern]) -> dict[Pattern, int]:
 
 
 def _unify(one: Pattern, other: Pattern) -> bool:
-    """Return whether some fact is an instance of both patterns, their variables taken apart."""
+    """Return whether some fact is an instance of both patterns, with their variables renamed apart."""
     value: dict[tuple[int, Value | int], tuple[int, Value | int]] = {}
 
     def resolve(side: int, term: tuple[str, Value | int]) -> tuple[int, Value | int]:

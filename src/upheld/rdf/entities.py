@@ -1,7 +1,7 @@
-"""The entities that an XML document declares: whether they are plain, and what they would grow to.
+"""Checks of the entities declared by an XML document: plain definitions, and the size of their expansion.
 
 The parser replaces them without a bound: nine lines of entities made of ten others each are a gigabyte. So what they
-come to is computed first, and a document that grows out of proportion is refused. That takes one meaning of each name:
+come to is computed first, and a document that grows out of proportion is refused. So each name must have one meaning:
 the parser takes the last of several declarations, other readers the first, and it takes parameter entities for
 others. Documents with such declarations are refused as well.
 """

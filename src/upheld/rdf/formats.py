@@ -60,7 +60,7 @@ def is_rdf(path: Path) -> bool:
 
 
 def format_of(path: Path, *, to_write: bool = False) -> RdfFormat:
-    """Return the format that the name of a file tells; raise `FactsError` if it tells none that can be used."""
+    """Return the RDF format of a file by its extension; raise `FactsError` if there is none."""
     known = {suffix: format for suffix, format in FORMATS.items() if format.written or not to_write}
     suffix = suffix_of(path)
     if suffix in known:

@@ -168,7 +168,7 @@ def _refuse_triple_terms(text: str, path: Path) -> None:
 
 
 def _malformed(path: Path, data: bytes, format: RdfFormat, error: SyntaxError) -> Problem:
-    """Return the problem of a file that is not of its format, with the line that tells it."""
+    """Return the problem of a file that is not in its format, with the offending line."""
     where, _, said = error.msg.partition(": ")
     message = f"this is not {format.name}: {said if where.startswith('Parser error') else error.msg}"
     if error.lineno is None and format.constant == "RDF_XML":
@@ -185,7 +185,7 @@ def _malformed(path: Path, data: bytes, format: RdfFormat, error: SyntaxError) -
 
 
 def _place_in_xml(data: bytes) -> tuple[int | None, int | None]:
-    """Return the line and column at which a document is no XML; none if what is wrong is what it says as RDF."""
+    """Return the line and column at which a document is not well-formed XML, or None if it is well-formed."""
     from xml.parsers import expat  # which nobody else needs; it fetches nothing
 
     try:

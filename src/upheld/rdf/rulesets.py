@@ -19,7 +19,7 @@ _FOLDER = Path(__file__).parent / "rules"
 #: Rule sets by name.
 _FILES = {name: _FOLDER / f"{name}.dlog" for name in ("rdfs", "owl2rl", "datatypes")}
 
-#: Those that are others without some of their rules. Where equal constants are rewritten, equalities may depend on any
+#: Rule sets derived from others by leaving out rules. Where equal constants are rewritten, equalities may depend on any
 #: triple, and so on what rules find that compare terms: those cannot be applied.
 _WITHOUT = {"owl2rl-rewrite": ("owl2rl", ("eq-diff2", "eq-diff3", "prp-adp", "cax-adc", "dt-diff"))}
 
@@ -63,7 +63,7 @@ def rules(*parts: str | Path | Program, without: Collection[str] = ()) -> Progra
 def named_clauses(ruleset: str) -> tuple[tuple[str, Clause], ...]:
     """Return the clauses of a rule set with their names, which stand in comments before them; some have none.
 
-    Proofs and messages tell the place of a rule by its name: `owl2rl/prp-trp:88:1`.
+    Proofs and messages show the place of a rule by its name: `owl2rl/prp-trp:88:1`.
     """
     if ruleset in _WITHOUT:
         of, left_out = _WITHOUT[ruleset]

@@ -207,7 +207,7 @@ def _failed(update: Update) -> Problem:
 
 
 class _Oracle:
-    """What a materialisation should hold: the facts that updates leave, and what follows, computed from nothing.
+    """The facts that a materialisation should have, recomputed from the explicit facts after each update.
 
     It computes with the engine of the run, but in a new instance for each update: what it has in common with the
     maintained state is how rules are joined, and nothing that is kept from one update to the next. The reference

@@ -1,4 +1,4 @@
-"""What Upheld makes of a program: its relations, strata and rules, and what looks odd about it."""
+"""The report of `upheld check`: relations, strata, rules and warnings."""
 
 from __future__ import annotations
 

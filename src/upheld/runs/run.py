@@ -27,7 +27,7 @@ from upheld.rdf.writing import Written, prepared, statements_text
 from upheld.runs.directives import compile_with_formats
 from upheld.runtime.limits import Limits, limited
 
-#: Inconsistent facts that a run tells of one by one.
+#: Maximum number of violations that a run reports individually.
 VIOLATIONS_SHOWN = 5
 
 

@@ -1,4 +1,4 @@
-"""What Spark says of files and tables it cannot read, in our words."""
+"""Errors of Spark about files and tables that it cannot read, translated to ours."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 from upheld.errors import FactsError, Problem, UpheldError
 
-#: Messages of Spark where a block or a file of what it held is missing.
+#: Messages of Spark about a missing block or file of a table.
 _LOST = re.compile(r"Checkpoint block \S+ not found|CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|FileNotFoundException.*/rdd-\d+/")
 
 #: Characters of Spark's own message that an error shows.
@@ -43,7 +43,7 @@ def _failure(error: Exception) -> UpheldError:
         )
     if isinstance(error, Py4JNetworkError):
         message = "the Java process of Spark has ended"
-        hint = "start the program again, with more memory for Spark if its log tells of too little"
+        hint = "start the program again, with more memory for Spark if its log reports too little"
         return UpheldError(Problem("failed-job", message, note="all that Spark held is lost", hint=hint))
     return UpheldError(
         Problem(

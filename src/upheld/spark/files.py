@@ -101,7 +101,7 @@ class FileSystem:
     def _bare(self, fs: Any) -> Any:
         """Return a file system without the checksums that Hadoop keeps beside files of this machine.
 
-        What Python writes has none, and may stand in the place of a file that Hadoop has written.
+        Files written by Python have none, and may replace a file that Hadoop has written.
         """
         has_them = is_instance_of(self._gateway, fs, "org.apache.hadoop.fs.ChecksumFileSystem")
         return fs.getRawFileSystem() if has_them else fs
@@ -231,7 +231,7 @@ class FileSystem:
 
 
 class AnyFiles:
-    """What versions ask of a file system: that of this machine for plain paths, and for others the one of their scheme.
+    """The file system of saved versions: the local one for plain paths, Hadoop's for paths with a scheme.
 
     Files of other file systems go through the driver.
     """

@@ -19,7 +19,7 @@ OLDEST = 17
 #: A module that Spark's launcher asks for. Images that hold only the commoner modules lack it, and do well without.
 _VECTOR = "--add-modules=jdk.incubator.vector"
 
-#: What stands in for a `java` without that module.
+#: A wrapper script for a `java` without that module.
 _WRAPPER = """\
 #!/bin/sh
 for argument in "$@"; do shift; [ "$argument" = "{vector}" ] || set -- "$@" "$argument"; done

@@ -12,7 +12,7 @@ _OPTIONS = ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 
 
 def packed(table: pa.Table, rows: int) -> Iterator[bytes]:
-    """Yield a table in parts of so many rows."""
+    """Yield a table in parts of at most `rows` rows."""
     for at in range(0, table.num_rows, rows):
         sink = pa.BufferOutputStream()
         with ipc.new_stream(sink, table.schema, options=_OPTIONS) as stream:

@@ -20,11 +20,11 @@ from upheld.spark.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What the loops of a fixpoint want of any session: adaptive execution plans each round anew, and drops the
+#: Settings for fixpoint loops on any session: adaptive execution plans each round anew, and drops the
 #: partitioning of a checkpoint; together with 200 shuffle partitions that cost 1.7 times as much.
 LOOPS = {"spark.sql.adaptive.enabled": "false"}
 
-#: What carrying batches between Spark and Python wants of any session.
+#: Settings for the exchange of batches between Spark and Python on any session.
 ARROW = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
 
 #: The last lines of Spark's log that an error shows.
@@ -166,7 +166,7 @@ def _settings(memory: int, cores: int, folder: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.sql.session.timeZone": "UTC",
-        # Else each operation on a column tells Java, in a dozen messages, which line of Python it stands on.
+        # Otherwise each operation on a column sends its line of Python to Java, in a dozen messages.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         **LOOPS,
         **ARROW,
@@ -175,7 +175,7 @@ def _settings(memory: int, cores: int, folder: Path) -> dict[str, str]:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of the environment for a while: those that Spark reads when it starts."""
+    """Set environment variables that Spark reads when it starts, and restore them."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -217,7 +217,7 @@ def _make_folder(path: str) -> None:
         return
     above = os.path.dirname(path)
     _make_folder(above)
-    with suppress(FileExistsError):  # another process was quicker
+    with suppress(FileExistsError):  # another process was faster
         os.mkdir(path)
     _sync_if_readable(above)
 

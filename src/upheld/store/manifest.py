@@ -40,7 +40,7 @@ _RANKS = frozenset(("top", "bottom", "below"))
 #: Files of a version: beside each other in the folder of a relation, and nowhere else.
 _FILE = re.compile(r"relations/(?!\.\.?/)[^/\\\0]+/\d{6,}-[^/\\\0]+")
 
-#: What is saved of ranks as a whole: their ends, and the derivations of each stratum.
+#: The global part of saved ranks: their bounds, and the number of derivations per stratum.
 _SUM = re.compile(r"top|bottom|below|stratum \d{1,9}")
 
 
@@ -73,16 +73,16 @@ class SavedRelation:
 
 @dataclass(frozen=True)
 class SavedBooks:
-    """What an algorithm of maintenance knew of each fact in some version, with the facts of that version.
+    """The bookkeeping of a maintenance algorithm for a version, with the facts of that version.
 
-    Later versions keep it while little has changed since: explicit facts that were written tell what to make up for.
+    Later versions refer to it while little has changed since; the explicit facts saved with it show the difference.
     """
 
     #: The names of what is kept: attributes of a state.
     kinds: tuple[str, ...]
     #: A digest of the rules as they were evaluated, stratum by stratum.
     rules: str
-    #: What is known of all facts together.
+    #: The part of the bookkeeping that concerns all facts.
     sums: dict[str, int]
     #: The relations of that version, hidden ones among them. The numbers of a fact stand after its columns in `facts`,
     #: in columns that `numbers` names, for relations that have any.
@@ -97,13 +97,13 @@ class SavedBooks:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a version is."""
+    """The manifest of a version."""
 
     version: int
     #: A digest of the program that the facts follow from.
     program: str
     relations: dict[str, SavedRelation]
-    #: What else was committed with the version.
+    #: Notes committed with the version.
     notes: dict[str, Any] = field(default_factory=dict)
     #: Files and folders that belong to the version, and where each is to be moved now that it holds.
     moves: tuple[tuple[str, str], ...] = ()
@@ -113,7 +113,7 @@ class Manifest:
     checksums: dict[str, Checksum] = field(default_factory=dict)
     #: The identity of the version that this one follows from; None if it is the first, or follows from a damaged one.
     parent: str | None = None
-    #: The SHA-256 of the manifest, by which versions of the same number are told apart. Not part of the file.
+    #: The SHA-256 of the manifest, which distinguishes versions of the same number. Not part of the file.
     identity: str = ""
     #: Whether the manifest is of this release's format, which has checksums.
     is_summed: bool = True

@@ -11,7 +11,7 @@ from upheld.store.manifest import Manifest
 
 
 def digest(core: Core, equality: str) -> str:
-    """Return what tells a program from others: its relations, rules and facts, and how equality is treated.
+    """Return a digest of a program: its relations, rules and facts, and the treatment of equality.
 
     Layout, the names of variables and columns, and the order of declarations, rules and body atoms mean nothing. (Where
     a pass has made a hidden relation of several columns from a part of a rule, the order of the atoms in it still

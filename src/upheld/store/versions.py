@@ -1,6 +1,6 @@
 """Versions in a folder: each is complete from the moment its manifest is there, and none is ever changed.
 
-    manifest-000007.json                        what version 7 is, with the checksums of its files
+    manifest-000007.json                        the manifest of version 7, with the checksums of its files
     superseded-000006.json                      what version 6 was
     relations/edge/000001-9c04.explicit.parquet   facts of a relation, first written for version 1
     relations/edge/000007-51fe.changes.parquet    facts, and what version 7 says of each
@@ -37,7 +37,7 @@ from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
 if TYPE_CHECKING:
     import pyarrow
 
-#: What changes say of a fact.
+#: The status of a fact in a file of changes.
 EXPLICIT, DERIVED, GONE = "explicit", "derived", "gone"
 
 #: The column of a relation without columns, as Parquet must have one.
@@ -304,7 +304,7 @@ class Store:
             raise FactsError(_changed(manifest.version, path)) from None
         except FactsError:
             if not self.holds(manifest):
-                self.check_last()  # whoever was quicker may have removed what we were about to put there
+                self.check_last()  # a faster process may have removed the file
             raise
         self._check_won(manifest, path)
         before, self.manifest = self.manifest, manifest
@@ -409,9 +409,9 @@ class Draft:
     def changed(
         self, predicate: Predicate, inserted: Relation, deleted: Relation, asserted: Relation, retracted: Relation
     ) -> None:
-        """Write what an update has changed in a relation.
+        """Write the change of an update in a relation.
 
-        That is the facts that appeared and that disappeared, and the explicit facts that were added and taken away.
+        It has the facts that appeared and disappeared, and the explicit facts that were added and removed.
         """
         import pyarrow
 
@@ -453,7 +453,7 @@ class Draft:
         self.books = SavedBooks(kinds, rules, sums, relations, numbers)
 
     def books_are_due(self) -> bool:
-        """Return whether to write all anew: there are no books, or more has changed than is soon made up for."""
+        """Return whether to write everything: there is no bookkeeping, or too much has changed since it was written."""
         if self.books is None:
             return True
         explicit = sum(relation.sizes[0] for relation in self.relations.values())
@@ -597,7 +597,7 @@ def _marked(relation: Relation, status: str) -> pyarrow.Table:
 
 
 def _key(row: Row) -> Row:
-    """Return what tells a row from others: NaN is one value here."""
+    """Return the key of a row, in which all NaN are equal."""
     return tuple("nan" if value != value else value for value in row)
 
 

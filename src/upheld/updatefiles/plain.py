@@ -1,4 +1,4 @@
-"""Facts as they are mostly written, read by regular expressions many at a time. What they cannot read they leave."""
+"""Fast path for facts in common notation: regular expressions read many at a time and leave the rest."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Records(ABC):
 
     @abstractmethod
     def fit(self, predicate: Predicate, numbers: Sequence[int], values: list[Sequence[Any]]) -> list[Row]:
-        """Return values as rows of a relation that has as many columns. Those that do not fit are added to `bad`."""
+        """Return values as rows of a relation with as many columns; values that do not fit are added to `bad`."""
 
 
 class TextRecords(Records):
@@ -104,7 +104,7 @@ class TextRecords(Records):
             data = b"".join(held)
             held.clear()
             yield from blocks(data, self._path, self._format, quoting, line, offset)
-            if quoting.problems:  # nobody can tell where rows begin after that
+            if quoting.problems:  # it is unknown where the next row begins
                 self.bad.add(quoting.problems)
                 return
             line, offset = line + data.count(b"\n"), offset + len(data)
@@ -156,7 +156,7 @@ def records_in(path: Path) -> Records:
 
 def records_of(data: Any, name: str) -> Records | None:
     """Return the rows of a data frame or an Arrow table; None if this is neither."""
-    # What was not imported cannot have been passed.
+    # A package that was not imported cannot have been passed.
     pandas, pyarrow = (sys.modules.get(module) for module in ("pandas", "pyarrow"))
     starts = range(0, len(data), _BATCH) if hasattr(data, "__len__") else range(0)
     if pandas and isinstance(data, pandas.DataFrame):

@@ -18,12 +18,12 @@ from upheld.updatefiles.constants import unknown_relation, wrong_arity
 from upheld.updatefiles.records import Records
 from upheld.updatefiles.transactions import Draft, Update
 
-#: The names of the columns that are no values of facts. Those of one line mean the same.
+#: Names of the columns that are not values of facts; names on one line are synonyms.
 OPERATION = ("operation", "op")
 COMMIT = ("commit", "transaction")
 RELATION = "relation"
 
-#: What the column of operations holds, in small or capital letters.
+#: The operations, in lower or upper case.
 _SIGNS = {"+": "+", "insert": "+", "-": "-", "delete": "-"}
 
 _WHOLE = re.compile(r"-?[0-9]{1,30}")
@@ -94,7 +94,7 @@ class _Layout:
         return cls(table, operation, commit, relation, tuple(values), only)
 
     def check(self, row: Sequence[Any]) -> None:
-        """Refuse a row that has not the columns of the table. Those of values may be missing at its end."""
+        """Refuse a row that lacks columns of the table; columns of values may be missing at its end."""
         found, width = len(row), len(self.table.header)
         least = width if self.only else 1 + max(self.operation, self.commit or 0, self.relation or 0)
         if not least <= found <= width:
@@ -103,7 +103,7 @@ class _Layout:
             raise _BadRow(Problem("long-row" if found > width else "short-row", message, hint=hint))
 
     def fact(self, row: Sequence[Any], predicate: Predicate) -> list[Any]:
-        """Return the values of the fact in a row. What other relations have more columns for is empty."""
+        """Return the values of the fact in a row; columns beyond its relation must be empty."""
         values = [row[i] for i in self.values if i < len(row)]
         arity = predicate.arity
         while len(values) > arity and (values[-1] == "" or is_missing(values[-1])):
@@ -125,7 +125,7 @@ def _missing_column(names: Sequence[str], table: Records, note: str) -> Problem:
 
 @dataclass(frozen=True)
 class _Part:
-    """What one table has of a transaction."""
+    """The rows of one table in a transaction."""
 
     key: Key
     draft: Draft
@@ -151,7 +151,7 @@ def _merged(layouts: Sequence[_Layout], predicates: Mapping[str, Predicate]) -> 
 
 
 class _BadRow(Exception):
-    """A row that is no part of an update. The place of the problem is that of the row."""
+    """A row that is not part of an update. The problem has the place of the row."""
 
     def __init__(self, problem: Problem):
         self.problem = problem

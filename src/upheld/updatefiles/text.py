@@ -75,7 +75,7 @@ class _Reader:
         self.done = 0
         #: Whether the text up to the next line that begins like a statement belongs to a faulty one.
         self.lost = False
-        #: Problems that are no fault of the transaction being read.
+        #: Problems outside the transaction being read.
         self.earlier = 0
         #: The text that was read last, unless it was blank, and the number of its first line.
         self.latest = "", 1
@@ -88,7 +88,7 @@ class _Reader:
     def read(self, text: str, line: int, last: bool = False) -> Generator[Update, None, str]:
         """Yield the transactions that end in a text whose first line has this number; return what was not read.
 
-        That is the line on which a statement begins that goes on in the next part; nothing, if this is the last one.
+        The rest is the line of a statement that continues in the next part; it is empty after the last part.
         """
         start, self.done = self.done, 0
         if self.lost:

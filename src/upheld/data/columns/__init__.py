@@ -67,7 +67,7 @@ class Texts:
         return Texts(place[self.codes], self.dictionary.take(used))
 
     def with_own_texts(self) -> Texts:
-        """Return the same texts with a dictionary of no others, in time that only the number of rows tells."""
+        """Return the same texts with a dictionary of the texts in use, in time linear in the number of rows."""
         import numpy as np
 
         used, places = np.unique(self.codes, return_inverse=True)

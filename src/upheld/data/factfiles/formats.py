@@ -1,4 +1,4 @@
-"""What the options of `.input`, `.output` and `.printsize` say of a file."""
+"""The options of `.input`, `.output` and `.printsize` for a file."""
 
 from __future__ import annotations
 

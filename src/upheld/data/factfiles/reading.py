@@ -23,7 +23,7 @@ from upheld.language.types.primitive import FLOAT, INTEGER, INTEGER_RANGES, norm
 from upheld.language.values import Value
 from upheld.runtime.limits import allow, look
 
-#: What makes rows of the bytes of a facts file, as `rows_in` does.
+#: A function that parses the bytes of a facts file to rows, like `rows_in`.
 Reader = Callable[[bytes, Path, Sequence[str], Format], list[Row] | Columns]
 
 #: The line number of each record, and the fields of each record.
@@ -42,7 +42,7 @@ _PART_LENGTH = 1 << 20
 #: shape compress 5 to 50 times, the same byte over and over a thousand times.
 MOST_UNPACKED, MOST_TIMES = 1 << 26, 200
 
-#: What opening, unpacking and reading a file may raise, for `unreadable` to explain.
+#: Exceptions of opening, unpacking and reading a file, which `unreadable` explains.
 UNREADABLE = (EOFError, OSError, ValueError, zlib.error)
 
 
@@ -364,7 +364,7 @@ def _value(text: str, type: str) -> Value:
 
 
 def _explain(record: list[str], types: Sequence[str], format: Format) -> list[Problem]:
-    """Return what is wrong with a record that is no row."""
+    """Return the problem of a record that is not a row."""
     if len(record) != len(types) or record == [""]:
         return [_wrong_length(record, types, format)]
     problems = []

@@ -15,7 +15,7 @@ from upheld.errors import FactsError, Problem, quote
 from upheld.language.types.primitive import float_text, sorted_rows
 from upheld.language.values import Value
 
-#: What makes the text of a facts file, as `facts_text` does.
+#: A function that formats rows as the text of a facts file, like `facts_text`.
 Writer = Callable[[Iterable[Row], Sequence[str], Format], str]
 
 _RULE = "===============\n"

@@ -16,7 +16,7 @@ from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.syntax.rdfox import COLUMNS, TRIPLE
 from upheld.language.values import Value
 
-#: What `equality` may be: nothing special, rules, or one representative for each class of equal constants.
+#: The values of `equality`: ordinary relation, axioms, or one representative per class of equal constants.
 MODES = ("off", "axioms", "rewrite")
 
 SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"
@@ -172,8 +172,8 @@ class Tested:
 def tests_apart(core: Core) -> tuple[Core, list[Tested]]:
     """Return a program without its rules with built-ins, and these in two, to be tested on what users see.
 
-    So are rules with a constant in the head: users mean that one. A rule that cannot be taken apart is refused: one
-    for a hidden relation, or one that negates what a built-in binds.
+    So are rules with a constant in the head: users mean that one. A rule that cannot be split is refused: a rule for a
+    hidden relation, or one that negates a variable bound by a built-in.
     """
     plain: list[Rule] = []
     tested: list[Tested] = []

@@ -22,7 +22,7 @@ from upheld.language.values import Value
 def by_classes(core: Core) -> Core:
     """Return a program that asks for the classes of its equivalences in the place of their pairs.
 
-    What rules say only because these are equivalences is left out.
+    Rules that hold for every equivalence are left out.
     """
     classings = tuple(Classing(name, f"${name} class", f"${name} value") for name in core.equivalences)
     members = {
@@ -50,7 +50,7 @@ def asking_for_classes(core: Core, of: Core) -> Core:
 def binding_as_written(
     rule: Rule, binding: Mapping[str, Value], by_relation: Mapping[str, Classing]
 ) -> tuple[Rule, dict[str, Value]]:
-    """Return the rule that was taken apart to make one, and a binding of it by which it derives the same."""
+    """Return the original of a transformed rule, and a binding of it that derives the same fact."""
     whole, filled = rule.whole, dict(binding)
     for group in _Apart(by_relation).groups(whole):
         known = [t.value if isinstance(t, Constant) else filled.get(t.name) for t in group.terms]

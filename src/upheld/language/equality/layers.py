@@ -2,7 +2,7 @@
 
 Once all equalities are known, so are the classes of equal constants, and each fact may be asked of representatives: an
 atom holds of some constants just if it holds of those that represent them, and so does its negation. So the rules above
-are an ordinary program over normal facts, with two exceptions, for which they are taken apart.
+are an ordinary program over normal facts, with two exceptions, for which they are rewritten.
 
 - *Built-ins* look at a constant itself. The representatives of a rule's body stand for all members of their classes, so
   each variable that a built-in looks at is the representative, or a member that `MEMBER` gives. What is computed is
@@ -195,7 +195,7 @@ def _way_out(rule: Rule) -> str:
 
 
 class Upper:
-    """The rules above the equalities, taken apart; `hidden` has the relations that this takes."""
+    """The rules above the equalities, rewritten; `hidden` has the relations added for this."""
 
     def __init__(self, core: Core, equality: Equality):
         self._core, self._equality = core, equality
@@ -278,7 +278,7 @@ class Upper:
         return by
 
     def _without_loops(self, rule: Rule) -> tuple[list[Rule], Rule]:
-        """Return rules that tell a rule where what it negates is that a constant equals itself, and that rule."""
+        """Return a rule that negates an equality, and rules for the reflexive equalities that it needs."""
         tells: list[Rule] = []
         negative = list(rule.negative)
         bound = {name for atom in rule.positive for name in atom.variables()}

@@ -1,7 +1,7 @@
 """Acyclic hypergraphs, by the reduction of Graham, and of Yu and Ozsoyoglu (GYO).
 
-Take away a vertex that only one edge has, and an edge that lies within another, as long as there is one. What remains
-of an acyclic hypergraph, and only of such, is a single empty edge.
+Remove a vertex that occurs in one edge only, or an edge contained in another, as long as there is one. A hypergraph is
+acyclic if and only if a single empty edge remains.
 """
 
 from __future__ import annotations

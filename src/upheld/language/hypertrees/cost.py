@@ -1,14 +1,14 @@
-"""What a decomposition costs, and one that costs least (paper 4, section 5; Scarcello, Greco and Leone 2007).
+"""The cost of a decomposition, and the cheapest one (paper 4, section 5; Scarcello, Greco and Leone 2007).
 
 The cost of a decomposition is that of the joins in its nodes, and for each edge of the tree that of the semijoins
 between its ends, 2 * (|p| + |q|), where |p| is the estimated size of node p.
 
 Departures: the paper takes the size of the join of a node for its cost; here the joins on the way to it count as well,
-so that a node of three atoms is dearer than one of two. Several nodes have the rows of the result added, which a single
-one has among its joins: so costs can be compared with that of the body as it stands. A node that is one atom and has
-all its variables costs nothing: it is that relation. In semijoins a row counts a little more for each of its columns.
-Sizes are those of what is stored, which leaves out variables that no one else needs. Atoms that a node covers are
-joined in it, wherever that is first: a covered atom only makes a join smaller.
+so that a node of three atoms is more expensive than one of two. Several nodes have the rows of the result added, which
+a single one has among its joins: so costs can be compared with that of the body as it stands. A node that is one atom
+and has all its variables costs nothing: it is that relation. In semijoins a row counts a little more for each of its
+columns. Sizes are those of what is stored, which leaves out variables that no one else needs. Atoms that a node covers
+are joined in it, wherever that is first: a covered atom only makes a join smaller.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from upheld.language.hypertrees.width import hypertree_width
 #: Wider nodes than these are looked at only where no narrower ones will do: they hardly ever pay.
 WIDEST = 3
 
-#: What a column adds to the two that a row counts for in a semijoin. Of nodes that are estimated to be equally large,
+#: The cost of a column, where a row of a semijoin costs two. Of nodes that are estimated to be equally large,
 #: those with fewer columns take less memory, and more of their rows may coincide than the estimate knows.
 COLUMN = 0.05
 
@@ -201,7 +201,7 @@ def cheapest(costs: Costs, k: int, limit: Limit) -> Decomposition:
             return known[part]
         separators = list(
             separations.separators(*part, k, limit)
-        )  # all before any is looked at: too many are told early
+        )  # all before any is evaluated, so that too many are noticed early
         candidates = [candidate(*part, *found, is_root) for found in separators]
         best: tuple[float, Tree] | None = None
         for c in sorted(candidates, key=lambda c: (c.cost, c.S)):

@@ -47,9 +47,9 @@ class Decomposed:
 
 
 def decompose_program(core: Core, facts: int, statistics: Callable[[], Statistics], mode: str) -> Decomposed:
-    """Return the program with the rules decomposed that are to be, given the number of explicit facts.
+    """Return the program with its cyclic rules decomposed as `mode` asks, given the number of explicit facts.
 
-    `auto` decomposes the cyclic rules for which the estimate says that it pays; `always` all that can be taken apart.
+    `auto` decomposes the cyclic rules for which the estimate says that it pays; `always` all that can be decomposed.
     `statistics` are asked for if there is something to decide.
     """
     cyclic = [rule for rule in core.rules if is_cyclic(rule)] if mode != NEVER else []

@@ -1,4 +1,4 @@
-"""What was decided about a cyclic rule, as text: whether it is decomposed, why, and the tree of its nodes."""
+"""The decision about a cyclic rule, as text: whether it is decomposed, why, and the tree of its nodes."""
 
 from __future__ import annotations
 

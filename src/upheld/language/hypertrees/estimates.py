@@ -21,7 +21,7 @@ MOST = 1e200
 
 @dataclass(frozen=True)
 class Table:
-    """What is known of a relation: its rows, and for each column how many distinct values it has."""
+    """Statistics of a relation: its number of rows, and of distinct values per column."""
 
     rows: float
     distinct: tuple[float, ...]
@@ -33,7 +33,7 @@ class ByAtom(Protocol):
     def of(self, atom: Atom) -> Table: ...
 
 
-#: What is known of relations: a table for each predicate, or for each atom.
+#: Statistics of relations, by predicate or by atom.
 Statistics = Mapping[str, Table] | ByAtom
 
 

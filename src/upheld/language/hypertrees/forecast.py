@@ -1,10 +1,9 @@
 """How large relations will be once all is derived, from explicit facts alone.
 
-Facts that rules derive are estimated by the join of their bodies. What a relation owes to recursion is left out, but
-for one round of it, and so is what comes from far below: such estimates are low, and a low estimate leaves rules as
-they stand.
+Facts that rules derive are estimated by the join of their bodies. Recursion is left out except for one round, and so
+are derivations over many levels: such estimates are low, and a low estimate leaves rules as they stand.
 
-Facts with one constant are told apart from those with another: in RDF all facts are triples, and it is the property
+Facts with different constants are counted separately: in RDF all facts are triples, and it is the property
 that says how many there are.
 """
 

@@ -10,7 +10,7 @@ class LimitSpent(Exception):
 
 
 class Limit:
-    """A number of steps, of seconds, or both. What is found within steps alone is the same on every machine."""
+    """A limit on steps, on seconds, or on both. A limit on steps alone gives the same result on every machine."""
 
     def __init__(self, steps: int | None = None, seconds: float | None = None, within: Limit | None = None):
         self.steps = steps
@@ -18,7 +18,7 @@ class Limit:
         self.within = within
 
     def half(self) -> Limit:
-        """Return a limit of half of what is left. What is spent of it is spent of the whole."""
+        """Return a limit of half of the rest; steps spent of it count for the whole limit."""
         steps = None if self.steps is None else self.steps // 2
         seconds = None if self.until is None else (self.until - time.monotonic()) / 2
         return Limit(steps, seconds, self)

@@ -13,8 +13,8 @@ _PARTIAL = ("match", "!match")
 def partial_literals(rule: Rule) -> Iterator[Atom | Builtin]:
     """Yield the negated atoms and built-ins that must be tested last.
 
-    Those that compute, since a computation may have no result, which is an error only where the rest of the body
-    holds; and those with a variable that is computed.
+    These are computations, since a computation without a result is an error only where the rest of the body holds, and
+    literals with a computed variable.
     """
     bound = {v for atom in rule.positive for v in atom.variables()}
     literals: tuple[Atom | Builtin, ...] = (*rule.negative, *rule.builtins)

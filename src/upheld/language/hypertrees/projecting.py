@@ -1,12 +1,12 @@
 """The acyclic rule of a decomposition, joined along its tree and projected as early as can be (Yannakakis 1981).
 
-What lies below an edge of the tree is joined, and projected onto those of its variables that the head, a literal left
+The subtree below an edge is joined, and projected onto the variables that the head, a literal left
 in the rule, or an atom above the edge needs. `p(x, y) :- a(x, u), b(u, v), c(v, y).` becomes
 
     below(x, v) :- a(x, u), b(u, v).
     p(x, y) :- below(x, v), c(v, y).
 
-so that a pair of x and v goes on once, whatever the number of its u. What is below is a hidden relation like a node: a
+so that a pair of x and v goes on once, whatever the number of its u. The result is a hidden relation like a node: a
 change of a node goes up from there, and only as far as something new comes of it. Where the estimate expects nothing to
 coincide, the join goes on in the rule above, without a relation in between.
 
@@ -28,7 +28,7 @@ LEFT = 0.5
 
 @dataclass(frozen=True)
 class _Below:
-    """What lies below an edge of the tree: the atoms that join it, and how many rows come up in all on the way."""
+    """The subtree below an edge: the atoms that join it, and the estimated number of rows."""
 
     joined: tuple[int | _Below, ...]
     kept: frozenset[str]

@@ -6,8 +6,8 @@
     node2(x, y) :- c(y, v), d(v, x).
     p(x, y) :- node1(x, y), node2(x, y).
 
-A node keeps those of its variables that the head, another node or a literal left in the acyclic rule needs. Negated
-atoms and comparisons go to the first node that has their variables. What computes stays in the acyclic rule: a
+A node keeps the variables that the head, another node or a literal left in the acyclic rule needs. Negated
+atoms and comparisons go to the first node that has their variables. Computations stay in the acyclic rule: a
 computation without a result is an error only where the rest of the body holds. So do atoms without variables.
 Comparisons that need no more variables than the head and the computations stand in the acyclic rule as well, where they
 guard the computations: a change of a node without the comparison would compute from all its rows.
@@ -113,7 +113,7 @@ def decompose(rule: Rule, decomposition: Decomposition, nodes: Nodes) -> Acyclic
             (atom,) = body.positive
         else:
             atom = nodes.atom(node.chi & needed, body)
-        # Two nodes may turn out to be the same atom. What hung below the second can hang below the first.
+        # Two nodes may turn out to be the same atom. The children of the second can move to the first.
         atoms.setdefault(atom, standing[decomposition.parents[p - 1]] if p else 0)
         lams[atom] = lams.get(atom, frozenset()) | node.lam
         standing.append(list(atoms).index(atom))

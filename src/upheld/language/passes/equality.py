@@ -1,7 +1,7 @@
 """Equations between variables and constants are solved: `p(x) :- q(x, y), y = 3.` becomes `p(x) :- q(x, 3).`
 
 RDF terms are compared by value (`5 = 5.0`), while atoms are matched by identity, so for them only such equations are
-solved as mean identity: those that bind a variable no atom mentions, and those with a constant that is not a number.
+solved as mean identity: equations that bind a variable in no atom, and equations with a constant that is not a number.
 """
 
 from __future__ import annotations

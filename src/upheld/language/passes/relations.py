@@ -73,7 +73,7 @@ def check_relations(draft: Draft) -> None:
         return True
 
     for clause in draft.program.clauses:
-        # Every atom is looked at, so that all mistakes of a clause are told at once.
+        # Every atom is checked, so that all mistakes of a clause are reported together.
         verdicts = [fits(atom) for atom in _atoms(clause)]
         if all(verdicts):
             (draft.facts if clause.body is None else draft.rules).append(clause)

@@ -1,6 +1,6 @@
 """Programs as they are written. Both dialects parse to these classes, and they print back to text.
 
-Spans tell where a thing stood; they take no part in equality, so a program equals its reprinted self.
+Spans hold the place in the source; they are ignored by equality, so a program equals its reprinted self.
 `language.core` holds the simpler form that engines evaluate.
 """
 

@@ -70,7 +70,7 @@ def _begins_as(text: str, dialect: str, other: str) -> bool:
 
 
 def _first_is(text: str, dialect: str) -> bool:
-    """Return whether the first statement of a text is one of a dialect. A fact does not tell: it may be a slip."""
+    """Return whether the first statement of a text is in a dialect; a fact alone does not decide."""
     draft = Draft()
     try:
         _parser(dialect, Source("", text), draft, _nothing).statement()
@@ -88,7 +88,7 @@ def _parser(dialect: str, source: Source, draft: Draft, include: Callable[[str, 
 
 
 def read_file(path: str | Path, *, confined: bool = False) -> Program:
-    """Return the program of a file, whose extension tells the dialect. With `confined`, it includes files beside it."""
+    """Return the program of a file, whose extension selects the dialect. With `confined`, includes stay beside it."""
     path = Path(path)
     if path.suffix not in (f".{dialect}" for dialect in DIALECTS):
         message = f"cannot tell the dialect of {quote(path)}"
@@ -185,7 +185,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except OSError:
-        return True  # and reading it will tell why it cannot be read
+        return True  # reading it raises the reason
 
 
 def _same(path: Path, other: Path) -> bool:

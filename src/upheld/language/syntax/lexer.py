@@ -1,6 +1,6 @@
 """Texts as tokens. A scanner reads one token at any offset, so a parser looks ahead by scanning twice.
 
-Scanning never fails: what is no token at all (an unterminated string, a name beyond all measure) becomes a token of
+Scanning never fails: text that is not a token (an unterminated string, a name that is too long) becomes a token of
 kind `error` that carries its problem, and the parser that stumbles over it reports that.
 """
 
@@ -107,7 +107,7 @@ def unfit(character: str, span: Span) -> Problem:
     return Problem("lone-surrogate", f"the lone surrogate {code}", span, note="a surrogate is only half a character")
 
 
-#: What may follow a backslash in both dialects.
+#: The characters after a backslash in both dialects.
 ESCAPES = {'"': '"', "\\": "\\", "'": "'", "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _SPECIAL = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[\s\S])|[\0\ud800-\udfff]")
 

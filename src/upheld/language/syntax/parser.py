@@ -1,7 +1,7 @@
-"""What the parsers of both dialects share: a cursor over tokens, operator precedence, and going on after an error.
+"""The common base of both parsers: a cursor over tokens, operator precedence, and error recovery.
 
-Terms and formulas are parsed by one climb over the operators' levels, and told apart afterwards: only what follows
-`(f(x))` says whether it was an atom or a term. The climb refuses to go deeper than `NESTING_LIMIT`, and every tree it
+Terms and formulas are parsed by one climb over the operators' levels, and distinguished afterwards: only the text after
+`(f(x))` shows whether it was an atom or a term. The climb refuses to go deeper than `NESTING_LIMIT`, and every tree it
 returns is at most that high, so whoever walks a tree may recur.
 """
 
@@ -42,7 +42,7 @@ PROBLEM_LIMIT = 20
 #: Statements read between two looks at the limits of the call.
 LOOK_EVERY = 64
 
-#: Levels of operators, loosest first. Those of terms lie from `TERM` up, and differ between the dialects.
+#: Levels of operators, loosest first. Levels of terms start at `TERM`, and differ between the dialects.
 OR, AND, LITERAL, COMPARISON, TERM = range(5)
 PREFIX, POWER, TIGHTEST = 18, 19, 20
 
@@ -111,11 +111,11 @@ class Parser:
     `token` is the next one, all before `seen` has been read, and the statement being read begins at `start`.
     """
 
-    #: What negates an atom.
+    #: The sign of negation.
     negation_sign: ClassVar[str]
     #: The level of each infix operator.
     operators: ClassVar[dict[str, int]]
-    #: Groups `stop`, `statement`, `clause` and `open_string` tell where statements seem to end; the rest is skipped.
+    #: Groups `stop`, `statement`, `clause` and `open_string` match where statements seem to end; the rest is skipped.
     landmarks: ClassVar[re.Pattern[str]]
 
     def __init__(self, source: Source, scanner: Scanner, draft: Draft):
@@ -220,7 +220,7 @@ class Parser:
     # -- statements ---------------------------------------------------------------------------------------------------
 
     def begins_statement(self, token: Token) -> bool:
-        """Tell whether a token begins a statement that is no clause."""
+        """Return whether a token begins a statement that is not a clause."""
         raise NotImplementedError
 
     def begins_clause(self) -> bool:
@@ -258,8 +258,8 @@ class Parser:
     def recover(self) -> None:
         """Go from inside a faulty statement to where the next one seems to begin.
 
-        That is behind a full stop, or at the first word of a directive. A directive itself has no full stop, so it is
-        over too where a line begins like a clause.
+        The next one begins after a full stop, or at the first word of a directive. A directive itself has no full stop,
+        so it is over too where a line begins like a clause.
         """
         directive = self.begins_statement(self.scan(self.start))
         resume = len(self.source.text)

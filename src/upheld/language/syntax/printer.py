@@ -1,6 +1,6 @@
-"""Programs as text. What is printed parses to an equal tree, given one that a parser could have made.
+"""Programs as text. The text of a parsed tree parses to an equal tree.
 
-Nodes are taken apart into strings and smaller nodes on a stack of our own, so trees of any height can be printed.
+Nodes are split into strings and smaller nodes on an explicit stack, so trees of any height can be printed.
 """
 
 from __future__ import annotations

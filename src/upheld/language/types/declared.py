@@ -11,7 +11,7 @@ from upheld.language.syntax.ast import TypeDeclaration
 from upheld.language.types.primitive import PRIMITIVE_TYPES
 from upheld.source import Span
 
-#: What other languages call the types.
+#: Names of the types in other languages.
 _ELSEWHERE = {
     elsewhere: f"write `{type}`"
     for type, names in {

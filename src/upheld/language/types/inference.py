@@ -148,7 +148,7 @@ class Inference:
                 "unknown-functor",
                 f"unknown functor {quote(call.functor)}",
                 call.span,
-                # Short names are all alike: `log` is no slip of `lor`.
+                # Short names are all similar: `log` is not a misspelt `lor`.
                 hint=(nearest(call.functor, known) if len(call.functor) > 3 else None)
                 or "the reference lists every functor",
             )

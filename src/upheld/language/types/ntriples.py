@@ -36,7 +36,7 @@ _ABSOLUTE = re.compile(
 )
 _FUTURE_ADDRESS = re.compile(r"[vV][0-9A-Fa-f]+\.[A-Za-z0-9\-._~!$&'()*+,;=:]+")
 
-#: What nearly every IRI is: a subset of the above that has no authority to look at closely.
+#: Fast path for nearly every IRI: a subset of the above without an authority to check.
 _PLAIN_IRI = rf"<[A-Za-z][A-Za-z0-9+\-.]*+:(?://[A-Za-z0-9\-.]*+(?=[/#>])|(?!//))[A-Za-z0-9\-._~:@!$&'()*+,;={_UCS}/]*+"
 _PLAIN_IRI += rf"(?:#[A-Za-z0-9\-._~:@!$&'()*+,;={_UCS}/]*+)?+>"
 
@@ -86,7 +86,7 @@ class NotATerm(Exception):
 
 
 def are_canonical(texts: Iterable[str]) -> bool:
-    """Return whether all texts are canonical terms of the plain sort. If not, `term` tells of each what it is.
+    """Return whether all texts are canonical terms of a plain form. If not, `term` checks each.
 
     >>> are_canonical(["<http://e/a>", '"a"@en', "_:b"]), are_canonical(["a"])
     (True, False)

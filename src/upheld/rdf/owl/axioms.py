@@ -1,7 +1,7 @@
 """The axioms of an ontology, brought to few kinds: inclusions of classes and of properties, keys, and facts.
 
-What OWL has more of is short for these: a domain is an inclusion of `ObjectSomeValuesFrom`, a functional property one
-of `owl:Thing` in `ObjectMaxCardinality`, and so on.
+Other axioms of OWL are shorthand for these: a domain is an inclusion of `ObjectSomeValuesFrom`, a functional property
+one of `owl:Thing` in `ObjectMaxCardinality`, and so on.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Unread:
-    """What uses the words of OWL and is not understood, with the reason."""
+    """Axioms in the OWL vocabulary that are not understood, with the reason."""
 
     said: str
     reason: str
@@ -83,7 +83,7 @@ class Unread:
 Axiom = SubClassOf | SubPropertyOf | HasKey | Fact | Unread
 
 _VOCABULARY = tuple(f"<{PREFIXES[name]}" for name in ("rdf", "rdfs", "owl"))
-#: Classes of the vocabulary whose members are no individuals, or say nothing of these.
+#: Classes of the vocabulary whose members are not individuals.
 _META = {owl(name) for name in ("Class", "Restriction", "ObjectProperty", "DatatypeProperty", "AnnotationProperty",
                                 "OntologyProperty", "Ontology", "NamedIndividual", "Axiom", "Annotation", "DataRange",
                                 "AllDisjointClasses", "AllDisjointProperties", "AllDifferent", "DeprecatedClass",

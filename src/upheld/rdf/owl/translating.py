@@ -1,8 +1,8 @@
 """The rules of an ontology: its lower or its upper bound, as in section 10.1 of Motik et al. 2019.
 
-An inclusion of classes is a formula `body -> head or head or ...` over one individual. Its expressions are taken apart
+An inclusion of classes is a formula `body -> head or head or ...` over one individual. Its expressions are decomposed
 until only atoms are left: complements change sides, conjunctions in heads and disjunctions in bodies make several
-formulas. What then has one head, or none, is a rule. Of the rest,
+formulas. A formula with at most one head is then a rule. Of the rest,
 
     lower   is left out: what the rules derive follows from the ontology, but not all of that is derived
     upper   is strengthened: each disjunct of a head is derived, and a new constant stands for what exists, so that all
@@ -65,7 +65,7 @@ class Translation:
 
     program: Program
     text: str
-    #: What was left out, and what was made stronger, each with the reason.
+    #: Axioms left out, and axioms strengthened, each with the reason.
     dropped: tuple[str, ...]
     strengthened: tuple[str, ...]
 
@@ -136,7 +136,7 @@ def _translation(translator: _Translator, bound: str) -> Translation:
 
 
 class _NotDatalog(Exception):
-    """What a rule cannot say, with the reason."""
+    """An axiom that is not a rule, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class _Exist:
 
 @dataclass
 class _Formula:
-    """What is left to take apart of a formula, and what has been.
+    """A partly decomposed formula.
 
     `asked` and `claimed` are expressions of terms, in the body and in the head; `conditions` and `heads` are done.
     """
@@ -186,7 +186,7 @@ class _Translator:
     def __init__(self, upper: bool):
         self.upper = upper
         self.rules: list[tuple[str, list[Clause]]] = []
-        # Dictionaries for their keys: one axiom may become many formulas, and is told of once.
+        # Dictionaries for their keys: one axiom may become many formulas, and is listed once.
         self.dropped: dict[str, None] = {}
         self.strengthened: dict[str, None] = {}
         self.needs_everything = False
@@ -194,7 +194,7 @@ class _Translator:
         self._said = ""
 
     def add(self, axiom: Axiom) -> None:
-        """Add the rules of an axiom, or tell why there are none."""
+        """Add the rules of an axiom, or record why there are none."""
         match axiom:
             case Fact(triple=(s, p, o)):
                 self._rule([_triple(_constant(s), _constant(p), _constant(o))], [], "facts")
@@ -273,7 +273,7 @@ class _Translator:
                 self._drop(str(reason))
 
     def _asked(self, formula: _Formula, asked: Expression, of: Term) -> list[_Formula]:
-        """Return the formulas that one is, with an expression of its body taken apart."""
+        """Decompose an expression in the body of a formula; return the resulting formulas."""
         match asked:
             case Named() if asked == THING:
                 pass
@@ -311,7 +311,7 @@ class _Translator:
         return [formula]
 
     def _claimed(self, formula: _Formula, claimed: Expression, of: Term) -> list[_Formula]:
-        """Return the formulas that one is, with an expression of its head taken apart."""
+        """Decompose an expression in the head of a formula; return the resulting formulas."""
         match claimed:
             case Named() if claimed == THING:
                 return []  # which holds of everything
@@ -354,7 +354,7 @@ class _Translator:
         return [formula]
 
     def _finish(self, formula: _Formula) -> None:
-        """Add the rules of a formula of which nothing is left to take apart."""
+        """Add the rules of a fully decomposed formula."""
         body = list(dict.fromkeys(formula.conditions))
         if len(formula.heads) > 1:
             self._strengthen("a disjunction", "all parts of a disjunction are derived")
