@@ -155,7 +155,7 @@ def test_bad_arguments():
         ({"sinks": None}, "sinks"),
         ({"sinks": ({"path": name} for name in ("a", "b"))}, "sinks"),
         ({"sources": {"e": "a\0b.csv"}}, 'sources["e"]'),
-        ({"memory": "1.5g"}, "settings"),
+        ({"memory": "1.5 gigs"}, "settings"),
         ({"driver_memory": "much"}, "settings"),
         ({"cores": 0}, "settings"),
     ],
