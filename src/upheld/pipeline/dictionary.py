@@ -1,7 +1,7 @@
 """The dictionary of texts: a 64-bit id for each, the same in every run, stored as Parquet and extended by later loads.
 
-The id of a text is its hash, so encoding is a column expression without a join. That no two texts share an id is
-checked whenever texts are added: among a hundred million texts two do with a chance of one in 3,700.
+The id of a text is its hash, so encoding is a column expression without a join. Collisions are checked whenever texts
+are added: among a hundred million texts there is one with a chance of one in 3,700.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def texts_of(rows: DataFrame, types: Sequence[str]) -> DataFrame:
 
 @dataclass
 class Dictionary:
-    """Texts and their ids in a folder, or in none: then it is as good as empty, and what is added is forgotten.
+    """Texts and their ids, stored in a folder; without a folder, additions are not stored.
 
-    The folder holds a Parquet folder for each load that brought new texts, and a manifest that names them. What the
-    manifest does not name is not there, so a load that was interrupted has added nothing.
+    The folder holds a Parquet folder for each load that brought new texts, and a manifest that names them. Files that
+    the manifest does not name do not count, so an interrupted load has added nothing.
     """
 
     spark: SparkSession
@@ -80,7 +80,7 @@ class Dictionary:
         return self.spark.read.parquet(*paths) if paths else None
 
     def missing(self, pairs: DataFrame) -> DataFrame:
-        """Return those of distinct `id` and `text` that are not there; raise those whose id another text has."""
+        """Return the rows of distinct `id` and `text` that are new; raise an error for ids that another text has."""
         old = self.pairs()
         alike = pairs.groupBy("id").agg(F.count(F.lit(1)).alias("n"), F.collect_list("text").alias("texts"))
         clash = alike.filter("n > 1").select("texts").limit(1).collect()
@@ -94,7 +94,7 @@ class Dictionary:
                     "colliding-texts",
                     f"{quote(one)} and {quote(other)} have the same 64-bit hash",
                     place=self.folder,
-                    note="texts are encoded by their hashes, which must tell them apart",
+                    note="texts are encoded by their hashes, which must be distinct",
                     hint="change one of them, if only by a space",
                 )
             )

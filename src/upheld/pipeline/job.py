@@ -1,4 +1,4 @@
-"""What a pipeline is to do: its program, sources, sinks and settings, from Python or from a TOML file. No Spark yet."""
+"""The description of a pipeline: program, sources, sinks and settings, from Python or from a TOML file. No Spark."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class Source:
     columns: tuple[str | int, ...] = option(tuple, str, int, default=())
     #: Whether the first line of each CSV or TSV file names the columns. By default that of `.csv` does.
     header: bool | None = option(bool)
-    #: What separates the fields of CSV or TSV.
+    #: The separator of CSV or TSV fields.
     delimiter: str | None = option(str)
     #: Whether one label in two RDF files is two blank nodes (`file`) or one (`shared`).
     blank_nodes: str = option(str, choices=("file", "shared"), default="file")
-    #: What messages call it.
+    #: Its name in messages.
     place: str = ""
 
 
@@ -75,7 +75,7 @@ class Sink:
     path: str | None = option(str)
     #: By default the outputs of the program, and if it names none all that rules derive.
     relations: tuple[str, ...] = option(tuple, str, default=())
-    #: What stands before the names of views.
+    #: The prefix of the names of views.
     prefix: str = option(str, default="")
     #: The number of files for each relation; by default Spark's.
     files: int | None = option(int)
@@ -88,7 +88,7 @@ class Stream:
 
     path: str | None = option(str)
     frame: Any = field(default=None, metadata={"types": ()})
-    #: The relation of tables that have no column `relation`. By default the name of a file tells it.
+    #: The relation of tables that have no column `relation`. By default the name of the file.
     relation: str | None = option(str)
     #: Whether to end when all there is has been applied, or to go on with what comes.
     trigger: str = option(str, choices=TRIGGERS, default="available-now")
@@ -260,7 +260,7 @@ def _source(
         problems.append(Problem("bad-job", f"nothing says where {quote(relation)} comes from", place=place, note=note))
     if values.get("delimiter") is not None and not re.fullmatch(r"[^\r\n\"]", values["delimiter"]):
         message = f"the delimiter {quote(values['delimiter'])} is not one character"
-        problems.append(Problem("bad-job", message, place=place, note="it is no quote and no line break either"))
+        problems.append(Problem("bad-job", message, place=place, note="it must not be a quote or a line break"))
     return Source(relation=str(relation), place=place, **values)
 
 
@@ -272,7 +272,7 @@ def _sink(given: Mapping[str, object], place: str, folder: Path, problems: list[
         problems.append(Problem("bad-job", message, place=place, note="all sinks but views name the folder they fill"))
     if not re.fullmatch(r"\w*", values.get("prefix", ""), re.ASCII):
         message, note = (
-            f"the prefix {quote(values['prefix'])} makes no names of views",
+            f"`prefix` is {quote(values['prefix'])}, which is not a prefix of view names",
             "it has letters, digits and `_`",
         )
         problems.append(Problem("bad-job", message, place=place, note=note))
@@ -294,8 +294,8 @@ def _stream(
         note = "a stream has one of `path`, the folder of update files, and, in Python, a streaming DataFrame"
         problems.append(Problem("bad-job", "nothing says where updates come from", place=place, note=note))
     if values.get("files", 1) < 1 or values.get("interval", 0) < 0:
-        message, note = "a stream takes at least one file at a time, and no time backwards", "see `files`, `interval`"
-        problems.append(Problem("bad-job", message, place=place, note=note))
+        message = "`files` must be at least 1, and `interval` must not be negative"
+        problems.append(Problem("bad-job", message, place=place))
     if "state" not in settings:
         message, note = "a stream of updates has no state", "updates are applied to the facts of its last version"
         hint = 'name the folder of the state in `[run]`, as in `state = "state"`'
@@ -315,7 +315,7 @@ def _check_settings(settings: Mapping[str, Any], place: str, problems: list[Prob
         message = f"the option `cores` is {quote(settings['cores'])}"
         problems.append(Problem("bad-job", message, place=place, note="a session has one core at least"))
     if settings.get("mode") == "decomposed" and "state" in settings:
-        message, note = "the mode `decomposed` keeps no state", "what tasks have derived is held by nobody"
+        message, note = "the mode `decomposed` cannot have a `state`", "facts derived in tasks are not stored"
         hint = "leave out `state`, or choose another mode"
         problems.append(Problem("bad-job", message, place=place, note=note, hint=hint))
 

@@ -40,7 +40,7 @@ StageWatcher = Callable[[Stage], None]
 
 @dataclass
 class RunReport:
-    """What a run of a pipeline did."""
+    """The report of a run of a pipeline."""
 
     #: Rows read and rows that did not fit, for each source.
     sources: list[dict[str, Any]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class RunReport:
     #: Where rules were applied, as the option `mode` calls it.
     mode: str = ""
     stages: list[Stage] = field(default_factory=list)
-    #: What was written, and how much: for each sink its place, and facts by relation.
+    #: The outputs: for each sink its place, and the number of facts per relation.
     sinks: list[dict[str, Any]] = field(default_factory=list)
     #: The folder of the state and its last version, if one is kept.
     state: dict[str, Any] = field(default_factory=dict)

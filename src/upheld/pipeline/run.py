@@ -52,9 +52,9 @@ _HOLDING = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run leaves: all that follows, the program in core form, and what callers get to see."""
+    """The result of a run: all facts, the compiled program, and the public result."""
 
-    #: What the memory engine or the Spark engine of the driver holds; parts in tasks leave none.
+    #: The materialisation of the memory or Spark engine; None in the mode `decomposed`.
     materialisation: Materialisation | None
     core: Core
     result: PipelineRun
@@ -127,7 +127,7 @@ def open_state(spark: SparkSession, job: Job) -> Store | None:
 
 
 def feeds_of(store: Store) -> dict[str, int]:
-    """Return the versions of feeds that tell of all up to the last version of a state, by their folders."""
+    """Return, by folder, the versions of feeds that match the last version of a state."""
     return dict(store.manifest.notes.get("feeds", {})) if store.manifest else {}
 
 

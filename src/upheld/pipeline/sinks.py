@@ -27,7 +27,7 @@ class Writer:
     spark: SparkSession
     #: Folders that were made, and where each is to go.
     _made: list[tuple[str, str]] = field(default_factory=list)
-    #: Small files to write at the end: those that say that what they speak of is complete.
+    #: Small files to write at the end, which mark the outputs as complete.
     _texts: list[tuple[str, str]] = field(default_factory=list)
     _views: list[tuple[str, DataFrame]] = field(default_factory=list)
     #: The versions of feeds that are made, by their folders.

@@ -140,7 +140,7 @@ def test_a_program_without_pivots(spark):
 def test_no_state():
     with pytest.raises(upheld.UpheldError) as refusal:
         upheld.Pipeline(REACH, {"edge": "e.csv"}, mode="decomposed", state="state")
-    assert refusal.value.slugs == ("bad-job",) and "`decomposed` keeps no state" in str(refusal.value)
+    assert refusal.value.slugs == ("bad-job",) and "`decomposed` cannot have a `state`" in str(refusal.value)
 
 
 def test_no_facts(spark):

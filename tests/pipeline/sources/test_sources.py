@@ -239,7 +239,7 @@ def test_missing_files(refused):
 
 def test_unknown_formats(refused):
     Path("e.dat").touch()
-    assert refused("e.dat") == [("unknown-format", 'sources["edge"]', "the name of `e.dat` tells no format")]
+    assert refused("e.dat") == [("unknown-format", 'sources["edge"]', "the name of `e.dat` has no known extension")]
     Path("e.csv").touch()
     Path("e.nt").touch()
     assert refused("e.[cn]*") == [

@@ -1,7 +1,7 @@
 """Where rules are applied: by the memory engine in the driver or in tasks, or by rounds of Spark jobs.
 
-The driver is the first choice if the facts fit there. Tasks are for much that is to be derived by a program that falls
-into parts. What is left for rounds of jobs is large and does not fall into parts.
+The driver is the first choice if the facts fit there. Tasks are for large programs that can be partitioned. Rounds of
+jobs are for large programs that cannot.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from upheld.pipeline.job import Settings
 from upheld.pipeline.report import Choice
 from upheld.runtime.sizes import size_of
 
-# What facts take in the driver at least: for each fact a row on its way in, its place in the table, flags and an index;
-# for each text a Python object beside its characters.
+# Memory of facts in the driver, at least: for each fact a row on its way in, its place in the table, flags and an
+# index; for each text a Python object beside its characters.
 _FACT_BYTES = 64
 _VALUE_BYTES = 16
 _TEXT_BYTES = 80
@@ -27,15 +27,15 @@ _PLANS = {
     "rounds": "rounds of Spark jobs",
 }
 
-#: From so many facts on, and with so many tasks at once, parts are worth their price in the driver's stead: in all they
-#: take up to twice the work of the driver's engine, and seconds to start.
+#: Minimum facts and parallel tasks for partitions instead of the driver: in total they take up to twice the work of the
+#: driver's engine, and seconds to start.
 _WORTH_PARTS = 1_000_000
 _WORTH_TASKS = 4
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the explicit facts of a run amount to."""
+    """The size of the explicit facts of a run."""
 
     facts: int
     values: int

@@ -1,4 +1,4 @@
-"""What follows from the facts of a run, wherever the rules were applied."""
+"""The derived facts of a run, in any mode."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _BATCH = 1 << 16
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a part tells of its work: explicit facts and facts of parted relations, or what it failed with."""
+    """The status of a partition: counts of explicit facts and of facts of partitioned relations, or its error."""
 
     sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
     rounds: int = 0
@@ -45,7 +45,7 @@ def outcome_of(data: bytes) -> Outcome:
 
 @dataclass(frozen=True)
 class Part:
-    """What all parts have in common; `derive` is what each does with the rows that are its own."""
+    """The common input of all partitions; `derive` applies the rules to the rows of one."""
 
     core: Core
     limits: Limits
@@ -54,7 +54,7 @@ class Part:
     arriving: Slots
     #: The relations whose facts leave a part.
     wanted: tuple[str, ...]
-    #: The relations of which a part tells how many facts it has.
+    #: The relations whose facts a partition counts.
     counted: tuple[str, ...]
     whole: dict[str, pa.Table]
     #: The rows of each part, if the driver has them all; else they come from Spark.

@@ -1,4 +1,4 @@
-"""What leaves the parts of a program, held by Spark: packed facts by the number of their relation, and a note of each.
+"""Output of partition tasks: Arrow-encoded facts per relation and one status record per task.
 
 Parts whose facts Spark has shuffled leave rows of a DataFrame. Parts that the driver has dealt out leave pairs of an
 RDD, which takes neither a plan nor generated code to hold: in CPU seconds half of what a query does.
@@ -28,7 +28,7 @@ _DATA = StructType([StructField("data", BinaryType())])
 
 
 class Leaving(Protocol):
-    """What leaves all parts, once one has asked for their notes."""
+    """The output of all partitions, with their status records."""
 
     def notes(self) -> list[bytes]:
         """Return the notes of parts, after these have done their work."""
@@ -45,7 +45,7 @@ class Leaving(Protocol):
 
 @dataclass(frozen=True)
 class LeavingRows:
-    """What leaves parts as rows of a DataFrame."""
+    """The output of partitions as rows of a DataFrame."""
 
     rows: DataFrame
 
@@ -76,7 +76,7 @@ def _batch(piece: Piece) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class LeavingPairs:
-    """What leaves parts as pairs of an RDD, and their notes by the numbers of parts."""
+    """The output of partitions as pairs of an RDD, and their status records by partition."""
 
     spark: SparkSession
     pairs: RDD[Piece]
@@ -110,7 +110,7 @@ class LeavingPairs:
 
 
 class _Notes(AccumulatorParam[dict[int, bytes]]):
-    """Notes by the numbers of parts, so that a part that is derived again tells nothing new."""
+    """Status records by partition, so that a partition that is computed again does not count twice."""
 
     def zero(self, value: dict[int, bytes]) -> dict[int, bytes]:
         return {}

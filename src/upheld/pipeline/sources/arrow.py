@@ -39,8 +39,8 @@ _BLOCK = 1 << 20
 #: Bytes in memory for each byte of a packed file, and copies of all of them on their way.
 _UNPACKED, _COPIES = 8, 4
 
-#: Bytes that Spark's readers have their own way with: other ends of lines, what we part lines by, the signs for what is
-#: no UTF-8 and for the beginning of a file.
+#: Bytes that Spark's readers treat specially: other line ends, our line separator, the replacement character and the
+#: byte order mark.
 _SPECIAL = b"\r", b"\0", b"\x01"
 _SPECIAL_SIGNS = "\N{REPLACEMENT CHARACTER}".encode(), "\N{BYTE ORDER MARK}".encode()
 
@@ -63,7 +63,7 @@ _ARROW = {
 _SPARK = {type: name for name, type in _ARROW.items()}
 #: Where Spark writes the types of columns into a Parquet file.
 _STATED = b"org.apache.spark.sql.parquet.row.metadata"
-#: What types are called there.
+#: Names of the types there.
 _ON_RECORD = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 _ON_RECORD |= {type: type for type in ("float", "double", "string")}
 WANTED = {"number": pa.int64(), "unsigned": pa.uint64(), "float": pa.float64(), "symbol": pa.string()}
@@ -87,7 +87,7 @@ class Split:
     file: str
     first: int
     last: int
-    #: What it takes in memory.
+    #: Its size in memory.
     bytes: int
 
 
@@ -95,7 +95,7 @@ class Plain(Protocol):
     """How tasks read the plain files of a source."""
 
     def splits(self, tasks: int) -> list[Split]:
-        """Return the parts that so many tasks are to read; raise `NotPlain` if the files are none of ours."""
+        """Return the parts of files for a number of tasks; raise `NotPlain` if Python cannot read the files."""
         ...
 
     def read(self, split: Split) -> tuple[pa.Table, pa.Table | None]:
@@ -105,16 +105,16 @@ class Plain(Protocol):
 
 @dataclass
 class Arrived:
-    """What has come of a source: rows in columns `c0`, `c1`, ..., and lines `value` of files `_file` left for Spark."""
+    """Output of the fast path: rows in columns `c0`, `c1`, ..., and lines `value` of files `_file` left for Spark."""
 
     rows: list[pa.Table] = field(default_factory=list)
     rest: list[pa.Table] = field(default_factory=list)
 
 
 def load(spark: SparkSession, sources: Sequence[Plain], room: int) -> list[Arrived | None]:
-    """Return what sources hold, in the driver and read by one job; None for each that is not plain.
+    """Return the rows of sources, read into the driver by one job; None for each source that is not plain.
 
-    If there may be no room for so many bytes, none is.
+    If their bytes may not fit, all are None.
     """
     tasks = spark.sparkContext.defaultParallelism
     splits: list[tuple[int, Split]] = []
@@ -308,7 +308,7 @@ class PlainTriples:
 
     def splits(self, tasks: int) -> list[Split]:
         if any(quote(shown(file)) != shown(file) for file in self.files):
-            raise NotPlain  # Spark's name of the file is another, which tells blank nodes of files apart
+            raise NotPlain  # Spark's name of the file is another, which distinguishes the blank nodes of files
         return _text_splits(self.files, (".nt",), tasks)
 
     def read(self, split: Split) -> tuple[pa.Table, pa.Table | None]:
@@ -345,7 +345,7 @@ _NONE = [pa.array([], pa.string())]
 
 
 def parquet_columns(file: str) -> dict[str, str]:
-    """Return what Spark calls the types of the columns of a Parquet file; raise `NotPlain` if only Spark can tell."""
+    """Return Spark's names of the column types of a Parquet file; raise `NotPlain` if only Spark knows."""
     metadata = parquet.read_metadata(_local(file))
     columns = {column.name: _SPARK.get(column.type, "") for column in metadata.schema.to_arrow_schema()}
     if "" in columns.values() or len({name.lower() for name in columns}) < metadata.num_columns:
@@ -370,7 +370,7 @@ class PlainParquet:
 
     files: tuple[str, ...]
     chosen: tuple[str, ...]
-    #: What Spark calls the types of the columns, and the types of the relation.
+    #: Spark's names of the column types, and the types of the relation.
     given: tuple[str, ...]
     types: tuple[str, ...]
 

@@ -20,7 +20,7 @@ from upheld.pipeline.sources.turtle import Turtle
 from upheld.spark.errors import explained
 from upheld.spark.files import FileSystem, shown
 
-#: What Spark's types are for us; all other types are refused.
+#: Our types by the names of Spark's types; all others are refused.
 TYPES = {
     "tinyint": "number",
     "smallint": "number",
@@ -82,7 +82,7 @@ def find(spark: SparkSession, source: Source) -> Table:
 
 
 def _distinct(given: Given) -> Given:
-    """Return a DataFrame whose columns can be told apart."""
+    """Return a DataFrame with distinct column names."""
     folded = [name.lower() for name in given.names]
     for name in given.names:
         if folded.count(name.lower()) > 1:
@@ -92,7 +92,7 @@ def _distinct(given: Given) -> Given:
 
 
 def _format_of(paths: Sequence[str], place: str) -> str:
-    """Return the format that the names of all files tell."""
+    """Return the format of all files, by their extensions."""
     found: dict[str, str] = {}
     for path in paths:
         name = path.rpartition("/")[2].removesuffix(".gz")
@@ -100,7 +100,7 @@ def _format_of(paths: Sequence[str], place: str) -> str:
     if len(found) == 1 and "" not in found:
         return next(iter(found))
     if "" in found:
-        message = f"the name of {quote(shown(found['']).rpartition('/')[2])} tells no format"
+        message = f"the name of {quote(shown(found['']).rpartition('/')[2])} has no known extension"
     else:
         message = f"there are files of several formats: {', '.join(map(quote, sorted(found)))}"
     hint = f"set `format` to one of {', '.join(map(quote, SOURCE_FORMATS))}, or choose files with a glob"
@@ -111,7 +111,7 @@ def _format_of(paths: Sequence[str], place: str) -> str:
 
 
 def known_types(table: Table, source: Source) -> tuple[str, ...] | None:
-    """Return the types that a relation nobody has declared takes from a source; None if it tells none."""
+    """Return the types of an undeclared relation, taken from a source; None if it has none."""
     names = table.names
     if names is None:
         return None
@@ -144,7 +144,7 @@ def choose(table: Table, source: Source, predicate: Predicate) -> tuple[str, ...
     elif source.columns:
         chosen = _named(source.columns, names, table.place)
     else:
-        folded = {name.lower(): name for name in names}  # Spark does not tell cases apart either
+        folded = {name.lower(): name for name in names}  # Spark ignores case too
         missing = [name for name in wanted if name.lower() not in folded]
         if not missing:
             chosen = tuple(folded[name.lower()] for name in wanted)

@@ -16,7 +16,7 @@ from upheld.pipeline.sources.arrow import NotPlain, PlainDelimited, first_line
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered
 from upheld.spark.paths import verbatim
 
-#: The column that gets a line which is no row.
+#: The column for lines that are not rows.
 _WHOLE = "_upheld_line"
 
 
@@ -50,7 +50,7 @@ class Delimited:
             return cls(spark, tuple(files), place, delimiter, header, None)
         fields = next(csv.reader([first], delimiter=delimiter), [])
         names = tuple(fields) if header else tuple(f"{i + 1}" for i in range(len(fields)))
-        folded = [name.lower() for name in names]  # Spark does not tell cases apart either
+        folded = [name.lower() for name in names]  # Spark ignores case too
         if len(set(folded)) < len(names):
             twice = next(name for name in names if folded.count(name.lower()) > 1)
             message = f"two columns are called {quote(twice)}"

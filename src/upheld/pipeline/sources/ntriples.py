@@ -80,14 +80,14 @@ def _cut(parts: Column) -> Column:
 
 
 def _matched(line: Column) -> Column:
-    """Return the terms of any line as it writes them; they are empty if it is no triple."""
+    """Return the terms of a line as written; they are empty if the line is not a triple."""
     return F.array(*(F.regexp_extract(line, _TRIPLE, group) for group in (1, 2, 3)))
 
 
 def _normal(terms: Column, scoped: bool) -> Column:
     """Return terms in their one form.
 
-    That is canonical N-Triples: quotes, backslashes and control characters are escaped, and nothing else. Tags of
+    The form is canonical N-Triples: quotes, backslashes and control characters are escaped, and nothing else. Tags of
     languages are in lower case, and blank nodes have the file in their label if they are `scoped`.
     """
 
@@ -129,7 +129,7 @@ def _character(token: Column) -> Column:
     code = F.lpad(F.substring(token, 3, 8), 8, "0")
     is_code = token.rlike(rf"^(?:{_ESCAPE})$")
     character = F.when(is_code, F.decode(F.unhex(code), "UTF-32")).otherwise(token)
-    # A quote that is no escape is the one that ends the literal.
+    # The first quote that is not escaped ends the literal.
     kept = F.when(character == "\\'", "'").when((character == '"') & ~is_code, '"')
     for one, escaped in _SHORT.items():
         kept = kept.when(character == one, escaped)

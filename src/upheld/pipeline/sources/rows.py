@@ -1,4 +1,4 @@
-"""What all sources have in common: their columns, their rows before these are checked, and where each row stands."""
+"""The common base of sources: columns, unchecked rows, and the place of each row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Reading:
 
     frame: Callable[[], DataFrame]
     located: Callable[[], DataFrame]
-    #: What a record is, where a whole one may be bad.
+    #: The description of a valid record, for messages.
     expected: str = ""
     #: How plain files can be read in columns, and what lines `value` of files `_file` are that these leave.
     plain: Plain | None = None
@@ -49,12 +49,12 @@ class Table(Protocol):
 
     @property
     def named(self) -> bool:
-        """Whether its columns go by name. Those of RDF, and of files without a header, have a position only."""
+        """Whether its columns are matched by name, as opposed to RDF and files without a header."""
         ...
 
     @property
     def types(self) -> tuple[str, ...] | None:
-        """What Spark calls the types of its columns, or None if all of them are texts."""
+        """Spark's names of the column types, or None if all are texts."""
         ...
 
     def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:

@@ -24,13 +24,13 @@ from upheld.spark.files import shown_uri
 
 @dataclass
 class Load:
-    """One source on its way into a relation. What it counts is known when its rows have been through Spark once."""
+    """One source on its way into a relation. Its counts are known after one pass of its rows through Spark."""
 
     source: Source
     table: Table
     reading: Reading
     predicate: Predicate
-    #: What the source calls the columns of the relation.
+    #: The names of the relation's columns in the source.
     names: tuple[str, ...]
     counts: Observation = field(default_factory=Observation)
     #: Rows that came by Arrow, all of which fit; None if all rows go through Spark.

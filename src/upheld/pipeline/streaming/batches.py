@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Version:
-    """What one update of a stream did."""
+    """The result of one update of a stream."""
 
     number: int
     #: The micro-batch that it was.
@@ -47,7 +47,7 @@ class Version:
     #: Facts, explicit or derived, that appeared and that disappeared.
     inserted: int
     deleted: int
-    #: What bringing the facts up to date took, and what that and writing the version took.
+    #: Seconds of the update, and of the update with writing its version.
     maintaining: float
     seconds: float
 
@@ -92,7 +92,7 @@ class Batches:
             start = time.perf_counter()
 
     def _tell(self, change: Change, draft: Draft) -> dict[str, int]:
-        """Write what each feed has to tell of a change, and return the versions that feeds will have."""
+        """Write the change to each feed, and return the new versions of the feeds."""
         told = feeds_of(self.store)
         versions: dict[str, int] = {}
         for path, names in self._feeds.items():
@@ -108,7 +108,7 @@ class Batches:
         return versions
 
     def _write(self, draft: Draft, folder: str, sides: Sequence[tuple[str, Relation]]) -> None:
-        """Have a folder of a feed made: by Spark, if it holds what there is to tell."""
+        """Write a folder of a feed, with Spark if the change is there."""
         from pyarrow import parquet
 
         beside = staged(folder)

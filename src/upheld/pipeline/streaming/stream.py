@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: Where Spark keeps what it knows of a stream, beside the versions of the state.
 CHECKPOINT = "checkpoint"
 
-#: What Spark calls the stream that the thread of a micro-batch works for.
+#: Spark's id of the stream of a micro-batch's thread.
 _QUERY = "sql.streaming.queryId"
 
 #: Seconds after which we look whether somebody wants to interrupt us.
@@ -45,7 +45,7 @@ _PATIENCE = 1
 
 @dataclass
 class StreamReport:
-    """What a stream has done so far."""
+    """The report of a stream so far."""
 
     #: The report of the run that made the first version, if there was none.
     run: RunReport | None = None
@@ -181,7 +181,7 @@ class PipelineStream:
         found = re.search(r"terminated with exception: (.*)", said)
         known = f"{self._batches.store.folder}/{CHECKPOINT}"
         hint = (
-            f"if updates come from another place than before, remove `{known}`, which tells how far that was followed"
+            f"if updates come from another place than before, remove `{known}`, which has the position in the old place"
         )
         message = f"Spark has ended the stream: {found[1] if found else said}"
         return FactsError(Problem("stream-failed", message, hint=hint))
@@ -230,7 +230,7 @@ def _restored(job: Job, limits: Limits, spark: SparkSession, store: Store) -> Ma
 
 
 def _begin_feeds(spark: SparkSession, job: Job, core: Core, m: Materialisation, store: Store) -> None:
-    """Have each feed tell of all facts there are, so that it can go on from there."""
+    """Write all current facts to each feed, so that it can continue from there."""
     known = feeds_of(store)
     behind = [
         sink

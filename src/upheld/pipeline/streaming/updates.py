@@ -23,13 +23,13 @@ from upheld.updatefiles import Update, updates_in, updates_in_table
 if TYPE_CHECKING:
     import pyarrow
 
-#: How Spark names the files of a folder. What they hold is not read unless it is asked for.
+#: Spark's schema of the files of a folder; contents are read only on demand.
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
 
 #: Files that are taken at a time by a stream that looks ahead, so that what is read at once has a bound.
 _MOST_FILES = 100
 
-#: Spark leaves out files that are older than the newest one by more than a week, unless it is told otherwise.
+#: By default Spark skips files that are more than a week older than the newest one.
 _AGE = "36500d"
 
 
