@@ -36,7 +36,7 @@ FACTS_OF_CHAIN = EDGES + EDGES * (EDGES + 1) // 2 * 2 - 1 + 2
 
 #: How much more than a fresh materialisation is allowed, how much while tables are being copied, and how much of an
 #: update reclaiming may take.
-MEMORY, COPYING, SLICE = 1.5, 2.5, 2.0
+MEMORY, COPYING, SLICE = 1.5, 3.0, 2.0
 
 Facts = dict[str, list[tuple[str, ...]]]
 

@@ -126,6 +126,22 @@ def test_rows_and_texts_are_bounded(algorithm):
     assert books(m)["cnr"] == books(fresh)["cnr"] and books(m)["trace"] == books(fresh)["trace"]
 
 
+def test_copies_keep_up_with_large_updates():
+    """However much an update changes, a copy ends before as much again is left behind."""
+    chains = 300
+    m = materialise(RULES, together(range(chains)))
+    facts, most = rows_in(m), 0
+    for k in range(chains, 3 * chains, 10):
+        m.update(insert=together(range(k, k + 10)), delete=together(range(k - chains, k - chains + 10)))
+        most = max(most, rows_in(m))
+    assert m._engine.reclaiming.copies > 2
+    assert most <= 1.5 * facts
+
+
+def together(numbers: range) -> dict[str, list[tuple[str, ...]]]:
+    return {name: [row for k in numbers for row in chain(k)[name]] for name in ("edge", "blocked")}
+
+
 def test_compact_returns_what_it_freed():
     m = materialise(RULES, {"edge": [(str(i), str(i + 1)) for i in range(1200)]}, algorithm="dred")
     before = m._engine.nbytes()

@@ -60,13 +60,16 @@ _SLOTS_FOR_A_ROW = 64
 _LETTING_GO = 16
 #: What it costs to begin with a table or an index, in rows.
 _BEGINNING = 32
+#: Rows that are copied beside for each row that an update has changed. So a copy ends before much is left behind again,
+#: however large updates are, and an update pays in proportion to its own work.
+_FOR_A_CHANGE = 16
 
 
 @dataclass
 class Pace:
     """How often somebody looks whether a copy is due, and how much of it is made at a time."""
 
-    #: Updates from one look to the next.
+    #: Updates from one look to the next, unless they remove many rows.
     updates: int = 32
     #: Rows in no set, one in how many of all, and how many at least, that are worth a copy.
     share: int = 6
@@ -92,7 +95,7 @@ class Reclaiming:
         self.passive: set[str] = set()
         self._held: list[weakref.ref[Settled]] = []
         self._most_held = 256
-        #: Rows that have left a set since somebody looked.
+        #: Rows that were in no set when somebody looked, and those that have left one since.
         self.removed = 0
         #: Copies that have been made, and how many slices of one were made.
         self.copies = self.slices = 0
@@ -129,7 +132,7 @@ class Reclaiming:
         """Make a slice of a copy, or look whether one is due. To be called where no transaction is open."""
         if self._copying is None:
             self._wait -= 1
-            if self._wait > 0:
+            if self._wait > 0 and self.pace.share * self.removed <= self._rows + self.pace.fewest:
                 return
             self._wait = self.pace.updates
             if not self._is_due(_named(keep)):
@@ -183,9 +186,9 @@ class Reclaiming:
             return True
         if pace.share * (self.removed + rows - self._rows) < rows + pace.fewest:
             return False
-        self._rows, self.removed = rows, 0
         mask = _bits(keep)
         dead = sum(table.n - live_rows(table, mask) for table in self._engine.tables.values() if table.n)
+        self._rows, self.removed = rows, dead
         return dead >= pace.fewest and pace.share * dead >= rows
 
 
@@ -245,8 +248,8 @@ class Copying:
 
     def go_on(self, keep: Sequence[Named], rows: int | None) -> bool:
         """Bring the copy up to date, go on with about so many rows, or all, and return whether all is there."""
-        done = 4 * self.follow(keep) if rows is not None else self.follow(keep)
-        left = None if rows is None else rows + done
+        changed = self.follow(keep)
+        left = None if rows is None else rows + _FOR_A_CHANGE * changed
         for work in self._work:
             if left is not None:
                 left -= work
@@ -272,7 +275,10 @@ class Copying:
         for told in touched:
             for table, rows in told():
                 changed.setdefault(table, []).append(rows)
-        return sum(self._changed(table, distinct_rows(np.concatenate(rows))) for table, rows in changed.items())
+        together = {table: distinct_rows(np.concatenate(rows)) for table, rows in changed.items()}
+        for table, rows in together.items():
+            self._copy_again(table, rows)
+        return sum(map(len, together.values()))
 
     def _drop(self, gone: KeptSet) -> None:
         """Clear the bit of a set that is kept no more."""
@@ -285,16 +291,16 @@ class Copying:
                 for rows in log:
                     flag_kernels.clear_bits(copy.made.flags, rows, keep)
 
-    def _changed(self, table: Table, rows: Rows) -> int:
+    def _copy_again(self, table: Table, rows: Rows) -> None:
+        """Copy rows that have changed once more, as far as the table has been come to."""
         if table in self._ahead:
-            return 0
+            return
         copy = self.copy_of(table)
         rows = rows if copy.is_done else rows[rows < copy.upto]
         there = copy.places[rows] > 0
         copy.refresh(rows[there])
         fresh = rows[~there]
         copy.add(fresh[copy.are_live(fresh)])
-        return len(rows)
 
     def copy_of(self, table: Table) -> TableCopy:
         """Return the copy of a table, a new one if it was empty when it was come to."""
