@@ -30,6 +30,7 @@ from benchmarks.report.goal import ANSWER
 from benchmarks.report.updates import goals_of_updates, typical
 from benchmarks.workloads.graphs import Facts
 from benchmarks.workloads.updates import BOOKKEEPING, WORKLOADS, Batch, Cell, Maintained
+from upheld.maintain.bookkeeping import Traced
 
 ALGORITHMS = ("rematerialise", "adaptive", "ranked", "counting", "dred", "fbf", "bf", "dred-c", "bf-c")
 
@@ -222,8 +223,8 @@ def weigh(m: upheld.Materialisation) -> dict[str, float]:
     tables = [t for t in m._engine.tables.values() if t.n]  # type: ignore[attr-defined]
     used = sum(c.itemsize * t.n for t in tables for c in t.columns.values())
     allocated = sum(c.nbytes for t in tables for c in t.columns.values())
-    trace = m._state.trace
-    for entries in trace._entries.values() if trace is not None else ():  # type: ignore[attr-defined]
+    kept = m._state.bookkeeping
+    for entries in kept.trace._entries.values() if isinstance(kept, Traced) else ():  # type: ignore[attr-defined]
         used += entries.array[: entries.n].nbytes
         allocated += entries.array.nbytes
     rows = sum(t.n for t in tables)

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
 from tests.helpers.merging import together, with_cases
@@ -104,26 +105,31 @@ def held(m: Materialisation) -> set[Fact]:
     return {(p, row) for p in m._core.predicates for row in m._state.I.rows(p)}
 
 
+def counter(m: Materialisation, name: str) -> Any:
+    """Return a counter of the bookkeeping of a materialisation, None if it has no such."""
+    return getattr(m._state.bookkeeping, name, None)
+
+
 def assert_recomputed(m: Materialisation, now: Recomputed) -> None:
     """Facts, counters, levels, counts of the trace, totals and supports are those of recomputation."""
     state, trace = m._state, now.trace
     assert held(m) == now.facts
     assert {(p, row) for p in m._core.predicates for row in state.E.rows(p)} == now.explicit
-    if state.cnr is not None:
-        assert dict(state.cnr.items()) == {f: rounds[1] for f, rounds in trace.items() if 1 in rounds}
-    if state.cr is not None:
+    if (cnr := counter(m, "cnr")) is not None:
+        assert dict(cnr.items()) == {f: rounds[1] for f, rounds in trace.items() if 1 in rounds}
+    if (cr := counter(m, "cr")) is not None:
         recursive = {f: sum(n for i, n in rounds.items() if i > 1) for f, rounds in trace.items()}
-        assert dict(state.cr.items()) == {f: n for f, n in recursive.items() if n}
-    if state.trace is not None:
-        kept = {f: (dict(counts), level) for f, counts, level in state.trace.items()}
+        assert dict(cr.items()) == {f: n for f, n in recursive.items() if n}
+    if (levels := counter(m, "trace")) is not None:
+        kept = {f: (dict(counts), level) for f, counts, level in levels.items()}
         assert kept == {f: (rounds, min(rounds)) for f, rounds in trace.items()}
-    if state.ranks is not None:
+    if counter(m, "ranks") is not None:
         assert_supported(m, now)
 
 
 def assert_supported(m: Materialisation, now: Recomputed) -> None:
     """Totals are those of recomputation; supports are what the ranks make them, and every fact has one."""
-    ranks = m._state.ranks
+    ranks = counter(m, "ranks")
     kept = dict(ranks.items())
     assert {f: total for f, (_, total, _) in kept.items()} == {f: sum(r.values()) for f, r in now.trace.items()}
     support = Counter(now.explicit & now.trace.keys())
@@ -351,11 +357,11 @@ def assert_state(m: Materialisation, now: Recomputed) -> None:
         return
     assert held(m) == now.facts
     assert {(p, row) for p in m._core.predicates for row in m._state.E.rows(p)} == now.explicit
-    if m._state.ranks is not None:
+    if (ranks := counter(m, "ranks")) is not None:
         marks = m._state.marks
         plus, minus = (
             {(p, row) for p in m._core.predicates for row in s.rows(p)} for s in (marks.E_plus, marks.E_minus)
         )
         below = Recomputed(m._core, m._strata, (now.explicit - plus) | minus)
-        totals = {f: total for f, (_, total, _) in m._state.ranks.items()}
+        totals = {f: total for f, (_, total, _) in ranks.items()}
         assert totals == {f: sum(rounds.values()) for f, rounds in below.trace.items()}

@@ -45,7 +45,9 @@ def test_same_trace():
             assert set(counting_by_rounds(stream.strata, trace, E_minus, E_plus)) == now.facts
             assert counts_of(stream.strata, trace) == now.trace
             m.update(delete=u.deletions, insert=u.insertions)
-            assert counts_of(stream.strata, trace) == {fact: counts for fact, counts, _ in m._state.trace.items()}
+            assert counts_of(stream.strata, trace) == {
+                fact: counts for fact, counts, _ in m._state.bookkeeping.trace.items()
+            }
             changed["trace"] += before.trace != now.trace
             changed["levels"] += any(
                 min(before.trace[f]) != min(now.trace[f]) for f in before.trace.keys() & now.trace.keys()

@@ -204,3 +204,20 @@ def test_equalities_do_not_depend_on_what_sees_them(rules, told):
     with pytest.raises(ProgramError, match="rewrite-positive-only") as refusal:
         upheld.materialise(case(rules).program, equality="rewrite")
     assert told in str(refusal.value)
+
+
+def test_ranks_after_starting_again():
+    """An update that derives the upper layer anew leaves counts that are right for the next updates."""
+    strata = "".join(f"[?x, :r{i + 1}, ?y] :- [?x, :r{i}, ?y].\n" for i in range(1, 9))
+    rules = upheld.parse(
+        f"PREFIX : <http://e/> [?x, :r1, ?y] :- [?x, :r0, ?y], NOT [?x, :no, ?y].\n{strata}"
+        "[?x, owl:sameAs, ?y] :- [?x, :knownAs, ?y].",
+        dialect="dlog",
+    )
+    facts = [(f"<http://e/a{i}>", "<http://e/r0>", "<http://e/b>") for i in range(200)]
+    m = upheld.materialise(rules, {"triple": facts}, equality="rewrite")
+    change = m.update(delete={"triple": facts[:100]})
+    assert any("started again" in choice for choice in change.statistics.choices)
+    m.update(insert={"triple": facts[:1]})
+    m.update(delete={"triple": facts[:1]})
+    assert m.facts() == upheld.materialise(rules, {"triple": facts[100:]}, equality="rewrite").facts()

@@ -157,9 +157,9 @@ def test_many_strata_start_again_at_once_or_one_by_one(way, share, again):
     if way == "insert":
         facts["r0"] = sorted(set(facts["r0"]) - set(some["r0"]))
     m = upheld.materialise(rules, facts)
-    ranks = m._state.ranks
+    ranks = m._state.bookkeeping.ranks
     change = m.update(**{way: some})
-    assert (m._state.ranks is not ranks) == again
+    assert (m._state.bookkeeping.ranks is not ranks) == again
     assert [choice.partition(" since")[0] for choice in change.statistics.choices] == (
         ["all strata: started again"] if again else []
     )
@@ -173,8 +173,8 @@ def test_recursive_strata_start_again_together(share, again):
     rules = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
     edges = [(i, i + 1) for i in range(12_000) if i % 6]
     m = upheld.materialise(rules, {"edge": edges})
-    ranks = m._state.ranks
+    ranks = m._state.bookkeeping.ranks
     change = m.update(delete={"edge": edges[::share]})
-    assert (m._state.ranks is not ranks) == again
+    assert (m._state.bookkeeping.ranks is not ranks) == again
     assert any(choice.startswith("all strata: started again") for choice in change.statistics.choices) == again
     assert m.facts() == upheld.materialise(rules, {"edge": sorted(set(edges) - set(edges[::share]))}).facts()

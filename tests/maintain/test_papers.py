@@ -45,7 +45,7 @@ def instances(change) -> dict[str, int]:
 
 def trace_of(m: Materialisation) -> dict[str, dict[int, int]]:
     """The rounds of its stratum in which each fact is derived, with how often; none are kept without rules."""
-    return {f"{p} {''.join(map(str, row))}": dict(counts) for (p, row), counts, _ in m._state.trace.items()}
+    return {f"{p} {''.join(map(str, row))}": dict(counts) for (p, row), counts, _ in m._state.bookkeeping.trace.items()}
 
 
 # -- paper 1, examples 1, 2, 7 and 8: the running example --------------------------------------------------------------
@@ -120,11 +120,11 @@ def test_example_4(engine, algorithm):
 def test_example_5(engine):
     """(46): R(a,b) has two derivations, one of them recursive; a single counter would keep it up for ever."""
     m = materialise(RULE_41, facts("R ab"), engine=engine, algorithm="dred-c")
-    assert dict(m._state.cnr.items()) == {("R", ("a", "b")): 1}
-    assert dict(m._state.cr.items()) == {("R", ("a", "b")): 1, ("R", ("b", "a")): 1}
+    assert dict(m._state.bookkeeping.cnr.items()) == {("R", ("a", "b")): 1}
+    assert dict(m._state.bookkeeping.cr.items()) == {("R", ("a", "b")): 1, ("R", ("b", "a")): 1}
     m.update(delete=facts("R ab"))
     assert m.facts() == set()
-    assert not dict(m._state.cnr.items()) and not dict(m._state.cr.items())
+    assert not dict(m._state.bookkeeping.cnr.items()) and not dict(m._state.bookkeeping.cr.items())
 
 
 @EACH
@@ -491,7 +491,7 @@ def test_paper_2_example_3(engine):
     for name, rows in facts(E_8).items():
         E |= opened.load(name, rows)
     state = ALGORITHMS["dred-c"].materialise(opened, E, strata)
-    I, cnr, cr = state.I, state.cnr, state.cr
+    I, cnr, cr = state.I, state.bookkeeping.cnr, state.bookkeeping.cr
     assert counters(cnr, cr) == T1
     E_minus, E_plus = opened.load("A", [("a",)]), opened.load("A", [])
     D, A = opened.named("D"), opened.named("A")

@@ -20,6 +20,7 @@ from hypothesis import settings
 
 from tests.engines.memory.kernels.kernel_rows import MODULE_OF, PARTS
 from tests.engines.memory.storage.test_table import assert_whole
+from tests.helpers.streams import counter
 from upheld.engines import ENGINES
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
@@ -137,8 +138,8 @@ def books(m: Materialisation) -> dict[str, object]:
     known: dict[str, object] = {
         name: {(p, row) for p in m._core.predicates for row in getattr(state, name).rows(p)} for name in ("E", "I")
     }
-    known |= {"cnr": numbers(state.cnr), "cr": numbers(state.cr), "algorithm": m.algorithm}
-    trace, ranks = state.trace, state.ranks
+    known |= {"cnr": numbers(counter(m, "cnr")), "cr": numbers(counter(m, "cr")), "algorithm": m.algorithm}
+    trace, ranks = counter(m, "trace"), counter(m, "ranks")
     known["trace"] = {f: (counts, level) for f, counts, level in trace.items()} if trace else None
     known["ranks"] = numbers(ranks) or {}
     known["derivations"] = [ranks.derivations(s) for s in m._strata] if ranks else None

@@ -28,7 +28,7 @@ from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.fbf import grounds
 from upheld.maintain.ranked import add, insert
 from upheld.maintain.seminaive import seminaive
-from upheld.maintain.state import State, reached
+from upheld.maintain.update import State, maintained_alike, reached
 from upheld.runtime.statistics import phase
 
 #: A search is for so few facts at most, and may consider so many instances: one that pays finds its proof soon.
@@ -55,11 +55,18 @@ SMALL, FEW_FACTS = 1024, 64
 
 def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
     """Return what is over-deleted and what is added by an update; ranks, totals and supports are brought up to date."""
-    E, I = state.E, state.I
     if changes_much(state, E_minus, E_plus):
         return start_from_nothing(state, E_minus, E_plus)
+    return by_strata(state, E_minus, E_plus)
+
+
+def by_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+    """As `adaptive`, with a choice for each stratum, and the ranks that there are."""
+    E, I = state.E, state.I
     D, A = I.engine.named("D"), I.engine.named("A")
-    for s in reached(state, E_minus, E_plus, D, A):
+    for s in reached(state.strata, E_minus, E_plus, D, A):
+        if maintained_alike(state, s, E_minus, E_plus, D, A):
+            continue
         stratum = Adaptive(state, s, D, A, E_minus)
         if stratum.has_lost_much():
             outcome = AGAIN
@@ -101,8 +108,8 @@ def start_from_nothing(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple
     """Return the old materialisation and the new one, as `rematerialise` does. Ranks are begun anew."""
     E = state.engine.named("new E")
     E |= (state.E - E_minus) | E_plus
-    state.ranks = state.engine.ranks()
-    return state.I, seminaive(state.engine, E, state.strata, Ranked(state.ranks))
+    state.bookkeeping = Ranked.begin(state.engine)
+    return state.I, seminaive(state.engine, E, state.strata, state.bookkeeping)
 
 
 #: How over-deletion may end: all is deleted, it has become long, or it is better to start again.
@@ -113,9 +120,8 @@ class Adaptive:
     """A stratum in an update."""
 
     def __init__(self, state: State, s: Stratum, D: FactSet, A: FactSet, E_minus: FactSet):
-        assert state.ranks is not None, "ranked support relies on ranks"
         self.s, self.D, self.A, self.E_minus = s, D, A, E_minus
-        self.E, self.I, self.ranks = state.E, state.I, state.ranks
+        self.E, self.I, self.ranks = state.E, state.I, state.keeping(Ranked).ranks
         self.gone = self.I.engine.nothing
 
     def has_lost_much(self) -> bool:

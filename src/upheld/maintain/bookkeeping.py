@@ -1,67 +1,126 @@
-"""The bookkeeping that algorithms rely on, as it is begun while a program is materialised.
+"""The bookkeeping that algorithms rely on: an object of one class for each kind.
 
-Each kind says how the derivations of a round are counted (lines 12 and 18 of algorithm 2 of Motik et al. 2019), and
-what is noted of the facts that a round finds.
+Each kind defines how the derivations of a round are counted while a program is materialised (lines 12 and 18 of
+algorithm 2 of Motik et al. 2019), what is recorded of the facts that a round finds, and the counters saved with facts.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
-from upheld.algebra.counters import Numbers, Ranks, Trace
+from upheld.algebra.counters import Numbered, Numbers, Ranks, Trace
+from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, bag, derive, derive_bag
 from upheld.language.strata import Stratum
 
 
-class Books(Protocol):
-    """How the derivations of a stratum are counted."""
+class Bookkeeping:
+    """No bookkeeping, and the methods of every kind."""
+
+    #: The names of the counters, under which they are saved.
+    kinds: ClassVar[tuple[str, ...]] = ()
+    #: The names of the numbers that a fact has in them, in the order of the counters.
+    columns: ClassVar[tuple[str, ...]] = ()
+    #: Whether the counters can be saved with the facts.
+    is_saved: ClassVar[bool] = True
+
+    @classmethod
+    def begin(cls, engine: Engine) -> Self:
+        """Return new bookkeeping of an engine, in which nothing is counted."""
+        return cls()
 
     def first(self, s: Stratum, E: FactSet, I: FactSet) -> FactSet:
-        """Return the explicit facts of a stratum and what its nonrecursive rules derive."""
-        ...
-
-    def next(self, s: Stratum, I: FactSet, delta: FactSet, round: int) -> FactSet:
-        """Return what recursive rules derive from the facts that were found last, in this round."""
-        ...
-
-    def found(self, delta: FactSet, round: int) -> None:
-        """Note that these facts were found first in this round."""
-        ...
-
-
-class NoBooks:
-    """Nothing is counted."""
-
-    def first(self, s: Stratum, E: FactSet, I: FactSet) -> FactSet:
+        """Count and return the explicit facts of a stratum and the heads of its nonrecursive rules."""
         return s.out(E) | derive(s.nonrecursive, I, I)
 
     def next(self, s: Stratum, I: FactSet, delta: FactSet, round: int) -> FactSet:
+        """Count and return the heads of recursive rules in this round: from the facts found last."""
         return derive(s.recursive, I, I, via=delta)
 
     def found(self, delta: FactSet, round: int) -> None:
-        """Nothing to note."""
+        """Record that these facts were found first in this round."""
+
+    def end(self) -> None:
+        """Record that a program is materialised."""
+
+    def reduced(self, kind: type[Bookkeeping]) -> Bookkeeping | None:
+        """Return bookkeeping of another kind that this one contains; None if it does not contain it.
+
+        Counters that an algorithm does not maintain would be wrong after an update, so they are dropped.
+        """
+        if kind is type(self):
+            return self
+        return Bookkeeping() if kind is Bookkeeping else None
+
+    def counters(self) -> tuple[Numbered, ...]:
+        """The counters that are saved, in the order of `kinds`."""
+        return ()
+
+    def save(self) -> dict[str, int]:
+        """Return the numbers that concern all facts together, to be saved."""
+        return {}
+
+    def load(self, sums: Mapping[str, int]) -> None:
+        """Continue from the numbers that `save` returned."""
 
 
-class Counters(NoBooks):
-    """Derivations by nonrecursive rules and explicit facts, and where a counter is given, those by recursive rules."""
+class NonrecursiveCounter(Bookkeeping):
+    """cnr: derivations of a fact by nonrecursive rules, the explicit one included."""
 
-    def __init__(self, cnr: Numbers, cr: Numbers | None):
-        self.cnr, self.cr = cnr, cr
+    kinds: ClassVar[tuple[str, ...]] = ("cnr",)
+    columns: ClassVar[tuple[str, ...]] = ("cnr",)
+
+    def __init__(self, cnr: Numbers):
+        self.cnr = cnr
+
+    @classmethod
+    def begin(cls, engine: Engine) -> Self:
+        return cls(engine.numbers("cnr"))
 
     def first(self, s: Stratum, E: FactSet, I: FactSet) -> FactSet:
         return self.cnr.gain(bag(s.out(E))) | self.cnr.gain(derive_bag(s.nonrecursive, I, I))
 
+    def counters(self) -> tuple[Numbered, ...]:
+        return (self.cnr,)
+
+
+class Counters(NonrecursiveCounter):
+    """cnr, and cr: derivations of a fact by recursive rules."""
+
+    kinds = ("cnr", "cr")
+    columns = ("cnr", "cr")
+
+    def __init__(self, cnr: Numbers, cr: Numbers):
+        super().__init__(cnr)
+        self.cr = cr
+
+    @classmethod
+    def begin(cls, engine: Engine) -> Self:
+        return cls(engine.numbers("cnr"), engine.numbers("cr"))
+
     def next(self, s: Stratum, I: FactSet, delta: FactSet, round: int) -> FactSet:
-        if self.cr is None:
-            return super().next(s, I, delta, round)
         return self.cr.gain(derive_bag(s.recursive, I, I, via=delta))
 
+    def reduced(self, kind: type[Bookkeeping]) -> Bookkeeping | None:
+        return NonrecursiveCounter(self.cnr) if kind is NonrecursiveCounter else super().reduced(kind)
 
-class Traced:
-    """Derivations by round, and the level of each fact: the round that found it."""
+    def counters(self) -> tuple[Numbered, ...]:
+        return self.cnr, self.cr
+
+
+class Traced(Bookkeeping):
+    """Derivations by round, and the level of each fact: the round that found it. It cannot be saved."""
+
+    kinds = ("trace",)
+    is_saved = False
 
     def __init__(self, trace: Trace):
         self.trace = trace
+
+    @classmethod
+    def begin(cls, engine: Engine) -> Self:
+        return cls(engine.trace())
 
     def first(self, s: Stratum, E: FactSet, I: FactSet) -> FactSet:
         return self.trace.gain(bag(s.out(E)), 1) | self.trace.gain(derive_bag(s.nonrecursive, I, I), 1)
@@ -72,12 +131,22 @@ class Traced:
     def found(self, delta: FactSet, round: int) -> None:
         self.trace.place(delta, round)
 
+    def end(self) -> None:
+        self.trace.settle_levels()
 
-class Ranked:
-    """Totals, and the rank of each fact: facts of later rounds rank above those of earlier ones."""
+
+class Ranked(Bookkeeping):
+    """Totals, supports, and the rank of each fact: facts of later rounds rank above those of earlier ones."""
+
+    kinds = ("ranks",)
+    columns = ("rank", "total", "support")
 
     def __init__(self, ranks: Ranks):
         self.ranks = ranks
+
+    @classmethod
+    def begin(cls, engine: Engine) -> Self:
+        return cls(engine.ranks())
 
     def first(self, s: Stratum, E: FactSet, I: FactSet) -> FactSet:
         return self.ranks.gain_total(bag(s.out(E)), s) | self.ranks.gain_total(derive_bag(s.nonrecursive, I, I), s)
@@ -87,3 +156,12 @@ class Ranked:
 
     def found(self, delta: FactSet, round: int) -> None:
         self.ranks.put_on_top(delta)
+
+    def counters(self) -> tuple[Numbered, ...]:
+        return (self.ranks,)
+
+    def save(self) -> dict[str, int]:
+        return self.ranks.sums()
+
+    def load(self, sums: Mapping[str, int]) -> None:
+        self.ranks.begin(sums)

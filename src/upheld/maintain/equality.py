@@ -44,7 +44,7 @@ from upheld.language.strata import Stratification, Whole
 from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 from upheld.maintain.backward import Abort, Proving
-from upheld.maintain.state import State
+from upheld.maintain.update import State
 from upheld.runtime.statistics import phase
 
 #: Further steps by which explicit facts may prove that classes hold together, if more facts than so many mention each:

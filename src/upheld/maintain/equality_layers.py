@@ -27,11 +27,11 @@ from upheld.language.equality.equality import Equality
 from upheld.language.equality.layers import LOOP, MEMBER, Layers, has_layers, layers
 from upheld.language.strata import Stratification
 from upheld.language.syntax.ast import Variable
-from upheld.maintain.adaptive import adaptive
+from upheld.maintain.adaptive import by_strata, changes_much
 from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.equality import Rewriting, RewrittenRules, changed_rows
 from upheld.maintain.ranked import add
-from upheld.maintain.state import State
+from upheld.maintain.update import State
 from upheld.runtime.statistics import phase
 
 
@@ -150,9 +150,11 @@ class Layered:
         if self.layers.expands:
             left, joined = self.pi.memberships(MEMBER.name)
             E_minus, E_plus = settle(gone | left), settle(came | joined)
+        state = State(self.engine, self.I_low, self.I, self.layers.strata, Ranked(self.ranks))
+        if before is None and changes_much(state, E_minus, E_plus):
+            before = self.layers.strata
         if before is None:
-            state = State(self.engine, self.I_low, self.I, self.layers.strata, ranks=self.ranks)
-            D, A = adaptive(state, E_minus, E_plus)
+            D, A = by_strata(state, E_minus, E_plus)
         else:
             D, A = self._anew(before, E_minus, E_plus)
         I_low = self.I_low

@@ -17,16 +17,19 @@ from upheld.algebra.counters import Numbers
 from upheld.algebra.sets import FactSet, bag, derive, derive_bag, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
-from upheld.maintain.state import State, reached
+from upheld.maintain.bookkeeping import Counters, NonrecursiveCounter
+from upheld.maintain.update import State, maintained_alike, reached
 from upheld.runtime.statistics import phase
 
 
 def dred_c(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
     """Return what is over-deleted and what is added by an update; cnr and cr are brought up to date (algorithm 2)."""
-    I, cnr, cr = state.I, state.cnr, state.cr
-    assert cnr is not None and cr is not None, "DRed^c relies on both counters"
+    I, counters = state.I, state.keeping(Counters)
+    cnr, cr = counters.cnr, counters.cr
     D, A = I.engine.named("D"), I.engine.named("A")  # 21
-    for s in reached(state, E_minus, E_plus, D, A):  # 22
+    for s in reached(state.strata, E_minus, E_plus, D, A):  # 22
+        if maintained_alike(state, s, E_minus, E_plus, D, A):
+            continue
         gone = overdelete(s, I, E_minus, D, A, cnr, cr)  # 23
         R = settle(cr.above_zero(gone))  # 24
         insert(s, I, E_plus, D, A, R, cnr, cr)  # 25
@@ -62,10 +65,11 @@ def insert(
 
 def bf_c(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
     """Return what is deleted and what is added by an update; cnr is brought up to date (algorithm 3)."""
-    I, cnr = state.I, state.cnr
-    assert cnr is not None, "B/F^c relies on the nonrecursive counter"
+    I, cnr = state.I, state.keeping(NonrecursiveCounter).cnr
     D, A = I.engine.named("D"), I.engine.named("A")
-    for s in reached(state, E_minus, E_plus, D, A):
+    for s in reached(state.strata, E_minus, E_plus, D, A):
+        if maintained_alike(state, s, E_minus, E_plus, D, A):
+            continue
         proving = Proving(s, I, D, A, cnr.above_zero, Abort())  # 79: a counter above zero is a proof
         delete_unproved(s, I, E_minus, D, A, cnr, proving)
         insert_counting_nonrecursive(s, I, E_plus, D, A, cnr)

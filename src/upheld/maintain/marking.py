@@ -34,28 +34,10 @@ only more work. Books (counters, ranks, traces) are those of the state without t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from upheld.algebra.sets import FactSet, settle
-from upheld.maintain.state import Marks, State, Update
-
-
-@dataclass(frozen=True)
-class Given:
-    """An update as it was given: facts to delete, and to insert after that, whether they are explicit or not."""
-
-    minus: FactSet
-    plus: FactSet
-
-
-def merged(updates: Sequence[Given]) -> Given:
-    """Return an update that does what some do one after the other."""
-    together = updates[0]
-    for later in updates[1:]:
-        plus = settle((together.plus - _copy(later.minus)) | later.plus)
-        together = Given(settle(together.minus | later.minus), plus)
-    return together
+from upheld.maintain.update import Marks, Outcome, Requested, State, Update, copied, step
 
 
 @dataclass(frozen=True)
@@ -84,23 +66,8 @@ class Marking:
 MANY, SHARE = 500, 0.5
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Facts that disappeared and appeared with an update, and the marks that were made for the next one."""
-
-    deleted: FactSet
-    inserted: FactSet
-    marks: Marks | None = None
-
-    def then(self, later: Outcome) -> Outcome:
-        """Return what this and a later change come to."""
-        deleted = settle((self.deleted - later.inserted) | (later.deleted - self.inserted))
-        inserted = settle((self.inserted - later.deleted) | (later.inserted - self.deleted))
-        return Outcome(deleted, inserted, later.marks)
-
-
 def make(
-    state: State, update: Update, marking: Marking | None, E_minus: FactSet, E_plus: FactSet, ahead: Given | None
+    state: State, update: Update, marking: Marking | None, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None
 ) -> Outcome:
     """Bring E and I up to date with U1, whose net effect is given, and mark what U2 undoes.
 
@@ -113,7 +80,7 @@ def make(
         E_minus, E_plus = from_there(state.marks, E_minus, E_plus)
     marked = undone(marking, E_minus, E_plus, ahead) if marking is not None and ahead is not None else None
     if marked is not None:
-        E_minus, E_plus = settle(E_minus - _copy(marked[0])), settle(E_plus - _copy(marked[1]))
+        E_minus, E_plus = settle(E_minus - copied(marked[0])), settle(E_plus - copied(marked[1]))
     if E_minus or E_plus or (change is None and marked is None):
         change = _after(change, step(state, update, E_minus, E_plus))
     if marking is not None and marked is not None:
@@ -126,30 +93,18 @@ def _after(before: Outcome | None, made: Outcome) -> Outcome:
     return made if before is None else before.then(made)
 
 
-def step(state: State, update: Update, E_minus: FactSet, E_plus: FactSet) -> Outcome:
-    """Delete and insert explicit facts, and bring all that follows up to date."""
-    E, I = state.E, state.I
-    D, A = update(state, E_minus, E_plus)
-    deleted, inserted = settle(D - A), settle(A - D)
-    E -= E_minus
-    E |= E_plus
-    I -= deleted
-    I |= inserted
-    return Outcome(deleted, inserted)
-
-
-def undone(marking: Marking, E_minus: FactSet, E_plus: FactSet, ahead: Given) -> tuple[FactSet, FactSet] | None:
+def undone(marking: Marking, E_minus: FactSet, E_plus: FactSet, ahead: Requested) -> tuple[FactSet, FactSet] | None:
     """Return those of the explicit facts that U1 deletes and inserts that U2 undoes, if marking them is worth it."""
     minus = plus = E_minus.engine.nothing
     inserted, deleted = E_plus.count(), ahead.minus.count()
     if marking.pays(min(inserted, deleted), inserted, deleted):
-        plus = settle(ahead.minus & _copy(E_plus))
-        if plus and (kept := settle(ahead.plus & _copy(plus))):  # what U2 both deletes and inserts is there after it
-            plus = settle(plus - _copy(kept))
+        plus = settle(ahead.minus & copied(E_plus))
+        if plus and (kept := settle(ahead.plus & copied(plus))):  # what U2 both deletes and inserts is there after it
+            plus = settle(plus - copied(kept))
         if not marking.pays(plus.count(), inserted, deleted):
             plus = E_plus.engine.nothing
     # Deleting in two steps looks twice for what holds without the deleted facts: that costs more than inserting again.
-    if marking.positive and 0 < E_minus.count() <= ahead.plus.count() and not settle(E_minus - _copy(ahead.plus)):
+    if marking.positive and 0 < E_minus.count() <= ahead.plus.count() and not settle(E_minus - copied(ahead.plus)):
         minus = E_minus
     return (minus, plus) if minus or plus else None
 
@@ -161,7 +116,7 @@ def lay(state: State, marking: Marking, minus: FactSet, plus: FactSet) -> Outcom
     done = step(state, marking.lay, minus, plus)
     explicit, changed = minus.count() + plus.count(), done.deleted.count() + done.inserted.count()
     statistics.marks.update(explicit=explicit, derived=changed - _explicit_of(done, minus, plus))
-    kept = [settle(_copy(facts)) for facts in (minus, plus, done.deleted, done.inserted)]
+    kept = [settle(copied(facts)) for facts in (minus, plus, done.deleted, done.inserted)]
     marks = Marks(kept[0], kept[1], kept[2], kept[3], Counter(statistics.instances) - before)
     return Outcome(done.deleted, done.inserted, marks)
 
@@ -173,33 +128,20 @@ def take_off(state: State, marks: Marks) -> Outcome:
     E |= marks.E_minus
     I -= marks.A
     I |= marks.D
-    return Outcome(settle(_copy(marks.A)), settle(_copy(marks.D)))
+    return Outcome(settle(copied(marks.A)), settle(copied(marks.D)))
 
 
 def from_there(marks: Marks, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
     """Return the explicit facts to delete and to insert when marks have been taken off, for what was to be done."""
-    stays_away, stays = settle(marks.E_minus - _copy(E_plus)), settle(marks.E_plus - _copy(E_minus))
+    stays_away, stays = settle(marks.E_minus - copied(E_plus)), settle(marks.E_plus - copied(E_minus))
     if not stays_away and not stays:
         _note_saved(marks)
-    off, on = _copy(marks.E_plus), _copy(marks.E_minus)
+    off, on = copied(marks.E_plus), copied(marks.E_minus)
     return settle((E_minus - off) | stays_away), settle((E_plus - on) | stays)
 
 
-def _copy(facts: FactSet) -> FactSet:
-    """Return the facts under a name of their own.
-
-    A set that an operator has on its right has a bit of the engine's for as long as somebody holds it, and there are
-    few. So what is kept from one update to the next is copied where it stands there.
-    """
-    if not facts:
-        return facts.engine.nothing
-    copy = facts.engine.named("copy")
-    copy |= facts
-    return copy
-
-
 def _explicit_of(done: Outcome, minus: FactSet, plus: FactSet) -> int:
-    return settle(minus & _copy(done.deleted)).count() + settle(plus & _copy(done.inserted)).count()
+    return settle(minus & copied(done.deleted)).count() + settle(plus & copied(done.inserted)).count()
 
 
 def _note_saved(marks: Marks) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet
@@ -12,7 +12,7 @@ from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.strata import Stratification
 from upheld.maintain.adaptive import adaptive
 from upheld.maintain.backward import Abort
-from upheld.maintain.bookkeeping import Books, Counters, NoBooks, Ranked, Traced
+from upheld.maintain.bookkeeping import Bookkeeping, Counters, NonrecursiveCounter, Ranked, Traced
 from upheld.maintain.counting import counting
 from upheld.maintain.dred import dred
 from upheld.maintain.fbf import fbf
@@ -21,66 +21,41 @@ from upheld.maintain.marking import Marking
 from upheld.maintain.ranked import ranked
 from upheld.maintain.rematerialise import rematerialise
 from upheld.maintain.seminaive import seminaive
-from upheld.maintain.state import State, Update
+from upheld.maintain.update import State, Update
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A way to maintain a materialisation. `books` names the attributes of a state that it keeps true.
+    """A way to maintain a materialisation, with the kind of bookkeeping that it keeps up to date.
 
     `marking` is how it makes use of the next update of a stream, if it does.
     """
 
     name: str
     update: Update
-    books: tuple[str, ...] = ()
+    bookkeeping: type[Bookkeeping] = Bookkeeping
     marking: Marking | None = None
 
     def materialise(self, engine: Engine, E: FactSet, strata: Stratification) -> State:
         """Return the materialisation of E with the bookkeeping of this algorithm."""
-        state = State(engine, E, E, strata)
-        state.I = seminaive(engine, E, strata, self._open_books(state))
-        if state.trace is not None:
-            state.trace.settle_levels()
+        state = self.begin(engine, E, E, strata)
+        state.I = seminaive(engine, E, strata, state.bookkeeping)
+        state.bookkeeping.end()
         return state
 
     def begin(self, engine: Engine, E: FactSet, I: FactSet, strata: Stratification) -> State:
         """Return a state with the bookkeeping of this algorithm, in which nothing has been counted yet."""
-        state = State(engine, E, I, strata)
-        self._open_books(state)
-        return state
-
-    def _open_books(self, state: State) -> Books:
-        engine = state.engine
-        match self.books:
-            case ("ranks",):
-                state.ranks = engine.ranks()
-                return Ranked(state.ranks)
-            case ("trace",):
-                state.trace = engine.trace()
-                return Traced(state.trace)
-            case ("cnr", *more):
-                state.cnr = engine.numbers("cnr")
-                state.cr = engine.numbers("cr") if more else None
-                return Counters(state.cnr, state.cr)
-        return NoBooks()
+        return State(engine, E, I, strata, self.bookkeeping.begin(engine))
 
     def convert(self, state: State) -> State:
-        """Return a state with the bookkeeping of this algorithm and no other; the one given if that is what it has.
+        """Return a state with the bookkeeping of this algorithm and no other.
 
-        What is not kept true would be wrong after an update, so it is given up. What is missing is begun by deriving
-        everything once more.
+        Bookkeeping that the state does not have is begun by deriving everything once more.
         """
-        kept = {
-            name: getattr(state, name) for name in ("cnr", "cr", "trace", "ranks") if getattr(state, name) is not None
-        }
-        if tuple(kept) == self.books:
-            return state
-        if set(self.books) <= set(kept):
-            return State(
-                state.engine, state.E, state.I, state.strata, **{n: kept[n] for n in self.books}, marks=state.marks
-            )
-        return self.materialise(state.engine, state.E, state.strata)
+        reduced = state.bookkeeping.reduced(self.bookkeeping)
+        if reduced is None:
+            return self.materialise(state.engine, state.E, state.strata)
+        return state if reduced is state.bookkeeping else replace(state, bookkeeping=reduced)
 
 
 def _fbf(abort: Callable[[], Abort]) -> Update:
@@ -94,14 +69,14 @@ _DEEP = _fbf(lambda: Abort(depth=DEPTH))
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("adaptive", adaptive, ("ranks",), Marking(_DEEP, partly=False, positive=False)),
-        Algorithm("ranked", ranked, ("ranks",)),
-        Algorithm("counting", counting, ("trace",)),
+        Algorithm("adaptive", adaptive, Ranked, Marking(_DEEP, partly=False, positive=False)),
+        Algorithm("ranked", ranked, Ranked),
+        Algorithm("counting", counting, Traced),
         Algorithm("dred", dred),
         Algorithm("fbf", _DEEP),
         Algorithm("bf", _fbf(Abort)),
-        Algorithm("dred-c", dred_c, ("cnr", "cr")),
-        Algorithm("bf-c", bf_c, ("cnr",)),
+        Algorithm("dred-c", dred_c, Counters),
+        Algorithm("bf-c", bf_c, NonrecursiveCounter),
         Algorithm("rematerialise", rematerialise),
     )
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from upheld.algebra.sets import FactSet
 from upheld.maintain.seminaive import seminaive
-from upheld.maintain.state import State
+from upheld.maintain.update import State
 from upheld.runtime.statistics import phase
 
 

@@ -4,7 +4,7 @@ E, I      explicit facts; the materialisation, as far as it has come
 N, delta  facts derived in a round; those of them not seen before
 trace     for each stratum, the multisets N of its rounds (algorithm 2)
 
-Departures from the paper: none. `books` counts derivations on the way, for algorithms that rely on counts.
+Departures from the paper: none. `bookkeeping` counts derivations on the way, for algorithms that rely on counts.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from __future__ import annotations
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import Bag, FactSet, bag, derive_bag, settle
 from upheld.language.strata import Stratification, Stratum
-from upheld.maintain.bookkeeping import Books, NoBooks
+from upheld.maintain.bookkeeping import Bookkeeping
 from upheld.maintain.equivalences import materialise_classes
 
 Multisets = list[list[Bag]]
 
 
-def seminaive(engine: Engine, E: FactSet, strata: Stratification, books: Books | None = None) -> FactSet:
+def seminaive(engine: Engine, E: FactSet, strata: Stratification, bookkeeping: Bookkeeping | None = None) -> FactSet:
     """Return the materialisation of the strata with respect to E (algorithm 1)."""
     I = engine.named("I")  # 1
     for s in strata:  # 2
-        saturate(engine, s, E, I, books or NoBooks())
+        saturate(engine, s, E, I, bookkeeping or Bookkeeping())
     return I
 
 
-def saturate(engine: Engine, s: Stratum, E: FactSet, I: FactSet, books: Books) -> None:
+def saturate(engine: Engine, s: Stratum, E: FactSet, I: FactSet, bookkeeping: Bookkeeping) -> None:
     """Add to I all that a stratum derives from what it holds of the strata below."""
     if s.classings:
         materialise_classes(engine, s, E, I)
@@ -35,12 +35,12 @@ def saturate(engine: Engine, s: Stratum, E: FactSet, I: FactSet, books: Books) -
         I |= settle(s.out(E))  # explicit facts alone: their derivations are not counted
         return
     i = 1
-    N = books.first(s, E, I)  # 3
+    N = bookkeeping.first(s, E, I)  # 3
     while delta := settle(N - I):  # 5, 6
-        books.found(delta, i)
+        bookkeeping.found(delta, i)
         I |= delta  # 7
         i += 1
-        N = books.next(s, I, delta, i)  # 8
+        N = bookkeeping.next(s, I, delta, i)  # 8
 
 
 def seminaive_counting(engine: Engine, E: FactSet, strata: Stratification) -> tuple[FactSet, Multisets]:

@@ -25,7 +25,7 @@ from upheld.language.syntax.files import read_file, read_text
 from upheld.language.syntax.rdfox import COLUMNS
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.materialisation.materialisation import Materialisation, ProgressWatcher
-from upheld.materialisation.saved_bookkeeping import Reopened, serves, width_of
+from upheld.materialisation.saved_bookkeeping import Reopened, serves
 from upheld.rdf.rulesets import RULESETS, rules
 from upheld.runtime.limits import Limits, limited
 from upheld.store import Manifest, SavedBooks, Store, check_program, digest
@@ -309,7 +309,7 @@ class _SavedFacts:
 
     def reopened(self, books: SavedBooks, algorithm: Algorithm) -> Reopened:
         """Return what books tell, as far as an algorithm asks for it, and what has changed since."""
-        width, facts = width_of(algorithm.books), []
+        width, facts = len(algorithm.bookkeeping.columns), []
         for name in books.relations:
             facts += self._written(books, name, "facts", width if name in books.numbers else 0)
         now = self._saved.relations

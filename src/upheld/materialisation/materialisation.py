@@ -36,9 +36,9 @@ from upheld.language.syntax.rdfox import PREFIXES
 from upheld.language.values import Value
 from upheld.maintain.equality import Rewriting
 from upheld.maintain.equality_layers import Layered, rewriting
-from upheld.maintain.marking import Given, Outcome, make, merged
+from upheld.maintain.marking import make
 from upheld.maintain.registry import Algorithm, algorithm_named
-from upheld.maintain.state import State
+from upheld.maintain.update import Outcome, Requested, State, merged
 from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
 from upheld.materialisation.snapshot import Snapshot
 from upheld.materialisation.stream import Queue, follow, follow_async
@@ -146,7 +146,7 @@ class Materialisation:
                 self._update_or_abandon(lambda: [self._since(reopened)], None, interruptions)
             self._history = History()  # nobody has seen what was there before
 
-    def _since(self, reopened: Reopened) -> Given:
+    def _since(self, reopened: Reopened) -> Requested:
         """Return what has changed in the explicit facts since the version that was taken over."""
         then, now = self._engine.named("E then"), self._engine.named("E now")
         for name, rows in reopened.then:
@@ -155,7 +155,7 @@ class Materialisation:
             now |= self._engine.load(name, rows)
         for name, rows in reopened.without:
             now -= self._engine.load(name, rows)
-        return Given(settle(then - now), settle(now - then))
+        return Requested(settle(then - now), settle(now - then))
 
     def _decompose(self, E: FactSet, mode: str, granular: bool) -> None:
         """Take rules apart by what is known of the explicit facts. The nodes are relations of the program from now."""
@@ -487,7 +487,11 @@ class Materialisation:
 
     @checked(algorithm=ALGORITHM_OR_NONE)
     def update(
-        self, insert: FactsGiven | None = None, delete: FactsGiven | None = None, *, algorithm: str | None = None
+        self,
+        insert: FactsGiven | None = None,
+        delete: FactsGiven | None = None,
+        *,
+        algorithm: str | None = None,
     ) -> Change:
         """Delete and insert explicit facts, bring all derived facts up to date, and return the change.
 
@@ -571,27 +575,27 @@ class Materialisation:
         """
         chosen = self._algorithm_named(algorithm) if algorithm else None  # what is unknown is refused at once
 
-        def make(given: list[Given], numbers: tuple[int, ...], ahead: Sequence[Given]) -> Change:
+        def make(given: list[Requested], numbers: tuple[int, ...], ahead: Sequence[Requested]) -> Change:
             with interrupted_once() as interruptions, self._turns.work():
                 seen = merged(ahead) if ahead else None
                 return self._update_or_abandon(lambda: given, chosen, interruptions, seen, numbers)
 
-        def load(delete: FactsGiven, insert: FactsGiven) -> Given:
+        def load(delete: FactsGiven, insert: FactsGiven) -> Requested:
             minus, plus = self._fitted(delete), self._fitted(insert)
             with self._turns.work(), self._engine.meter.run():
                 waiting = self._load(minus, plus)
                 # Settled: what is waiting must outlast whatever is done meanwhile.
-                return Given(settle(waiting.minus), settle(waiting.plus))
+                return Requested(settle(waiting.minus), settle(waiting.plus))
 
         queue = Queue(load, make, look_ahead, merge_waiting)
         return follow_async(queue, updates) if isinstance(updates, AsyncIterable) else follow(queue, updates)
 
     def _update_or_abandon(
         self,
-        load: Callable[[], list[Given]],
+        load: Callable[[], list[Requested]],
         algorithm: Algorithm | None,
         interruptions: interrupted_once,
-        ahead: Given | None = None,
+        ahead: Requested | None = None,
         numbers: tuple[int, ...] = (),
     ) -> Change:
         """Make the updates that are given as one, or leave everything as it was."""
@@ -608,7 +612,7 @@ class Materialisation:
             engine.abandon(keep=self._state.sets())
             raise
 
-    def _net_effect(self, updates: list[Given]) -> tuple[FactSet, FactSet, FactSet]:
+    def _net_effect(self, updates: list[Requested]) -> tuple[FactSet, FactSet, FactSet]:
         """Return the explicit facts that updates take away and add in all, and those that they need not."""
         E, together = self._state.E, updates.pop(0)  # taken from the list, as sets that nobody holds cost nothing
         ignored = settle((together.minus - E) | (together.plus & E))
@@ -626,11 +630,11 @@ class Materialisation:
         ignored: FactSet,
         statistics: Statistics,
         interruptions: interrupted_once,
-        ahead: Given | None,
+        ahead: Requested | None,
         updates: tuple[int, ...],
     ) -> Change:
         """Bring the state up to date, looking ahead to the next update if there is one, and return what changed."""
-        state, marks, ranks = self._state, self._state.marks, self._state.ranks
+        state, marks, bookkeeping = self._state, self._state.marks, self._state.bookkeeping
         try:
             with self._engine.transaction():
                 outcome = self._update(E_minus, E_plus, ahead)
@@ -642,12 +646,12 @@ class Materialisation:
                 interruptions.too_late()  # no interruption may come between the sets and what speaks of them
                 state.marks = outcome.marks
         except BaseException:
-            state.marks, state.ranks = marks, ranks
+            state.marks, state.bookkeeping = marks, bookkeeping
             raise
         self._history.advance(change, following)
         return change
 
-    def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Given | None) -> Outcome:
+    def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None) -> Outcome:
         update = self._algorithm.update
         if self._rewriting is not None:
             fresh = self._algorithm.name == "rematerialise"
@@ -705,8 +709,8 @@ class Materialisation:
         self._state = phase("conversion")(algorithm.convert)(self._state)
         statistics = self._engine.meter.statistics
         if instances := statistics.instances["conversion"]:
-            books = " and ".join(algorithm.books)
-            statistics.choices.append(f"began to keep {books} for {algorithm.name}, by {instances} rule instances")
+            kinds = " and ".join(algorithm.bookkeeping.kinds)
+            statistics.choices.append(f"began to keep {kinds} for {algorithm.name}, by {instances} rule instances")
         self._algorithm = algorithm
 
     # -- inside --------------------------------------------------------------------------------------------------------
@@ -777,8 +781,8 @@ class Materialisation:
     def _fitted(self, facts: FactsGiven | None) -> Mapping[str, Iterable[Row]]:
         return fitted_facts(self._core, by_name(facts), self._read)
 
-    def _load(self, delete: Mapping[str, Iterable[Row]], insert: Mapping[str, Iterable[Row]]) -> Given:
-        return Given(self._loaded(delete), self._loaded(insert))
+    def _load(self, delete: Mapping[str, Iterable[Row]], insert: Mapping[str, Iterable[Row]]) -> Requested:
+        return Requested(self._loaded(delete), self._loaded(insert))
 
     def _loaded(self, fitted: Mapping[str, Iterable[Row]]) -> FactSet:
         return reduce(or_, (self._engine.load(name, rows) for name, rows in fitted.items()), self._engine.nothing)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from upheld.algebra.counters import Numbered
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet
 from upheld.data.columns import Row
@@ -20,11 +19,8 @@ from upheld.language.core import Core, Predicate
 from upheld.language.normal_form import normal_text
 from upheld.language.strata import Stratification
 from upheld.maintain.registry import Algorithm
-from upheld.maintain.state import State
+from upheld.maintain.update import State
 from upheld.store import Draft, SavedBooks
-
-#: What can be saved, as attributes of a state, and what its numbers are called. Derivations by round cannot.
-_NUMBERS = {"cnr": ("cnr",), "cr": ("cr",), "ranks": ("rank", "total", "support")}
 
 
 @dataclass(frozen=True)
@@ -45,47 +41,41 @@ class Reopened:
         if self.books.rules != rules_digest(strata):
             return None
         state = algorithm.begin(engine, E, engine.named("I"), strata)
-        kept = [getattr(state, name) for name in algorithm.books]
+        counters = state.bookkeeping.counters()
         every = state.I
         for name, rows in self.facts:
-            numbered = kept and name in self.books.numbers
-            every |= engine.load_with_numbers(name, rows, kept) if numbered else engine.load(name, rows)
-        if state.ranks is not None:
-            state.ranks.begin(self.books.sums)
+            numbered = counters and name in self.books.numbers
+            every |= engine.load_with_numbers(name, rows, counters) if numbered else engine.load(name, rows)
+        state.bookkeeping.load(self.books.sums)
         return state
 
 
-def width_of(kinds: Iterable[str]) -> int:
-    """Return how many numbers of a fact some books have."""
-    return sum(len(_NUMBERS[kind]) for kind in kinds)
-
-
 def serves(books: SavedBooks | None, algorithm: Algorithm) -> bool:
-    """Return whether an algorithm can go on from books: those that it relies on are the first of them, or all."""
-    return books is not None and books.kinds[: len(algorithm.books)] == algorithm.books
+    """Return whether an algorithm can continue from saved bookkeeping: the kinds that it relies on come first there."""
+    kinds = algorithm.bookkeeping.kinds
+    return books is not None and books.kinds[: len(kinds)] == kinds
 
 
 def can_keep(state: State) -> bool:
-    """Return whether the books of a state can be saved: those that are true of its facts, and know no rounds."""
-    return state.trace is None and state.marks is None
+    """Return whether the bookkeeping of a state can be saved: it counts all of its facts, and not by round."""
+    return state.bookkeeping.is_saved and state.marks is None
 
 
 def keep_books(draft: Draft, core: Core, state: State) -> None:
-    """Have a version whose relations are written whole keep the books of a state."""
-    books: dict[str, Numbered] = {name: book for name in _NUMBERS if (book := getattr(state, name)) is not None}
-    names = tuple(column for name in books for column in _NUMBERS[name])
+    """Add the bookkeeping of a state to a version whose relations are written whole."""
+    bookkeeping = state.bookkeeping
+    counters, names = bookkeeping.counters(), bookkeeping.columns
     engine, numbered = state.engine, dict[Predicate, tuple[tuple[str, ...], Relation]]()
     for predicate in core.predicates.values():
         columns = tuple(f"c{i}" for i in range(predicate.arity))
-        if books and _is_derived(state.strata, predicate.name):
-            rows = engine.rows_with_numbers(state.I, predicate.name, list(books.values()))
+        if counters and _is_derived(state.strata, predicate.name):
+            rows = engine.rows_with_numbers(state.I, predicate.name, counters)
             types = (*predicate.types, *("number",) * len(names))
             numbered[predicate] = names, Relation(predicate.name, (*columns, *names), types, rows)
         elif predicate.hidden:
             facts = Relation(predicate.name, columns, predicate.types, state.I.rows(predicate.name))
             numbered[predicate] = (), facts
-    sums = state.ranks.sums() if state.ranks is not None else {}
-    draft.keep_books(tuple(books), rules_digest(state.strata), sums, numbered)
+    draft.keep_books(bookkeeping.kinds, rules_digest(state.strata), bookkeeping.save(), numbered)
 
 
 def rules_digest(strata: Stratification) -> str:

@@ -59,12 +59,14 @@ def closure(edges: set) -> set:
 def test_blocks_that_are_lost(spark, spark_engine):
     """An update that misses facts says so, and changes neither sets nor bookkeeping; what was saved can be restored."""
     m = upheld.materialise(RULES, {"edge": EDGES}, engine=spark_engine(small=0), algorithm="ranked")
-    before = dict(m._state.I.terms), m._state.ranks._written.state(), m._state.ranks.state()
+    ranks = m._state.bookkeeping.ranks
+    before = dict(m._state.I.terms), ranks._written.state(), ranks.state()
     assert drop_blocks(spark) > 0
     with pytest.raises(FactsError) as refusal:
         m.update(insert={"edge": [(3, 4)]})
     assert refusal.value.slugs == ("lost-facts",)
-    assert (dict(m._state.I.terms), m._state.ranks._written.state(), m._state.ranks.state()) == before
+    assert m._state.bookkeeping.ranks is ranks
+    assert (dict(m._state.I.terms), ranks._written.state(), ranks.state()) == before
     with pytest.raises(FactsError, match="lost-facts"):
         m["path"].to_set()
 

@@ -334,11 +334,11 @@ def test_a_failed_update_changes_nothing(spark_engine):
     program = "n(x) :- start(x). n(y) :- n(x), y = x * 2, y != 1024."
     limits = upheld.Limits(rounds=20)
     m = upheld.materialise(program, {"start": [(0,)]}, engine=spark_engine(), algorithm="ranked", limits=limits)
-    before, ranks = m.facts(), dict(m._state.ranks.items())
+    before, ranks = m.facts(), dict(m._state.bookkeeping.ranks.items())
     with pytest.raises(LimitReached):
         m.update(insert={"start": [(3,)]})
     assert m.facts() == before
-    assert dict(m._state.ranks.items()) == ranks
+    assert dict(m._state.bookkeeping.ranks.items()) == ranks
     assert m.update(insert={"start": [(256,)]}).inserted["n"].to_set() == {(256,), (512,)}
 
 

@@ -41,7 +41,7 @@ def content(m: upheld.Materialisation) -> dict[str, tuple[set, set]]:
 
 def ranks_of(m: upheld.Materialisation) -> tuple[list[str], dict[str, int]]:
     """Return what is known of each fact, as texts, and of all together."""
-    return sorted(map(str, m._state.ranks.items())), m._state.ranks.sums()
+    return sorted(map(str, m._state.bookkeeping.ranks.items())), m._state.bookkeeping.ranks.sums()
 
 
 @pytest.fixture

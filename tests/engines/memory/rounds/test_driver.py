@@ -23,7 +23,7 @@ def told(m: Materialisation, u) -> tuple[object, ...]:
         statistics = m.update(delete=u.deletions, insert=u.insertions).statistics
     except EvaluationError as e:
         return (str(e),)
-    ranks = m._state.ranks
+    ranks = m._state.bookkeeping.ranks
     assert ranks is not None
     counted = dict(statistics.instances), statistics.rounds, statistics.facts
     return *counted, m.facts(), dict(ranks.items()), [ranks.derivations(s) for s in m._strata]
@@ -88,7 +88,7 @@ def test_new_rows_in_many_rounds():
 def test_too_many_derivations():
     """A total that would not fit is told, and nothing is changed."""
     m = upheld.materialise(CLOSURE, {"edge": [(0, 1), (1, 2), (0, 3)]}, algorithm="ranked")
-    ranks, table = m._state.ranks, m._engine.tables["path"]
+    ranks, table = m._state.bookkeeping.ranks, m._engine.tables["path"]
     total = table.column(ranks.total)
     row = next(i for i in range(table.n) if m._engine.codec.decode_rows(table.rows[[i]], table.types) == [(0, 2)])
     total[row] = np.iinfo(np.int32).max
@@ -104,12 +104,12 @@ def test_a_limit_undoes_them():
         CLOSURE, {"edge": [(i, i + 1) for i in range(50)]}, algorithm="ranked", limits=upheld.Limits(rounds=60)
     )
     m.update(delete={"edge": [(48, 49)]})
-    before = m.facts(), dict(m._state.ranks.items())
+    before = m.facts(), dict(m._state.bookkeeping.ranks.items())
     m._engine.meter.limits = upheld.Limits(rounds=20)
     for way, edges in (("delete", [(0, 1)]), ("insert", [(i, i + 1) for i in range(50, 90)])):
         with pytest.raises(LimitReached):
             m.update(**{way: {"edge": edges}})
-        assert (m.facts(), dict(m._state.ranks.items())) == before
+        assert (m.facts(), dict(m._state.bookkeeping.ranks.items())) == before
 
 
 @pytest.mark.parametrize("algorithm", ["adaptive", "ranked", "dred-c", "bf-c"])

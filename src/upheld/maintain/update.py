@@ -1,0 +1,163 @@
+"""The state that algorithms maintain, and one step of maintenance: what every update goes through.
+
+E, I, E_minus, E_plus, D, A   as in `dred`
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from upheld.algebra.engine import Engine
+from upheld.algebra.sets import FactSet, settle
+from upheld.language.strata import Stratification, Stratum
+from upheld.maintain.bookkeeping import Bookkeeping
+from upheld.maintain.equivalences import MaintainedClasses
+
+B = TypeVar("B", bound=Bookkeeping)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The last step of an update of a stream, for the next update to undo: see `marking`.
+
+    E_minus, E_plus   explicit facts that it deleted and inserted
+    D, A              facts that disappeared and appeared with them
+    instances         rule instances that were considered to find these, by phase
+    """
+
+    E_minus: FactSet
+    E_plus: FactSet
+    D: FactSet
+    A: FactSet
+    instances: Counter[str]
+
+    def sets(self) -> tuple[FactSet, ...]:
+        return self.E_minus, self.E_plus, self.D, self.A
+
+
+@dataclass
+class State:
+    """Explicit facts E, their materialisation I, and the bookkeeping of the facts that a rule could derive.
+
+    beside    further sets, of the classes of equal constants
+    marks     the last step, which the bookkeeping does not count: without it, E and I are what it counts
+    """
+
+    engine: Engine
+    E: FactSet
+    I: FactSet
+    strata: Stratification
+    bookkeeping: Bookkeeping = field(default_factory=Bookkeeping)
+    marks: Marks | None = None
+    beside: tuple[FactSet, ...] = ()
+
+    def sets(self) -> tuple[FactSet, ...]:
+        """The sets that the state consists of."""
+        return self.E, self.I, *self.beside, *(self.marks.sets() if self.marks else ())
+
+    def keeping(self, kind: type[B]) -> B:
+        """Return the bookkeeping, which must be of this kind."""
+        assert isinstance(self.bookkeeping, kind), f"an algorithm relies on {kind.__name__}"
+        return self.bookkeeping
+
+
+#: Returns the sets D and A: the new materialisation is (I - D) | A.
+Update = Callable[[State, FactSet, FactSet], tuple[FactSet, FactSet]]
+
+
+# -- strata ------------------------------------------------------------------------------------------------------------
+
+
+def reached(strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> Iterator[Stratum]:
+    """Yield the strata that explicit facts of an update belong to, or whose rules read facts that have changed so far.
+
+    Strata of explicit facts alone are always among them. D and A are read before each further stratum.
+    """
+    explicit = E_minus.classes(strata) | E_plus.classes(strata)
+    changed: set[int] = set()
+    for s in strata:
+        if not s.rules and not s.classings:
+            yield s
+            changed |= explicit & s.classes
+        elif s.classes & explicit or s.reads & changed:
+            yield s
+            changed |= D.classes(strata) | A.classes(strata)
+
+
+def maintained_alike(state: State, s: Stratum, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> bool:
+    """Maintain a stratum that is the same for every algorithm, and return whether it is one.
+
+    A stratum without rules has explicit facts alone, and no bookkeeping. One with the classes of equivalences is
+    maintained by `equivalences`.
+    """
+    if s.classings:
+        MaintainedClasses(state.engine, s, state.E, state.I, E_minus, E_plus, D, A).maintain()
+        return True
+    if s.rules:
+        return False
+    D |= s.out(E_minus)
+    A |= s.out(E_plus)
+    return True
+
+
+# -- updates -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Requested:
+    """An update as users state it: facts to delete, and to insert after that, whether they are explicit or not."""
+
+    minus: FactSet
+    plus: FactSet
+
+
+def merged(updates: Sequence[Requested]) -> Requested:
+    """Return one update with the effect of several, made one after the other."""
+    together = updates[0]
+    for later in updates[1:]:
+        plus = settle((together.plus - copied(later.minus)) | later.plus)
+        together = Requested(settle(together.minus | later.minus), plus)
+    return together
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Facts that disappeared and appeared with an update, and the marks that were made for the next one."""
+
+    deleted: FactSet
+    inserted: FactSet
+    marks: Marks | None = None
+
+    def then(self, later: Outcome) -> Outcome:
+        """Return the outcome of this change followed by a later one."""
+        deleted = settle((self.deleted - later.inserted) | (later.deleted - self.inserted))
+        inserted = settle((self.inserted - later.deleted) | (later.inserted - self.deleted))
+        return Outcome(deleted, inserted, later.marks)
+
+
+def step(state: State, update: Update, E_minus: FactSet, E_plus: FactSet) -> Outcome:
+    """Delete and insert explicit facts, and bring I up to date."""
+    E, I = state.E, state.I
+    D, A = update(state, E_minus, E_plus)
+    deleted, inserted = settle(D - A), settle(A - D)
+    E -= E_minus
+    E |= E_plus
+    I -= deleted
+    I |= inserted
+    return Outcome(deleted, inserted)
+
+
+def copied(facts: FactSet) -> FactSet:
+    """Return the facts under a name of their own.
+
+    A set on the right of an operator has a bit of the engine for as long as somebody holds it, and there are few. So a
+    set that outlives an update is copied where it stands there.
+    """
+    if not facts:
+        return facts.engine.nothing
+    copy = facts.engine.named("copy")
+    copy |= facts
+    return copy
