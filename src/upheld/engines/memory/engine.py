@@ -25,7 +25,7 @@ from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.search import MemorySearch
 from upheld.engines.memory.joins.sinks import Collected, made_rows, never_counted, selected
 from upheld.engines.memory.kernels import flags as flag_kernels
-from upheld.engines.memory.plans.plan import IN_P, Plan
+from upheld.engines.memory.plans.plan import Place, Plan
 from upheld.engines.memory.sets.bits import BITS, WIDEST, Bits
 from upheld.engines.memory.sets.expressions import (
     NOTHING,
@@ -469,7 +469,7 @@ class MemoryEngine:
                 for origins, B in copying.copies(selected(table, wanted, ~collected.truth)):
                     bodies = copying.target.find(B, len(origins), copying.plan.terms, copying.plan.constants)
                     there = bodies >= 0
-                    there[there] = where[IN_P][copying.target.flags[bodies[there]]]
+                    there[there] = where[Place.P][copying.target.flags[bodies[there]]]
                     self.meter.instances(copying.rules[0], int(np.count_nonzero(there)))
                     found(distinct_rows(origins[there]))
             for occurrence, mine in index.concerned(table, wanted):

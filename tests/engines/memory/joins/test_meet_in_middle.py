@@ -16,7 +16,7 @@ from tests.helpers.streams import Stream, follow
 from upheld import materialise
 from upheld.engines.memory.joins import batch, matching
 from upheld.engines.memory.joins.meet_in_middle import Meeting
-from upheld.engines.memory.plans.plan import ChoiceStep
+from upheld.engines.memory.plans.plan import ChoiceStep, Place
 from upheld.engines.memory.storage.table import Table, key_view
 from upheld.maintain.registry import ALGORITHMS
 
@@ -41,7 +41,7 @@ def tables(draw: st.DrawFn) -> Table:
 def side(table: Table, column: int) -> tuple[SimpleNamespace, SimpleNamespace]:
     """A way to match an atom whose new variable is in a column; how the other one filters is not asked for."""
     known = tuple(c for c in range(table.arity) if c != column)
-    join = SimpleNamespace(table=table, source=table, known=known, where="P", fan_out=2.0, added=[column])
+    join = SimpleNamespace(table=table, source=table, known=known, place=Place.P, fan_out=2.0, added=[column])
     return join, SimpleNamespace()
 
 
@@ -60,7 +60,7 @@ def test_meet(first, second, data, room):
     assert meets.which().shape == (width,)
     which = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=width, max_size=width)))
     found = []
-    for parents, matches, count in meets.matches(which, {"P": truth}, room):
+    for parents, matches, count in meets.matches(which, {Place.P: truth}, room):
         assert count <= room
         found += zip(parents[:count].tolist(), *(m[:count].tolist() for m in matches), strict=True)
 

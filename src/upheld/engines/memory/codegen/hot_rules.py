@@ -97,7 +97,7 @@ class Nest:
 
     def _arrays(self, step: AtomStep, index: ChainIndex | BlockIndex | None) -> tuple[Any, ...]:
         """Return what ARRAYS names."""
-        table, truth = step.table, self.join.truths[step.where.lstrip("!")]
+        table, truth = step.table, self.join.truths[step.place]
         if index is None:
             wanted = np.empty((1, table.arity), table.rows.dtype)
             return wanted, key_view(wanted), table.keys, table.slots, table.flags, truth, step.constants

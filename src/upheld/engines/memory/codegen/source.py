@@ -50,7 +50,7 @@ def shape_of(plan: Plan) -> Shape | None:
             return None
         kept = tuple(step.kept.tolist())
         if step.filters:
-            kind = "not there" if step.where.startswith("!") else "there"
+            kind = "not there" if step.negated else "there"
             kept = tuple(range(len(step.variables)))
         else:
             kind = "block" if isinstance(step.source.index(step.known), BlockIndex) else "chain"

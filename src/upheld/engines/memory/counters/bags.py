@@ -51,6 +51,13 @@ class MemoryBag:
         """Return whether the bag is known to be empty."""
         return not self._counts and self.derivation is None and (self._facts is None or self._facts.is_void())
 
+    @property
+    def width(self) -> int:
+        """At most how many sets an evaluation of the bag reads."""
+        if self.derivation is not None:
+            return self.derivation[1].width
+        return self._facts.width if self._facts is not None else 0
+
     def operands(self) -> list[MemorySet]:
         """Return the sets that the bag is to be computed from."""
         if self.derivation is not None:

@@ -43,7 +43,7 @@ class Tally(Deferred):
     def __init__(self, engine: MemoryEngine, bag: MemoryBag, counting: Counting):
         self.bag: MemoryBag | None = bag.take()
         self.counting = counting
-        self.width = 1 + sum([facts.width for facts in bag.operands()])
+        self.width = 1 + bag.width
         engine.tallies.append(self)
         super().__init__(engine)
 

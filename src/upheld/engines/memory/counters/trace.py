@@ -12,7 +12,7 @@ from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_bag, own_instances
 from upheld.engines.memory.joins.matching import Where
 from upheld.engines.memory.kernels import counts as count_kernels
-from upheld.engines.memory.plans.plan import IN_P
+from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.sets.expressions import Settled, own_set
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
@@ -183,7 +183,7 @@ class MemoryTrace:
         with (where := Where(engine, P, N)):
             for group in own_instances(found).groups:
                 fires = self._rounds(group, stratum, self._old if old else self._new) == round
-                fires &= group.hold(engine, where[IN_P], where["N"])
+                fires &= group.hold(engine, where[Place.P], where[Place.N])
                 if fires.all():
                     fire.append(group)
                 elif not fires.any():

@@ -12,7 +12,7 @@ from upheld.algebra.instances import cheapest_first, is_ready, undefined
 from upheld.engines.memory.joins.functors import Batch, evaluate, generate, generates, holds
 from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET, Meeting, side_with_runs
 from upheld.engines.memory.kernels import rows as row_kernels
-from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, BuiltinStep, ChoiceStep, Literal, Plan, Planner
+from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, BuiltinStep, ChoiceStep, Literal, Place, Plan, Planner
 from upheld.engines.memory.sets.expressions import Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.partitions import Part
@@ -29,7 +29,7 @@ _LEAST_ROOM = 1024
 #: A variable that carries the number of a binding; no dialect lets a user write it.
 NUMBER = "$number"
 
-Truths = Mapping[str, Truth]
+Truths = Mapping[Place, Truth]
 
 
 class Sink(Protocol):
@@ -53,7 +53,7 @@ class FunctionSink:
 
 
 #: Lists the rows of a table or a part that are in a set, for atoms that share no variable with what comes before.
-Lister = Callable[[Table | Part, str], Rows]
+Lister = Callable[[Table | Part, Place], Rows]
 
 
 class Join:
@@ -105,13 +105,13 @@ class Join:
     def _filter(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
         """Keep the bindings under which the atom, all of it known, holds; or, negated, does not."""
         there = self._holds(step, B, width)
-        self._keep(at, B, ~there if step.where.startswith("!") else there)
+        self._keep(at, B, ~there if step.negated else there)
 
     def _holds(self, step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.bool_]:
         table = step.table
         rows = table.find(B, width, step.terms, step.constants)
         there = rows >= 0
-        there[there] = self.truths[step.where.lstrip("!")][table.flags[rows[there]]]
+        there[there] = self.truths[step.place][table.flags[rows[there]]]
         if step.ranked:
             self._raise(step, B, rows)
         return there
@@ -172,7 +172,7 @@ class Join:
 
     def matches(self, step: AtomStep, B: Codes, width: int) -> Iterator[tuple[Rows, Rows, int]]:
         """Yield the pairs of a binding and a row that an atom matches, as many at a time as there is room for."""
-        table, truth = step.table, self.truths[step.where]
+        table, truth = step.table, self.truths[step.place]
         index = step.source.index(step.known)
         room = pair_room(width)
         parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
@@ -187,7 +187,7 @@ class Join:
 
     def _cross(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
         table = step.table
-        candidates = self.listing(step.source, step.where)
+        candidates = self.listing(step.source, step.place)
         for first, repeated in step.equal:
             candidates = candidates[table.rows[candidates, first] == table.rows[candidates, repeated]]
         parents, matches = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32)
@@ -235,8 +235,8 @@ class Join:
         """
         rule, planner = self.plan.rule, self.planner
         rest = self.plan.steps[at + 1 :] + self.plan.later
-        atoms = [Literal(s.atom, s.where) for s in rest if isinstance(s, AtomStep)]
-        atoms += [Literal(a.atom, a.where) for s in rest if isinstance(s, ChoiceStep) for a in s.ways[0]]
+        atoms = [Literal(s.atom, s.place) for s in rest if isinstance(s, AtomStep)]
+        atoms += [Literal(a.atom, a.place) for s in rest if isinstance(s, ChoiceStep) for a in s.ways[0]]
         bound = set(step.before).union(*(a.atom.variables() for a in atoms if not a.negated))
         left = cheapest_first(s.builtin for s in rest if isinstance(s, BuiltinStep))
         builtins: list[Builtin] = []

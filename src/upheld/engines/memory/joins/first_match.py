@@ -60,7 +60,7 @@ def find_derivable(
             if len(chosen):
                 left.append(some)
                 rest = join(some.rest)
-                for B in some.take(chosen, np.full(len(chosen), 1 << doublings, np.int64), where[some.step.where]):
+                for B in some.take(chosen, np.full(len(chosen), 1 << doublings, np.int64), where[some.step.place]):
                     matcher.engine.meter.look(rule)
                     rest.run(B, B.shape[1])
         begun, doublings = left, min(doublings + 1, MOST_DOUBLINGS)

@@ -18,14 +18,9 @@ from upheld.engines.memory.joins.sinks import HeadSink, selected
 from upheld.engines.memory.plans.delta_index import DeltaIndex
 from upheld.engines.memory.plans.plan import (
     HEIGHT,
-    IN_OWN,
-    IN_OWN_NOT_X,
-    IN_P,
-    IN_P_NOT_X,
-    NOT_IN_N,
-    NOT_IN_N_OR_Y,
     AtomStep,
     Literal,
+    Place,
     Plan,
     Planner,
 )
@@ -59,7 +54,7 @@ _ATOMS: dict[str, Callable[[Rule], Sequence[Atom]]] = {
 ROW = "$row"
 
 
-class Where(dict[str, Truth]):
+class Where(dict[Place, Truth]):
     """Where atoms are matched: the truth tables of the sets that plans speak of, made when a step asks for one.
 
     As a context it is an evaluation, in which these sets keep their bits.
@@ -81,9 +76,19 @@ class Where(dict[str, Truth]):
         self.via_not = own_set(via_not) if via_not is not None else None
         self.own = own_set(own.facts) if own is not None else None
         self.stratum = own.stratum if own is not None else None
-        #: The sets that atoms are matched in.
-        self.sets = [s for s in (self.P, self.N, self.via, self.via_not, self.own) if s is not None]
-        self.width = sum([s.width for s in self.sets])
+        #: At most how many sets an evaluation reads. Summed up by hand: a loop takes a microsecond for each derivation.
+        self.width = self.P.width + self.N.width
+        if self.via is not None:
+            self.width += self.via.width
+        if self.via_not is not None:
+            self.width += self.via_not.width
+        if self.own is not None:
+            self.width += self.own.width
+
+    @property
+    def sets(self) -> list[MemorySet]:
+        """The sets that atoms are matched in."""
+        return [s for s in (self.P, self.N, self.via, self.via_not, self.own) if s is not None]
 
     def __enter__(self) -> Where:
         if self.width > WIDEST:
@@ -95,27 +100,27 @@ class Where(dict[str, Truth]):
     def __exit__(self, *error: object) -> None:
         self._evaluation.__exit__(*error)
 
-    def __missing__(self, where: str) -> Truth:
-        truth = self[where] = self.engine.truths[self._spelling(where)]
+    def __missing__(self, place: Place) -> Truth:
+        truth = self[place] = self.engine.truths[self._spelling(place)]
         return truth
 
-    def _spelling(self, where: str) -> Spelling:
-        if where == "N":
+    def _spelling(self, place: Place) -> Spelling:
+        if place is Place.N:
             return self.N.spelling()
-        if where == "(N|Y)":
+        if place is Place.N_OR_Y:
             assert self.via_not is not None, "a place that no plan speaks of"
             return ("|", self.N.spelling(), self.via_not.spelling())
-        place = self.own if where.startswith(IN_OWN) else self.P
-        assert place is not None, "a place that no plan speaks of"
-        if where in (IN_P, IN_OWN) or self.via is None:
-            return place.spelling()
-        return ("-", place.spelling(), self.via.spelling())
+        facts = self.own if place.is_own else self.P
+        assert facts is not None, "a place that no plan speaks of"
+        if place in (Place.P, Place.OWN) or self.via is None:
+            return facts.spelling()
+        return ("-", facts.spelling(), self.via.spelling())
 
-    def rows(self, source: Table | Part, where: str) -> Rows:
-        """Return the rows of a table or a part that are in P, or in P but not X."""
+    def rows(self, source: Table | Part, place: Place) -> Rows:
+        """Return the rows of a table or a part that are in the set of a place."""
         if isinstance(source, Part):
-            return selected(source.table, source.listed(), self[where])
-        return selected(source, np.arange(source.n, dtype=np.int32), self[where])
+            return selected(source.table, source.listed(), self[place])
+        return selected(source, np.arange(source.n, dtype=np.int32), self[place])
 
 
 class Matcher:
@@ -225,8 +230,8 @@ class Matcher:
         """Yield the plans of a rule as lines of text: from all facts, and from new facts of each body atom."""
         yield from plan_lines("all facts", self.planner.plan(rule, (), _everything(rule)))
         for i, atom in enumerate(rule.positive):
-            others = [Literal(a, IN_P) for k, a in enumerate(rule.positive) if k != i]
-            others += [Literal(a, NOT_IN_N) for a in rule.negative]
+            others = [Literal(a, Place.P) for k, a in enumerate(rule.positive) if k != i]
+            others += [Literal(a, Place.N) for a in rule.negative]
             plan = self.planner.plan(rule, tuple(dict.fromkeys(atom.variables())), others)
             yield from plan_lines(f"new {atom_text(atom)}", plan)
 
@@ -246,7 +251,7 @@ class Matcher:
         return plan
 
     def join(
-        self, plan: Plan, where: Where, sink: Sink, rank: str | None = None, truths: Mapping[str, Truth] | None = None
+        self, plan: Plan, where: Where, sink: Sink, rank: str | None = None, truths: Mapping[Place, Truth] | None = None
     ) -> Join:
         """Return a run of a plan; `truths` are those of `where` unless others are given."""
         types = self.variable_types(plan.rule)
@@ -320,7 +325,7 @@ class _Forwards:
     def from_copied(self, copying: Copying, rows: Rows, is_ranked: bool) -> None:
         """As `from_positive`, for the single atoms of rules that copy rows."""
         table, meter = copying.table, self.matcher.engine.meter
-        rows = selected(table, rows, self.where[IN_P])
+        rows = selected(table, rows, self.where[Place.P])
         if not len(rows):
             return
         sink = self.sink(copying.ranked_plan if self.rank else copying.plan, table, len(rows))
@@ -337,7 +342,7 @@ class _Forwards:
         if plan.after_first is not None:
             first = plan.steps[0]
             assert isinstance(first, AtomStep), "a plan that begins with the rows of an atom"
-            rows = self.where.rows(first.source, first.where)
+            rows = self.where.rows(first.source, first.place)
             self._run(plan.after_first, "all", rule.positive.index(first.atom), first.atom, first.table, rows, None)
         else:
             join = self.matcher.join(plan, self.where, self.sink(plan, None, 0), self.rank)
@@ -346,20 +351,20 @@ class _Forwards:
     def from_positive(self, rule: Rule, i: int, table: Table, rows: Rows) -> None:
         """Query (156): atom i is the first one in X."""
         own = self.where.stratum is not None and i in self.where.stratum.own(rule)
-        rows = selected(table, rows, self.where[IN_OWN if own else IN_P])
+        rows = selected(table, rows, self.where[Place.OWN if own else Place.P])
         ranked = self.ranked_in is not None and i in self.ranked_in.own(rule)
         self._from_rows(rule, "via", i, rule.positive[i], table, rows, self.rank if ranked else None)
 
     def from_negated(self, rule: Rule, i: int, table: Table, rows: Rows) -> None:
         """Query (157): no positive atom is in X, and negated atom i is the first one in Y."""
-        rows = selected(table, rows, ~self.where["N"])
+        rows = selected(table, rows, ~self.where[Place.N])
         self._from_rows(rule, "via not", i, rule.negative[i], table, rows, None)
 
     def start(self, rule: Rule, i: int) -> Start:
         """Return the plan that `from_positive` follows."""
         atom = rule.positive[i]
-        literal = self._positive(rule, i, IN_P)
-        return Start(self._plan_from(rule, "via", i, atom), atom, literal.where, literal.ranked)
+        literal = self._positive(rule, i, Place.P)
+        return Start(self._plan_from(rule, "via", i, atom), atom, literal.place, literal.ranked)
 
     def _from_rows(self, rule: Rule, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
         if len(rows):
@@ -388,8 +393,8 @@ class _Forwards:
     ) -> None:
         """As `_send`, without the facts that would be met in vain."""
         others = [k for k in range(len(join.plan.rule.positive)) if k != i]
-        places = {k: IN_P_NOT_X if kind == "via" and k < i else IN_P for k in others}
-        literals = {k: self._positive(join.plan.rule, k, where) for k, where in places.items()}
+        places = {k: Place.P_NOT_X if kind == "via" and k < i else Place.P for k in others}
+        literals = {k: self._positive(join.plan.rule, k, place) for k, place in places.items()}
         rows, kept = Reduction(join, tree, atom, i, literals).reduce(rows)
         with self.matcher.engine.marked(kept) as truth:
             reduced = self.matcher.join(join.plan, self.where, join.sink, self.rank, Reduced(self.where, truth))
@@ -416,19 +421,19 @@ class _Forwards:
         """Yield where the atoms are matched beside the one that a plan begins with."""
         for k in range(len(rule.positive)):
             if kind == "all" or (kind == "via" and k > i):
-                yield self._positive(rule, k, IN_P)
+                yield self._positive(rule, k, Place.P)
             elif kind == "via not" or k < i:
-                yield self._positive(rule, k, IN_P_NOT_X)
+                yield self._positive(rule, k, Place.P_NOT_X)
         for k, atom in enumerate(rule.negative):
             if kind != "via not" or k > i:
-                yield Literal(atom, NOT_IN_N)
+                yield Literal(atom, Place.N)
             elif k < i:
-                yield Literal(atom, NOT_IN_N_OR_Y)
+                yield Literal(atom, Place.N_OR_Y)
 
-    def _positive(self, rule: Rule, i: int, where: str) -> Literal:
+    def _positive(self, rule: Rule, i: int, place: Place) -> Literal:
         if self.where.stratum is not None and i in self.where.stratum.own(rule):
-            where = IN_OWN if where == IN_P else IN_OWN_NOT_X
-        return Literal(rule.positive[i], where, self.ranked_in is not None and i in self.ranked_in.own(rule))
+            place = place.within_own
+        return Literal(rule.positive[i], place, self.ranked_in is not None and i in self.ranked_in.own(rule))
 
 
 def batches(
@@ -460,4 +465,4 @@ def _no_sink(plan: Plan, start: Table | None, work: int) -> Sink:
 
 
 def _everything(rule: Rule) -> list[Literal]:
-    return [Literal(a, IN_P) for a in rule.positive] + [Literal(a, NOT_IN_N) for a in rule.negative]
+    return [Literal(a, Place.P) for a in rule.positive] + [Literal(a, Place.N) for a in rule.negative]

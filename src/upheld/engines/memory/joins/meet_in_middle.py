@@ -18,7 +18,7 @@ import numpy.typing as npt
 from upheld.engines.memory.kernels.hashing import PATIENCE, hash_key, mix, place, same_key, shift_of
 from upheld.engines.memory.kernels.indexes import hash_columns
 from upheld.engines.memory.kernels.jit import kernel
-from upheld.engines.memory.plans.plan import ChoiceStep
+from upheld.engines.memory.plans.plan import ChoiceStep, Place
 from upheld.engines.memory.sets.expressions import Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows
@@ -55,7 +55,7 @@ class Meeting:
         return out
 
     def matches(
-        self, which: npt.NDArray[np.int64], truths: Mapping[str, Truth], room: int
+        self, which: npt.NDArray[np.int64], truths: Mapping[Place, Truth], room: int
     ) -> Iterator[tuple[Rows, tuple[Rows, Rows], int]]:
         """Yield bindings, by their places in `which`, with a row of each atom, as many as there is room for."""
         parents, near, distant = (np.empty(room, np.int32) for _ in range(3))
@@ -68,9 +68,9 @@ class Meeting:
             # The tables may have grown, and their arrays moved, since the last time round.
             found = meet(
                 keys, index.entries, index.pool, join.table.rows, self._columns[0],
-                join.table.flags, truths[join.where],
+                join.table.flags, truths[join.place],
                 wanted, far_index.slots, far_index.entries, far_index.pool, far.table.rows, self._columns[1],
-                np.array(far.known), far.table.flags, truths[far.where],
+                np.array(far.known), far.table.flags, truths[far.place],
                 cursor, parents, near, distant,
             )  # fmt: skip
             yield parents, (distant, near) if self.near else (near, distant), found

@@ -16,7 +16,7 @@ from upheld.engines.memory.counters.bags import Group, MemoryInstances
 from upheld.engines.memory.joins.batch import FunctionSink
 from upheld.engines.memory.joins.candidates import END, MOST_DOUBLINGS, Candidates, candidates, first_join
 from upheld.engines.memory.joins.matching import ROW, Where, batches
-from upheld.engines.memory.plans.plan import IN_P, Plan
+from upheld.engines.memory.plans.plan import Place, Plan
 from upheld.engines.memory.sets.expressions import Settled, Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
@@ -71,11 +71,11 @@ class MemorySearch:
     def _take(self, stream: Candidates, chosen: Codes, limits: Codes, where: Where, found: list[Group]) -> None:
         rule, mine = stream.rest.rule, found if stream.whole else []
         join = self.engine.matcher.join(stream.rest, where, FunctionSink(self._taking(stream.rest, mine)))
-        for B in stream.take(chosen, limits, where[stream.step.where]):
+        for B in stream.take(chosen, limits, where[stream.step.place]):
             self.engine.meter.look(rule)
             join.run(B, B.shape[1])
         if not stream.whole:  # what was matched when it was opened may not hold any more
-            found += [group.chosen(group.hold(self.engine, where[IN_P], where["N"])) for group in mine]
+            found += [group.chosen(group.hold(self.engine, where[Place.P], where[Place.N])) for group in mine]
 
     def _taking(self, plan: Plan, found: list[Group]) -> Callable[[Codes, int], None]:
         order = [plan.last.index(v) for v in plan.rule.variables()]

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.joins.batch import Join
-from upheld.engines.memory.plans.plan import AtomStep, Literal, Plan
+from upheld.engines.memory.plans.plan import AtomStep, Literal, Place, Plan
 from upheld.engines.memory.sets.expressions import Truth
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Rows, Table, distinct_rows, key_view
@@ -106,15 +106,15 @@ class Reduction:
         if step.filters:
             found = step.table.find(B, len(keys), step.terms, step.constants)
             found = found[found >= 0]
-            return found[self.join.truths[step.where][step.table.flags[found]]]
+            return found[self.join.truths[step.place][step.table.flags[found]]]
         pieces = [matches[:count].copy() for _, matches, count in self.join.matches(step, B, len(keys))]
         return np.concatenate([np.empty(0, np.int32), *pieces])
 
     def _all(self, i: int) -> Rows:
         """Return the rows of an atom."""
-        atom, where, _ = self.literals[i]
+        atom, place, _ = self.literals[i]
         planner = self.join.planner
-        return _matched(atom, self._table(i), self.join.listing(planner.source(atom), where), planner.codec)
+        return _matched(atom, self._table(i), self.join.listing(planner.source(atom), place), planner.codec)
 
     def _match(self, above: int, rows: Rows, i: int, others: Rows) -> npt.NDArray[np.bool_]:
         """Return for each row of an atom whether it matches one of some rows of another."""
@@ -135,16 +135,15 @@ def _matched(atom: Atom, table: Table, rows: Rows, codec: Codec) -> Rows:
     return rows
 
 
-class Reduced(dict[str, Truth]):
+class Reduced(dict[Place, Truth]):
     """Where atoms are matched when positive ones are to match only facts that were kept."""
 
-    def __init__(self, where: Mapping[str, Truth], kept: Truth):
+    def __init__(self, where: Mapping[Place, Truth], kept: Truth):
         super().__init__()
         self.where, self.kept = where, kept
 
-    def __missing__(self, where: str) -> Truth:
-        is_negated = where in ("N", "(N|Y)")
-        truth = self[where] = self.where[where] if is_negated else self.where[where] & self.kept
+    def __missing__(self, place: Place) -> Truth:
+        truth = self[place] = self.where[place] if place.is_negated else self.where[place] & self.kept
         return truth
 
 

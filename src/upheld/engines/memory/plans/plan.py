@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -25,25 +26,54 @@ from upheld.language.syntax.ast import Constant, Variable
 
 Places = npt.NDArray[np.int64]
 
-#: Where an atom is matched: in P; in P but not in X, to count no instance twice; or, negated, outside N, or outside
-#: both N and Y. Atoms of a rule's own stratum may be matched in another set, O.
-IN_P, IN_P_NOT_X, NOT_IN_N, NOT_IN_N_OR_Y = "P", "P-X", "!N", "!(N|Y)"
-IN_OWN, IN_OWN_NOT_X = "O", "O-X"
+
+class Place(Enum):
+    """The set that an atom is matched in; a negated atom is matched outside of it.
+
+    `P_NOT_X` is P without X, so that no instance is counted twice, and `N_OR_Y` the union of N and Y. `OWN` is the set
+    for atoms of the rule's own stratum, where that is not P.
+    """
+
+    P = "P"
+    P_NOT_X = "P - X"
+    OWN = "O"
+    OWN_NOT_X = "O - X"
+    N = "N"
+    N_OR_Y = "N | Y"
+
+    # Identity, as members are single: truth tables are looked up by place for every batch, and `Enum` hashes in Python.
+    __hash__ = object.__hash__
+
+    @property
+    def is_negated(self) -> bool:
+        """Whether negated atoms are matched outside of the set."""
+        return self is Place.N or self is Place.N_OR_Y
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the set is the one for atoms of the rule's own stratum."""
+        return self is Place.OWN or self is Place.OWN_NOT_X
+
+    @property
+    def within_own(self) -> Place:
+        """The place of the same atom if it belongs to the rule's own stratum."""
+        return Place.OWN if self is Place.P else Place.OWN_NOT_X
+
 
 #: A variable that carries the highest rank of the facts matched so far; no dialect lets a user write it.
 HEIGHT = "$height"
 
 
 class Literal(NamedTuple):
-    """An atom of a body, where it is matched, and whether the ranks of its facts are looked at."""
+    """An atom of a body, the place where it is matched, and whether the ranks of its facts count."""
 
     atom: Atom
-    where: str
+    place: Place
     ranked: bool = False
 
     @property
     def negated(self) -> bool:
-        return self.where.startswith("!")
+        return self.place.is_negated
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +87,7 @@ class AtomStep:
     atom: Atom
     table: Table
     source: Table | Part
-    where: str
+    place: Place
     known: tuple[int, ...]
     terms: Places
     constants: Codes
@@ -74,6 +104,10 @@ class AtomStep:
     @property
     def filters(self) -> bool:
         return len(self.known) == self.table.arity
+
+    @property
+    def negated(self) -> bool:
+        return self.place.is_negated
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +349,7 @@ class Planner:
         if isinstance(item, Builtin):
             binds = next((v for v in item.variables() if v not in held), None)
             return BuiltinStep(item, held, binds, held if binds is None else (*held, binds))
-        atom, where, ranked = item
+        atom, place, ranked = item
         table = self.tables[atom.predicate]
         source: Table | Part = table
         known = _known(atom, set(held))
@@ -324,7 +358,7 @@ class Planner:
         terms, constants = self.terms(Atom(atom.predicate, tuple(atom.terms[c] for c in known)), held)
         if len(known) == table.arity:
             none, pairs = np.empty(0, np.int64), np.empty((0, 2), np.int64)
-            return AtomStep(atom, table, source, where, known, terms, constants, pairs, none, none, held, 0.0, ranked)
+            return AtomStep(atom, table, source, place, known, terms, constants, pairs, none, none, held, 0.0, ranked)
         first: dict[str, int] = {}
         equal = []
         for column, term in enumerate(atom.terms):
@@ -339,7 +373,7 @@ class Planner:
             atom,
             table,
             source,
-            where,
+            place,
             known,
             terms,
             constants,

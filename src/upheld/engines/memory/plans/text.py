@@ -22,7 +22,7 @@ def _step(step: Step) -> str:
         text = builtin_text(step.builtin)
         return f"compute {text}" if step.binds else f"keep where {text}"
     atom = atom_text(step.atom)
-    if step.where.startswith("!"):
+    if step.negated:
         return f"keep where not {atom}"
     if step.filters:
         return f"keep where {atom}"

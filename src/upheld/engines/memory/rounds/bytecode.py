@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.plans.plan import AtomStep, Places, Plan
+from upheld.engines.memory.plans.plan import AtomStep, Place, Places, Plan
 from upheld.engines.memory.rounds.addresses import address_of
 from upheld.engines.memory.rounds.interpreter import (
     A_CONSTANT,
@@ -49,8 +49,8 @@ Numbers = npt.NDArray[np.int64]
 class Start:
     """A plan, the atom whose facts it begins with, and whether their ranks count."""
 
-    def __init__(self, plan: Plan, atom: Atom, where: str, ranked: bool):
-        self.plan, self.atom, self.where, self.ranked = plan, atom, where, ranked
+    def __init__(self, plan: Plan, atom: Atom, place: Place, ranked: bool):
+        self.plan, self.atom, self.place, self.ranked = plan, atom, place, ranked
 
     @property
     def is_simple(self) -> bool:
@@ -67,8 +67,8 @@ class RoundCode:
         self.heads = list(dict.fromkeys(heads))
         self.tables = list(self.heads)
         self._indexes: list[tuple[Table, Table | Part, tuple[int, ...]]] = []
-        #: Where atoms are matched: the names of the sets whose truth tables are asked for.
-        self.places: list[str] = []
+        #: The places whose truth tables the plans look into.
+        self.places: list[Place] = []
         self.rules: list[Rule] = []
         by_table: dict[int, list[int]] = {}
         self._code: list[int] = [0] * len(starts)
@@ -143,10 +143,10 @@ class RoundCode:
             of.append(one)
         return of.index(one)
 
-    def _place(self, where: str) -> int:
-        if where not in self.places:
-            self.places.append(where)
-        return self.places.index(where)
+    def _place(self, place: Place) -> int:
+        if place not in self.places:
+            self.places.append(place)
+        return self.places.index(place)
 
     def _add_plan(self, start: Start, table: int) -> int:
         """Write a plan, and return where it is."""
@@ -154,7 +154,7 @@ class RoundCode:
         registers = {v: r for r, v in enumerate(plan.rule.variables())}
         at = len(code)
         self.rules.append(plan.rule)
-        code += [len(self.rules) - 1, table, self._place(start.where), start.ranked, len(plan.steps), 0, 0, 0, -1]
+        code += [len(self.rules) - 1, table, self._place(start.place), start.ranked, len(plan.steps), 0, 0, 0, -1]
         self._add_atom(start.atom, registers, at)
         held = plan.start
         only = plan.steps[0] if len(plan.steps) == 1 else None
@@ -216,9 +216,8 @@ class RoundCode:
     def _add_step(self, step: AtomStep, held: tuple[str, ...], registers: dict[str, int]) -> None:
         code, at = self._code, len(self._code)
         index = -1 if step.filters else self._index(step)
-        negated = step.where.startswith("!")
-        place = self._place(step.where.lstrip("!"))
-        code += [0, step.filters, self._number(self.tables, step.table), index, place, negated, step.ranked]
+        place = self._place(step.place)
+        code += [0, step.filters, self._number(self.tables, step.table), index, place, step.negated, step.ranked]
         self._add_known(step.known, step.terms, step.constants, held, registers)
         self._add_pairs(step.equal.tolist())
         new = step.variables[len(step.kept) :] if not step.filters else ()

@@ -17,7 +17,7 @@ from upheld.engines.memory.joins.matching import Where
 from upheld.engines.memory.joins.sinks import never_counted, too_many_derivations
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import hashing
-from upheld.engines.memory.plans.plan import IN_P, IN_P_NOT_X
+from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.rounds import interpreter
 from upheld.engines.memory.rounds.addresses import address_of
 from upheld.engines.memory.rounds.bytecode import Numbers, RoundCode
@@ -232,7 +232,7 @@ class Call:
         self.code.look_up(self.ranks.rank, self.ranks.total, self.ranks.support)
 
     def _truths(self, P: Spelling, N: Spelling, bit: int) -> Numbers:
-        spelled: dict[str, Spelling] = {IN_P: P, IN_P_NOT_X: ("-", P, bit), "N": N}
+        spelled: dict[Place, Spelling] = {Place.P: P, Place.P_NOT_X: ("-", P, bit), Place.N: N}
         self._held = [self.engine.truths[spelled[place]] for place in self.code.places]
         return np.array([address_of(truth) for truth in self._held], np.int64)
 

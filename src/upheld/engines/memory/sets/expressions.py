@@ -355,7 +355,10 @@ class Named(MemorySet):
         self._released = True
 
     def spelling(self) -> Spelling:
-        return self.bit
+        if self._lent is not None:
+            return self.bit
+        self._asked_in = self.engine.bits.evaluation
+        return self._bit
 
     def has(self, predicate: str, row: Sequence[object]) -> bool:
         """Return whether a row, which may have values of any types, is that of a fact."""
