@@ -132,7 +132,7 @@ def lost_blocks(seed: int, count: int, folder: str) -> dict[str, int]:
         gone, new = random_change(r, edges)
         try:
             update(m, gone, new)
-        except upheld.FactsError as error:
+        except upheld.UpheldError as error:
             if error.slugs != ("lost-facts",):
                 raise
             refused += 1
