@@ -138,6 +138,22 @@ def test_copies_keep_up_with_large_updates():
     assert most <= 1.5 * facts
 
 
+def test_an_update_after_a_large_one_does_not_pay_for_it():
+    """A slice is as large as updates are as a rule."""
+    m = materialise(RULES, together(range(300)))
+    m.update(delete=together(range(60)))
+    reclaiming = m._engine.reclaiming
+    reclaiming.pace = Pace(slice=20, unit=10)
+    for k in range(300, 310):
+        m.update(insert=chain(k))
+    copying = reclaiming._copying
+    assert copying is not None
+    m.update(delete=together(range(60, 160)))
+    m.update(insert=chain(310))
+    m.update(insert=chain(311))
+    assert reclaiming._copying is copying and reclaiming.copies == 0
+
+
 def together(numbers: range) -> dict[str, list[tuple[str, ...]]]:
     return {name: [row for k in numbers for row in chain(k)[name]] for name in ("edge", "blocked")}
 

@@ -237,6 +237,8 @@ class Copying:
         self.texts = CopiedTexts(engine.codec, self._share_of_rows() if not exact else 1.0)
         #: The copy of each table that was come to; of one that was empty then there may be none.
         self.tables: dict[Table, TableCopy] = {}
+        #: Rows that an update has changed of late, on average.
+        self._usual = 0.0
         #: The tables that are still to be come to.
         self._ahead: set[Table] = set(engine.tables.values())
         self._work = Copying._all(weakref.proxy(self))  # nothing in here holds the copy: it goes at once when given up
@@ -249,7 +251,9 @@ class Copying:
     def go_on(self, keep: Sequence[Named], rows: int | None) -> bool:
         """Bring the copy up to date, go on with about so many rows, or all, and return whether all is there."""
         changed = self.follow(keep)
-        left = None if rows is None else rows + _FOR_A_CHANGE * changed
+        # A single large update does not make the one after it wait for a large slice.
+        counted, self._usual = min(changed, int(4 * self._usual)), (3 * self._usual + changed) / 4
+        left = None if rows is None else rows + _FOR_A_CHANGE * counted
         for work in self._work:
             if left is not None:
                 left -= work
