@@ -20,6 +20,7 @@ from hypothesis import settings
 
 from tests.engines.memory.kernels.kernel_rows import MODULE_OF, PARTS
 from tests.engines.memory.storage.test_table import assert_whole
+from tests.helpers.sizes import exhaustive
 from tests.helpers.streams import counter
 from upheld.engines import ENGINES
 from upheld.engines.memory.kernels import counts as count_kernels
@@ -176,7 +177,15 @@ def assert_as_before(m: Materialisation, before: dict[str, object], where: objec
 
 
 both = pytest.mark.parametrize("engine", ENGINES)
-every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
+#: Every algorithm on the memory engine; on the reference engine, which users do not maintain with, the default one.
+every_algorithm = pytest.mark.parametrize(
+    "engine, algorithm",
+    [
+        pytest.param(engine, name, marks=[exhaustive] if engine == "reference" and name != "adaptive" else [])
+        for engine in ENGINES
+        for name in ALGORITHMS
+    ],
+)
 
 
 # -- reasons of the user ----------------------------------------------------------------------------------------------
@@ -194,7 +203,6 @@ REASONS: dict[str, tuple[type[Exception], Limits, dict[str, list], dict[str, lis
 }
 
 
-@both
 @every_algorithm
 def test_reasons_of_the_user(engine, algorithm):
     """Limits, rows that do not fit and expressions without a result: all is as before, and the next update works."""
@@ -320,7 +328,6 @@ def calls_of(subject: Subject) -> int:
     return 10**9 - counter.left
 
 
-@both
 @every_algorithm
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_failing_at_every_call(engine, algorithm, after):
@@ -428,7 +435,6 @@ class LineFuse:
             sys.settrace(None)
 
 
-@both
 @every_algorithm
 def test_interrupted_at_any_line(engine, algorithm):
     """At lines chosen at random."""

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 import upheld
+from tests.helpers.sizes import usually
 from tests.helpers.strategies import random_typed_case
 from tests.pipeline.test_run import REACH, read, rows_of
 from upheld.errors import LimitReached, ProgramError
@@ -93,7 +94,7 @@ def test_every_type_and_role(spark):
 def test_random_programs(spark):
     """Programs of every type that fall into parts, recursive or not, beside the memory engine."""
     tried, seed = 0, 0
-    while tried < 4:
+    while tried < usually(2, 4):
         seed += 1
         case = random_typed_case(Random(seed))
         core = compile_program(read_text(case.program)).core
