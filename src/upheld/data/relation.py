@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from upheld.data.columns import Column, Columns, Row, Texts
 from upheld.errors import MissingDependency, Problem, count
-from upheld.language.types.primitive import normalise_float, sorted_rows
+from upheld.language.types.primitive import TYPES, normalise_float, sorted_rows
 from upheld.language.values import Value
 
 if TYPE_CHECKING:
@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 
 #: Rows that `repr` shows.
 ROWS_SHOWN = 5
-
-#: The names of the types in pandas and Arrow.
-_COLUMNAR = {"number": "int64", "unsigned": "uint64", "float": "float64", "symbol": "string", "term": "string"}
-
-#: The names of the types in Spark.
-_SPARK = {"number": "bigint", "unsigned": "decimal(20,0)", "float": "double", "symbol": "string", "term": "string"}
 
 #: Rows whose number is known without work.
 _SIZED = (Columns, frozenset)
@@ -177,7 +171,7 @@ class Relation:
             raise missing_package("numpy") from None
         if self.by_column is not None:
             return dict(zip(self.columns, self.by_column.arrays()))
-        dtypes = [{"string": "object"}.get(_COLUMNAR[type], _COLUMNAR[type]) for type in self.types]
+        dtypes = [TYPES[type].numpy for type in self.types]
         return {c: numpy.array(v, d) for c, d, v in zip(self.columns, dtypes, self._values())}
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -192,7 +186,7 @@ class Relation:
                 pandas.array(values.dictionary, dtype="string").take(values.codes)
                 if isinstance(values, Texts)
                 else values,
-                dtype=_COLUMNAR[type],
+                dtype=TYPES[type].arrow,
             )
             for name, type, values in zip(self.columns, self.types, self._values())
         }
@@ -209,7 +203,7 @@ class Relation:
         columns = [
             arrow_texts(values)
             if isinstance(values, Texts)
-            else pyarrow.array(values, getattr(pyarrow, _COLUMNAR[type])())
+            else pyarrow.array(values, getattr(pyarrow, TYPES[type].arrow)())
             for type, values in zip(self.types, self._values())
         ]
         return pyarrow.table(columns, names=list(self.columns))
@@ -224,7 +218,7 @@ class Relation:
         """
         if (held := self.held_frame()) is not None:
             return held
-        schema = ", ".join(f"`{name}` {_SPARK[type]}" for name, type in zip(self.columns, self.types))
+        schema = ", ".join(f"`{name}` {TYPES[type].spark}" for name, type in zip(self.columns, self.types))
         if not len(self):
             return spark.createDataFrame([], schema or "holds boolean")
         return spark.createDataFrame(arrow_for_spark(self), schema or "holds boolean")

@@ -22,7 +22,7 @@ from upheld.ingest.tables import (
     type_of_integers,
 )
 from upheld.language.types.ntriples import NotATerm, are_canonical, term
-from upheld.language.types.primitive import INT64_MAX
+from upheld.language.types.primitive import INT64_MAX, TYPES
 
 
 @dataclass(frozen=True)
@@ -211,8 +211,7 @@ def _from_series(series: Any) -> Given:
     if type is not None:
         if isinstance(series.dtype, np.dtype):
             return _from_array(series.to_numpy())
-        wide = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}[type]
-        return _with_gaps(series.to_numpy(wide, na_value=0), series.isna().to_numpy())
+        return _with_gaps(series.to_numpy(TYPES[type].numpy, na_value=0), series.isna().to_numpy())
     if isinstance(series.dtype, pandas.CategoricalDtype):
         codes, texts = series.cat.codes.to_numpy(), series.cat.categories.tolist()
     elif series.dtype == np.object_ or "string" in str(series.dtype):

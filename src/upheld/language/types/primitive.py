@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from upheld.language.values import Value
 
@@ -18,8 +19,29 @@ INTEGER_RANGES = {"number": (INT64_MIN, INT64_MAX), "unsigned": (0, UINT64_MAX)}
 INTEGER = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|([0-9]+))")
 FLOAT = re.compile(r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.IGNORECASE)
 
-#: `number` is int64, `unsigned` uint64, `float` float64, `symbol` any text, `term` the N-Triples text of an RDF term.
-PRIMITIVE_TYPES = ("number", "unsigned", "float", "symbol", "term")
+
+class PrimitiveType(NamedTuple):
+    """A primitive type, with its names in other libraries."""
+
+    name: str
+    numpy: str
+    #: In Arrow, and as an extension type of pandas.
+    arrow: str
+    spark: str
+
+
+#: The primitive types by name. A `symbol` is any text, a `term` the N-Triples text of an RDF term.
+TYPES = {
+    type.name: type
+    for type in (
+        PrimitiveType("number", "int64", "int64", "bigint"),
+        PrimitiveType("unsigned", "uint64", "uint64", "decimal(20,0)"),
+        PrimitiveType("float", "float64", "float64", "double"),
+        PrimitiveType("symbol", "object", "string", "string"),
+        PrimitiveType("term", "object", "string", "string"),
+    )
+}
+PRIMITIVE_TYPES = tuple(TYPES)
 
 #: The only NaN that facts hold. Sets of rows compare by identity first, so this NaN equals itself, once in a relation.
 NAN = float("nan")

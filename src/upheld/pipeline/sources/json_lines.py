@@ -9,10 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.errors import quote
+from upheld.language.types.primitive import TYPES
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered
 from upheld.spark.paths import verbatim
-
-_TYPES = {"number": "bigint", "unsigned": "decimal(20, 0)", "float": "double", "symbol": "string", "term": "string"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class JsonLines:
     types: None = None
 
     def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
-        fields = ", ".join(f"`{name.replace('`', '``')}` {_TYPES[type]}" for name, type in zip(names, types))
+        fields = ", ".join(f"`{name.replace('`', '``')}` {TYPES[type].spark}" for name, type in zip(names, types))
         schema = f"{fields}, _whole string"
         options = {"columnNameOfCorruptRecord": "_whole"}
         read = self.spark.read.schema(schema).options(**options).json(list(map(verbatim, self.files)))
