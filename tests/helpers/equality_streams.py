@@ -160,7 +160,7 @@ def after_failures(m: Materialisation, update: dict[str, object], unchanged: Cal
 
 def check_state(m: Materialisation) -> None:
     """What is kept is normal, has the smallest representatives, and counts the explicit facts that are not."""
-    rewriting = m._rewriting
+    rewriting = m._representation.rewriting
     assert rewriting is not None
     pi = rewriting.pi
     normal = m.unexpanded("triple").to_set()

@@ -25,7 +25,7 @@ from tests.helpers.equality_streams import (
 from tests.helpers.sizes import examples
 from upheld.algebra.instances import RuleInstance
 from upheld.engines import ENGINES
-from upheld.engines.reference.engine import ReferenceEngine
+from upheld.engines.reference.instances import RuleMatcher
 from upheld.errors import ProgramError, UsageError
 from upheld.language.equality.equality import SAME_AS
 from upheld.maintain import equality
@@ -112,17 +112,17 @@ def test_algorithms_take_turns():
 def test_instances_are_considered_once():
     """Theorem 1: none is considered twice to over-delete, nor to put back and to insert."""
     considered: Counter[tuple[object, ...]] = Counter()
-    consider = ReferenceEngine.consider
+    consider = RuleMatcher.consider
     #: Lines 13 to 15; lines 48 to 50, 57 and 58. What is looked for backwards, in other phases, may be seen again.
     parts = {"overdeletion": "deleting", "one-step rederivation": "proving", "insertion": "proving"}
 
-    def count(self: ReferenceEngine, instance: RuleInstance) -> None:
+    def count(self: RuleMatcher, instance: RuleInstance) -> None:
         if part := parts.get(statistics.current_phase.get()):
             considered[part, instance.rule, instance.values] += 1
         consider(self, instance)
 
     deleting = 0
-    with patch.object(ReferenceEngine, "consider", count):
+    with patch.object(RuleMatcher, "consider", count):
         for seed in range(40):
             case = random_equality_case(seed)
             m = opened(case, "rewrite", "reference")

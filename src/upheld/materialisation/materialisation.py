@@ -19,10 +19,9 @@ from upheld.data.columns import Columns, Row
 from upheld.data.relation import Relation
 from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, nearest, quote
-from upheld.explain import Explainer, Explanation, Kept
+from upheld.explain import Explainer, Explanation
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.core import Core, Fact, Predicate, Rule
-from upheld.language.equality.equality import Equality, Tested, tests_apart
 from upheld.language.equality.equivalences import asking_for_classes
 from upheld.language.growth import growing_rules
 from upheld.language.hypertrees.deciding import Decision, decompose_program
@@ -34,23 +33,19 @@ from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.files import query_prefixes
 from upheld.language.syntax.rdfox import PREFIXES
 from upheld.language.values import Value
-from upheld.maintain.equality import Rewriting
-from upheld.maintain.equality_layers import Layered, rewriting
 from upheld.maintain.marking import make
-from upheld.maintain.registry import Algorithm, algorithm_named
+from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import Outcome, Requested, State, merged
+from upheld.materialisation.representation import Plain, representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
 from upheld.materialisation.snapshot import Snapshot
 from upheld.materialisation.stream import Queue, follow, follow_async
 from upheld.materialisation.views import History, Rows, RowsInTurn, Version, View, not_copied
 from upheld.runtime.interruptions import interrupted_once
 from upheld.runtime.limits import Limits
-from upheld.runtime.statistics import Statistics, phase
+from upheld.runtime.statistics import Statistics
 from upheld.runtime.turns import Turns
 from upheld.store import Base, Draft, Store, check_program, digest
-
-#: The algorithms by which updates are made where equal constants are rewritten.
-REWRITING = ("adaptive", "rematerialise")
 
 
 @dataclass(frozen=True)
@@ -93,11 +88,10 @@ class Materialisation:
         self._strata = strata
         self._decisions: tuple[Decision, ...] = ()
         self._equality = equality
-        #: The equivalences that are held by classes, by their relations.
-        self._classings = {classing.relation: classing for classing in core.classings}
-        #: The classes of equal constants, where one constant stands for each.
-        self._rewriting: Rewriting | Layered | None = None
-        self._algorithm = self._algorithm_named(algorithm)
+        #: How the state holds the facts that users see.
+        self._representation: Plain
+        self._represented_as = representation_of(core, equality)
+        self._algorithm = self._represented_as.algorithm(algorithm)
         self._chosen_engine = engine
         self._engine = open_engine(engine, core, limits)
         self._engine.meter.may_grow = lambda: any(growing_rules(stratify(core)))
@@ -122,25 +116,18 @@ class Materialisation:
         reopened: Reopened | None = None,
     ) -> None:
         E: FactSet = self._engine.named("E")
-        if self._rewrites:
-            self._rewriting = rewriting(self._engine, self._core, self._strata, E, self._engine.named("I"))
+        represented = self._represented_as(self._engine, self._core, self._strata, E, self._equality)
+        self._representation = represented
         for predicate, rows in facts:
             E |= self._engine.load(predicate, rows)
         for predicate, rows in without:
             E -= self._engine.load(predicate, rows)
         with self._engine.meter.run() as self.statistics:
-            if self._rewriting is None:
+            if represented.decomposes:
                 self._decompose(E, decompose, granular)
             if progress is not None:
-                self._engine.meter.watcher = _told_of_strata(self._rewriting or self._strata, progress)
-            if self._rewriting is not None:
-                self._rewriting.materialise()
-                self._state = State(self._engine, E, self._rewriting.I, self._strata, beside=self._rewriting.sets())
-            else:
-                state = reopened.open(self._engine, self._algorithm, E, self._strata) if reopened else None
-                if reopened and state:
-                    self.statistics.choices.append(f"took over what version {reopened.version} tells of each fact")
-                self._state = state or self._algorithm.materialise(self._engine, E, self._strata)
+                self._engine.meter.watcher = _reporting(represented, self._strata, progress)
+            self._state = represented.materialise(self._algorithm, self._strata, reopened)
         if reopened is not None and (reopened.then or reopened.now):
             with interrupted_once() as interruptions:
                 self._update_or_abandon(lambda: [self._since(reopened)], None, interruptions)
@@ -232,10 +219,8 @@ class Materialisation:
         >>> m.representative("<http://e/b>"), m.equals("<http://e/b>")
         ('<http://e/a>', ['<http://e/a>', '<http://e/b>'])
         """
-        if self._rewriting is None:
-            return constant
         with self._turns.look():
-            return str(self._rewriting.pi.representatives([constant])[0])
+            return self._representation.representative(constant)
 
     @checked()
     def equals(self, constant: Value, relation: str | None = None) -> list[Value]:
@@ -255,15 +240,8 @@ class Materialisation:
         """
         if relation is not None:
             return self._equivalent(constant, relation)
-        if self._equality == "off":
-            return [constant]
-        equality = Equality()
         with self._turns.look():
-            if self._rewriting is not None:
-                return list(self._rewriting.pi.class_of(constant))
-            rows = list(self._state.I.rows(equality.predicate))
-        found = {row[2] for row in rows if row[0] == constant and row[1] == equality.value}
-        return sorted({constant, *found}, key=equality.order)
+            return self._representation.equals(self._state, constant)
 
     def _equivalent(self, value: Value, relation: str) -> list[Value]:
         if relation not in self._core.equivalences:
@@ -277,11 +255,8 @@ class Materialisation:
             )
         value = next(iter(fitted_facts(self._core, {relation: [(value, value)]}, self._read)[relation]))[0]
         with self._turns.look():
-            if relation in self._classings:
-                found = self._engine.equivalence(self._classings[relation]).class_of(value, self._state.I)
-            else:
-                found = [row[1] for row in self._state.I.rows(relation) if row[0] == value]
-        return sorted(found, key=lambda v: (v != v, v))  # NaN comes last
+            equivalent = self._representation.equivalent(self._state, relation, value)
+        return sorted(equivalent, key=lambda v: (v != v, v))  # NaN comes last
 
     def unexpanded(self, name: str) -> Relation:
         """Return the stored facts of a relation, with one representative per class of equal constants.
@@ -312,10 +287,7 @@ class Materialisation:
         return replace(query, core=asking_for_classes(query.core, self._core))
 
     def _answer(self, query: Query) -> Relation:
-        tested: list[Tested] = []
-        if self._rewriting is not None:
-            core, tested = tests_apart(query.core)
-            query = replace(query, core=self._rewriting.represented(core))
+        query, tested = self._representation.asked(query)
         I, engine, name = self._shown(), self._engine, query.answer.name
         made = [p for p in query.core.predicates.values() if p.name not in self._core.predicates]
         for predicate in made:
@@ -325,24 +297,11 @@ class Materialisation:
             with engine.meter.run():
                 for stratum in stratify(query.core):
                     answers |= derive(stratum.rules, I | answers, I | answers)
-                if self._rewriting is None:
-                    return self._relation(query.answer, answers.rows(name))
-                rows = self._rewriting.pi.expanded(answers, name)
-                if tested:
-                    rows = {*rows, *self._tested(tested, answers, name)}
-            return self._relation(query.answer, rows)
+                return self._relation(query.answer, self._representation.answers(answers, name, tested))
         finally:
             engine.abandon(keep=self._state.sets())
             for predicate in made:
                 engine.forget(predicate)
-
-    def _tested(self, tested: Sequence[Tested], bindings: FactSet, answer: str) -> Iterator[Row]:
-        """Yield the answers of rules that compare or compute, by the constants that normal bindings stand for."""
-        assert self._rewriting is not None, "tests apart from what is tested"
-        for rule in tested:
-            name = rule.bindings.name
-            seen = self._engine.load(name, self._rewriting.pi.expanded(bindings, name))
-            yield from settle(derive((rule.test,), seen, seen)).rows(answer)
 
     @checked()
     def explain(self, fact: str, row: object = None) -> Explanation:
@@ -381,14 +340,7 @@ class Materialisation:
     def _explained(self, goal: Fact) -> Explanation:
         try:
             with self._engine.meter.run():
-                if self._classings:
-                    return self._explainer.explain_classes(
-                        self._engine, goal, self._written, stratify(self._written), self._state.E, self._state.I
-                    )
-                if self._rewriting is None:
-                    return self._explainer.explain(goal, self._state.E, self._state.I)
-                kept = Kept(self._state.E, self._shown(), self._rewriting.pi, self._rewriting.rule_pairs())
-                return self._explainer.explain_rewritten(goal, kept, self._rewriting.represented(self._written))
+                return self._representation.explain(self._explainer, self._written, self._state, goal)
         finally:
             self._engine.abandon(keep=self._state.sets())
 
@@ -504,7 +456,7 @@ class Materialisation:
             algorithm: Algorithm for this and later updates. If it needs other bookkeeping, everything is derived once
                 more to build it, which the statistics report.
         """
-        chosen = self._algorithm_named(algorithm) if algorithm else None
+        chosen = self._represented_as.algorithm(algorithm) if algorithm else None
         minus, plus = self._fitted(delete), self._fitted(insert)
         with interrupted_once() as interruptions, self._turns.work():
             return self._update_or_abandon(lambda: [self._load(minus, plus)], chosen, interruptions)
@@ -573,7 +525,7 @@ class Materialisation:
         (1,) [(1, 2), (3, 4)] []
         (2,) [] [(3, 4)]
         """
-        chosen = self._algorithm_named(algorithm) if algorithm else None  # what is unknown is refused at once
+        chosen = self._represented_as.algorithm(algorithm) if algorithm else None  # what is unknown is refused at once
 
         def make(given: list[Requested], numbers: tuple[int, ...], ahead: Sequence[Requested]) -> Change:
             with interrupted_once() as interruptions, self._turns.work():
@@ -652,27 +604,12 @@ class Materialisation:
         return change
 
     def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None) -> Outcome:
-        update = self._algorithm.update
-        if self._rewriting is not None:
-            fresh = self._algorithm.name == "rematerialise"
-            update = self._rewriting.rematerialise if fresh else self._rewriting.update
+        update = self._representation.update(self._algorithm)
         return make(self._state, update, self._algorithm.marking, E_minus, E_plus, ahead)
 
     def _changed(self, outcome: Outcome) -> tuple[ByRelation, ByRelation]:
-        """Return what has disappeared and appeared, in the constants that users know."""
-        if self._rewriting is None:
-            return self._changed_pairs(outcome.deleted, outcome.inserted)
-        deleted, inserted = self._rewriting.changed(outcome.deleted, outcome.inserted)
-        return self._facts_by_relation(deleted), self._facts_by_relation(inserted)
-
-    def _changed_pairs(self, deleted: FactSet, inserted: FactSet) -> tuple[ByRelation, ByRelation]:
-        """Return facts by relation, and of equivalences that are held by classes the pairs that these come to."""
-        sides = [{name: facts.rows(name) for name in facts.predicates()} for facts in (deleted, inserted)]
-        for classing in self._classings.values():
-            changed = self._engine.equivalence(classing).changed(deleted, inserted, self._state.I)
-            for rows, pairs in zip(sides, changed, strict=True):
-                rows[classing.relation] = pairs
-        less, more = map(self._facts_by_relation, sides)
+        """Return the facts that disappeared and appeared, in the constants that users know."""
+        less, more = map(self._facts_by_relation, self._representation.changed(self._state, outcome))
         return less, more
 
     def _by_relation(self, facts: FactSet) -> ByRelation:
@@ -681,32 +618,9 @@ class Materialisation:
     def _facts_by_relation(self, rows: Mapping[str, Iterable[Row]]) -> ByRelation:
         return ByRelation(self._core.predicates, {name: self._in_turn(some) for name, some in rows.items()})
 
-    def _algorithm_named(self, name: str) -> Algorithm:
-        """Return an algorithm that can be used here."""
-        found = algorithm_named(name)
-        if self._rewrites and name not in REWRITING:
-            raise UsageError(
-                Problem(
-                    "rewrite-algorithm",
-                    f"{quote(name)} cannot maintain facts whose equal constants are rewritten",
-                    note="with `equality=rewrite` updates are made by one algorithm, which goes by `adaptive`, or from "
-                    "scratch by `rematerialise`",
-                    hint="leave the algorithm out, or use `equality=axioms`",
-                )
-            )
-        return replace(found, marking=None) if self._rewrites else found
-
-    @property
-    def _rewrites(self) -> bool:
-        """Whether one constant stands for all that equal it."""
-        return self._equality == "rewrite" and not self._classings
-
     def _convert(self, algorithm: Algorithm) -> None:
         """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""
-        if self._rewriting is not None:  # both algorithms there keep the same
-            self._algorithm = algorithm
-            return
-        self._state = phase("conversion")(algorithm.convert)(self._state)
+        self._state = self._representation.convert(algorithm, self._state)
         statistics = self._engine.meter.statistics
         if instances := statistics.instances["conversion"]:
             kinds = " and ".join(algorithm.bookkeeping.kinds)
@@ -717,14 +631,11 @@ class Materialisation:
 
     def _rows(self, name: str) -> Iterable[Row]:
         """Return the facts of a relation, in the constants that users know."""
-        I = self._shown()
-        if name in self._classings:
-            return self._engine.equivalence(self._classings[name]).pairs(I)
-        return I.rows(name) if self._rewriting is None else self._rewriting.pi.expanded(I, name)
+        return self._representation.rows(self._state, name)
 
     def _shown(self) -> FactSet:
         """Return the facts that are there, or those that stand for them."""
-        return self._state.I if self._rewriting is None else self._rewriting.shown()
+        return self._representation.shown(self._state)
 
     def _visible(self) -> Iterator[Predicate]:
         return (p for p in self._core.predicates.values() if not p.hidden)
@@ -741,7 +652,7 @@ class Materialisation:
 
     def _is_live(self, name: str) -> bool:
         """Return whether the facts of a relation are those that users know, in a set with an index."""
-        return self._rewriting is None and name not in self._classings and self._is_indexed
+        return self._representation.is_live(name) and self._is_indexed
 
     def _live(self, predicate: Predicate, version: Version, explicit: bool) -> Relation:
         view = View(self, self._history, self._turns, version, predicate.name, explicit)
@@ -829,22 +740,14 @@ def _forecast(core: Core, E: FactSet) -> Forecast:
     return Forecast(core, lambda atom: Table(*E.profile(atom)))
 
 
-def _told_of_strata(strata: Stratification | Rewriting | Layered, progress: ProgressWatcher) -> Watcher:
-    """Return a watcher that tells the stratum of the rule at work, or the layer where equal constants are rewritten.
+def _reporting(represented: Plain, strata: Stratification, progress: ProgressWatcher) -> Watcher:
+    """Return a watcher that reports the stratum, or the layer, of the rule at work."""
+    known = weakref.ref(represented)  # it holds the engine, which holds the watcher
+    del represented
 
-    The rules of a query are in no stratum of the program, and look at what all of them have derived.
-    """
-    known = weakref.ref(strata)  # what rewrites constants holds the engine, which holds the watcher
-    del strata
+    def report(so_far: Statistics, rule: Rule | None) -> None:
+        represented = known()
+        assert represented is not None, "a run of a materialisation that has gone"
+        progress(Progress(*represented.layer(strata, rule), so_far.rounds, so_far.facts, so_far.seconds))
 
-    def tell(so_far: Statistics, rule: Rule | None) -> None:
-        strata = known()
-        assert strata is not None, "a run of a materialisation that has gone"
-        if isinstance(strata, Stratification):
-            of = len(strata)
-            stratum = 1 if rule is None else strata.level(rule.head) if strata.has(rule.head) else of
-        else:
-            stratum, of = strata.layer(rule)
-        progress(Progress(stratum, of, so_far.rounds, so_far.facts, so_far.seconds))
-
-    return tell
+    return report

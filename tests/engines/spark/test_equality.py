@@ -155,7 +155,10 @@ def test_a_failed_update_changes_nothing(spark_engine):
     facts = {(iri("a"), iri("R"), iri("b")), (iri("a"), iri("R"), iri("c"))}
     m = upheld.materialise(program, {"triple": facts}, engine=spark_engine(), equality="rewrite")
     before = m["triple"].to_set()
-    with patch.object(m._rewriting.Gamma, "follow", side_effect=[(), RuntimeError]), pytest.raises(RuntimeError):
+    with (
+        patch.object(m._representation.rewriting.Gamma, "follow", side_effect=[(), RuntimeError]),
+        pytest.raises(RuntimeError),
+    ):
         m.update(delete={"triple": [(iri("a"), iri("R"), iri("c"))]})
     assert m["triple"].to_set() == before
     assert m.equals(iri("c")) == [iri("b"), iri("c")]

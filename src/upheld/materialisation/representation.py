@@ -1,0 +1,232 @@
+"""How a materialisation holds facts: as they are, with equivalences by classes, or with representatives of classes.
+
+Each representation has the same methods. They translate between the facts of a state and the facts that users see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from upheld.algebra.engine import Engine
+from upheld.algebra.sets import FactSet, derive, settle
+from upheld.data.columns import Row
+from upheld.errors import Problem, UsageError, quote
+from upheld.explain import Explainer, Explanation, Kept
+from upheld.language.core import Core, Fact, Rule
+from upheld.language.equality.equality import Equality, Tested, tests_apart
+from upheld.language.queries import Query
+from upheld.language.strata import Stratification, stratify
+from upheld.language.values import Value
+from upheld.maintain.equality_layers import rewriting
+from upheld.maintain.registry import Algorithm, algorithm_named
+from upheld.maintain.update import Outcome, State, Update
+from upheld.materialisation.saved_bookkeeping import Reopened
+from upheld.runtime.statistics import phase
+
+#: The algorithms by which updates are made where equal constants are rewritten.
+REWRITING = ("adaptive", "rematerialise")
+
+ByName = Mapping[str, Iterable[Row]]
+
+
+class Plain:
+    """The facts of the state are the facts that users see."""
+
+    #: Whether rules may be decomposed.
+    decomposes = True
+
+    def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, equality: str):
+        self.engine, self.E, self._equality = engine, E, equality
+
+    @staticmethod
+    def algorithm(name: str) -> Algorithm:
+        """Return an algorithm that maintains this representation."""
+        return algorithm_named(name)
+
+    def materialise(self, algorithm: Algorithm, strata: Stratification, reopened: Reopened | None) -> State:
+        """Return the materialisation of E; `reopened` has what was derived before, if it was saved."""
+        state = reopened.open(self.engine, algorithm, self.E, strata) if reopened else None
+        if reopened and state:
+            reused = f"took over what version {reopened.version} tells of each fact"
+            self.engine.meter.statistics.choices.append(reused)
+        return state or algorithm.materialise(self.engine, self.E, strata)
+
+    def convert(self, algorithm: Algorithm, state: State) -> State:
+        """Return the state with the bookkeeping of an algorithm."""
+        return phase("conversion")(algorithm.convert)(state)
+
+    def update(self, algorithm: Algorithm) -> Update:
+        """Return the function by which an algorithm makes updates."""
+        return algorithm.update
+
+    def layer(self, strata: Stratification, rule: Rule | None) -> tuple[int, int]:
+        """Return the stratum or layer of a rule at work, and how many there are.
+
+        The rules of a query are in no stratum of the program, and read the facts of all.
+        """
+        of = len(strata)
+        return 1 if rule is None else strata.level(rule.head) if strata.has(rule.head) else of, of
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def is_live(self, name: str) -> bool:
+        """Return whether the rows of a relation are those of the state."""
+        return True
+
+    def shown(self, state: State) -> FactSet:
+        """Return the facts of the state that stand for what users see."""
+        return state.I
+
+    def rows(self, state: State, name: str) -> Iterable[Row]:
+        """Return the rows of a relation."""
+        return self.shown(state).rows(name)
+
+    def changed(self, state: State, outcome: Outcome) -> tuple[ByName, ByName]:
+        """Return the rows that disappeared and appeared, by relation."""
+        deleted, inserted = outcome.deleted, outcome.inserted
+        return {p: deleted.rows(p) for p in deleted.predicates()}, {p: inserted.rows(p) for p in inserted.predicates()}
+
+    def representative(self, constant: str) -> str:
+        """Return the constant that stands for one in the state."""
+        return constant
+
+    def equals(self, state: State, constant: Value) -> list[Value]:
+        """Return the constants that `owl:sameAs` makes equal to one, itself among them."""
+        if self._equality == "off":
+            return [constant]
+        equality = Equality()
+        rows = list(state.I.rows(equality.predicate))
+        others = {row[2] for row in rows if row[0] == constant and row[1] == equality.value}
+        return sorted({constant, *others}, key=equality.order)
+
+    def equivalent(self, state: State, relation: str, value: Value) -> list[Value]:
+        """Return the values that an equivalence relates to one."""
+        return [row[1] for row in state.I.rows(relation) if row[0] == value]
+
+    # -- queries and explanations --------------------------------------------------------------------------------------
+
+    def asked(self, query: Query) -> tuple[Query, Sequence[Tested]]:
+        """Return a query about the facts of the state, and the tests that follow it on the facts that users see."""
+        return query, ()
+
+    def answers(self, bindings: FactSet, name: str, tested: Sequence[Tested]) -> Iterable[Row]:
+        """Return the answers that users see, from those on the facts of the state."""
+        return bindings.rows(name)
+
+    def explain(self, explainer: Explainer, core: Core, state: State, goal: Fact) -> Explanation:
+        """Return why a fact holds, or why it does not."""
+        return explainer.explain(goal, state.E, state.I)
+
+
+class ByClasses(Plain):
+    """Equivalences are held by classes, and all other relations as they are."""
+
+    def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, equality: str):
+        super().__init__(engine, core, strata, E, equality)
+        self._classings = {classing.relation: classing for classing in core.classings}
+
+    def is_live(self, name: str) -> bool:
+        return name not in self._classings
+
+    def rows(self, state: State, name: str) -> Iterable[Row]:
+        if name in self._classings:
+            return self.engine.equivalence(self._classings[name]).pairs(state.I)
+        return super().rows(state, name)
+
+    def changed(self, state: State, outcome: Outcome) -> tuple[ByName, ByName]:
+        less, more = map(dict, super().changed(state, outcome))
+        for relation, classing in self._classings.items():
+            equivalence = self.engine.equivalence(classing)
+            less[relation], more[relation] = equivalence.changed(outcome.deleted, outcome.inserted, state.I)
+        return less, more
+
+    def equivalent(self, state: State, relation: str, value: Value) -> list[Value]:
+        if relation not in self._classings:
+            return super().equivalent(state, relation, value)
+        return self.engine.equivalence(self._classings[relation]).class_of(value, state.I)
+
+    def explain(self, explainer: Explainer, core: Core, state: State, goal: Fact) -> Explanation:
+        return explainer.explain_classes(self.engine, goal, core, stratify(core), state.E, state.I)
+
+
+class Rewritten(Plain):
+    """One constant stands for each class of equal constants: the state has the facts of representatives."""
+
+    decomposes = False
+
+    def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, equality: str):
+        super().__init__(engine, core, strata, E, equality)
+        self.rewriting = rewriting(engine, core, strata, E, engine.named("I"))
+
+    @staticmethod
+    def algorithm(name: str) -> Algorithm:
+        chosen = algorithm_named(name)
+        if name not in REWRITING:
+            raise UsageError(
+                Problem(
+                    "rewrite-algorithm",
+                    f"{quote(name)} cannot maintain facts whose equal constants are rewritten",
+                    note="with `equality=rewrite` updates are made by one algorithm, which goes by `adaptive`, or from "
+                    "scratch by `rematerialise`",
+                    hint="leave the algorithm out, or use `equality=axioms`",
+                )
+            )
+        return replace(chosen, marking=None)
+
+    def materialise(self, algorithm: Algorithm, strata: Stratification, reopened: Reopened | None) -> State:
+        self.rewriting.materialise()
+        return State(self.engine, self.E, self.rewriting.I, strata, beside=self.rewriting.sets())
+
+    def convert(self, algorithm: Algorithm, state: State) -> State:
+        return state  # both algorithms have the same bookkeeping
+
+    def update(self, algorithm: Algorithm) -> Update:
+        return self.rewriting.rematerialise if algorithm.name == "rematerialise" else self.rewriting.update
+
+    def layer(self, strata: Stratification, rule: Rule | None) -> tuple[int, int]:
+        return self.rewriting.layer(rule)
+
+    def is_live(self, name: str) -> bool:
+        return False
+
+    def shown(self, state: State) -> FactSet:
+        return self.rewriting.shown()
+
+    def rows(self, state: State, name: str) -> Iterable[Row]:
+        return self.rewriting.pi.expanded(self.shown(state), name)
+
+    def changed(self, state: State, outcome: Outcome) -> tuple[ByName, ByName]:
+        return self.rewriting.changed(outcome.deleted, outcome.inserted)
+
+    def representative(self, constant: str) -> str:
+        return str(self.rewriting.pi.representatives([constant])[0])
+
+    def equals(self, state: State, constant: Value) -> list[Value]:
+        return list(self.rewriting.pi.class_of(constant))
+
+    def asked(self, query: Query) -> tuple[Query, Sequence[Tested]]:
+        core, tested = tests_apart(query.core)
+        return replace(query, core=self.rewriting.represented(core)), tested
+
+    def answers(self, bindings: FactSet, name: str, tested: Sequence[Tested]) -> Iterable[Row]:
+        rows = self.rewriting.pi.expanded(bindings, name)
+        return {*rows, *self._tested(bindings, name, tested)} if tested else rows
+
+    def _tested(self, bindings: FactSet, answer: str, tested: Sequence[Tested]) -> Iterator[Row]:
+        """Yield the answers of rules that compare or compute, by the constants that normal bindings stand for."""
+        for rule in tested:
+            name = rule.bindings.name
+            seen = self.engine.load(name, self.rewriting.pi.expanded(bindings, name))
+            yield from settle(derive((rule.test,), seen, seen)).rows(answer)
+
+    def explain(self, explainer: Explainer, core: Core, state: State, goal: Fact) -> Explanation:
+        normal = Kept(state.E, self.shown(state), self.rewriting.pi, self.rewriting.rule_pairs())
+        return explainer.explain_rewritten(goal, normal, self.rewriting.represented(core))
+
+
+def representation_of(core: Core, equality: str) -> type[Plain]:
+    """Return the representation of the facts of a program."""
+    if core.classings:
+        return ByClasses
+    return Rewritten if equality == "rewrite" else Plain
