@@ -201,11 +201,9 @@ class Adaptive:
         grounded = partial(grounds, s, self.E, self.E_minus, I, D, A)
         proving = Proving(s, I, D, A, grounded, Abort(budget=SEARCH_BUDGET))
         proving.check(hopeful)
-        P = proving.P
-        del proving  # and with it sets that are not needed any more
-        saved = settle(hopeful & P)
+        saved = settle(hopeful & proving.P)
         if saved:
-            self.rank_below(P)
+            self.rank_below(proving.P)
         self.note(f"searched for {hopeful.count()} facts and found proofs of {saved.count()}")
         return bool(saved)
 

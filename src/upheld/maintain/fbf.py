@@ -36,7 +36,6 @@ def fbf(state: State, E_minus: FactSet, E_plus: FactSet, abort: Abort) -> tuple[
         A |= proving.B & gone & proving.P  # 63
         R = rederive(s, E, E_minus, I, D, A, gone, proving)  # 64
         insert(s, I, E_plus, D, A, R)  # 65
-        del proving, gone, R  # sets that are not needed any more
     return D, A
 
 

@@ -37,7 +37,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from upheld.algebra.sets import FactSet, settle
-from upheld.maintain.update import Marks, Outcome, Requested, State, Update, copied, step
+from upheld.maintain.update import Marks, Outcome, Requested, State, Update, step
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def make(
         E_minus, E_plus = from_there(state.marks, E_minus, E_plus)
     marked = undone(marking, E_minus, E_plus, ahead) if marking is not None and ahead is not None else None
     if marked is not None:
-        E_minus, E_plus = settle(E_minus - copied(marked[0])), settle(E_plus - copied(marked[1]))
+        E_minus, E_plus = settle(E_minus - marked[0]), settle(E_plus - marked[1])
     if E_minus or E_plus or (change is None and marked is None):
         change = _after(change, step(state, update, E_minus, E_plus))
     if marking is not None and marked is not None:
@@ -98,13 +98,13 @@ def undone(marking: Marking, E_minus: FactSet, E_plus: FactSet, ahead: Requested
     minus = plus = E_minus.engine.nothing
     inserted, deleted = E_plus.count(), ahead.minus.count()
     if marking.pays(min(inserted, deleted), inserted, deleted):
-        plus = settle(ahead.minus & copied(E_plus))
-        if plus and (kept := settle(ahead.plus & copied(plus))):  # what U2 both deletes and inserts is there after it
-            plus = settle(plus - copied(kept))
+        plus = settle(ahead.minus & E_plus)
+        if plus and (kept := settle(ahead.plus & plus)):  # what U2 both deletes and inserts is there after it
+            plus = settle(plus - kept)
         if not marking.pays(plus.count(), inserted, deleted):
             plus = E_plus.engine.nothing
     # Deleting in two steps looks twice for what holds without the deleted facts: that costs more than inserting again.
-    if marking.positive and 0 < E_minus.count() <= ahead.plus.count() and not settle(E_minus - copied(ahead.plus)):
+    if marking.positive and 0 < E_minus.count() <= ahead.plus.count() and not settle(E_minus - ahead.plus):
         minus = E_minus
     return (minus, plus) if minus or plus else None
 
@@ -116,8 +116,7 @@ def lay(state: State, marking: Marking, minus: FactSet, plus: FactSet) -> Outcom
     done = step(state, marking.lay, minus, plus)
     explicit, changed = minus.count() + plus.count(), done.deleted.count() + done.inserted.count()
     statistics.marks.update(explicit=explicit, derived=changed - _explicit_of(done, minus, plus))
-    kept = [settle(copied(facts)) for facts in (minus, plus, done.deleted, done.inserted)]
-    marks = Marks(kept[0], kept[1], kept[2], kept[3], Counter(statistics.instances) - before)
+    marks = Marks(minus, plus, done.deleted, done.inserted, Counter(statistics.instances) - before)
     return Outcome(done.deleted, done.inserted, marks)
 
 
@@ -128,20 +127,19 @@ def take_off(state: State, marks: Marks) -> Outcome:
     E |= marks.E_minus
     I -= marks.A
     I |= marks.D
-    return Outcome(settle(copied(marks.A)), settle(copied(marks.D)))
+    return Outcome(marks.A, marks.D)
 
 
 def from_there(marks: Marks, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
     """Return the explicit facts to delete and to insert when marks have been taken off, for what was to be done."""
-    stays_away, stays = settle(marks.E_minus - copied(E_plus)), settle(marks.E_plus - copied(E_minus))
+    stays_away, stays = settle(marks.E_minus - E_plus), settle(marks.E_plus - E_minus)
     if not stays_away and not stays:
         _note_saved(marks)
-    off, on = copied(marks.E_plus), copied(marks.E_minus)
-    return settle((E_minus - off) | stays_away), settle((E_plus - on) | stays)
+    return settle((E_minus - marks.E_plus) | stays_away), settle((E_plus - marks.E_minus) | stays)
 
 
 def _explicit_of(done: Outcome, minus: FactSet, plus: FactSet) -> int:
-    return settle(minus & copied(done.deleted)).count() + settle(plus & copied(done.inserted)).count()
+    return settle(minus & done.deleted).count() + settle(plus & done.inserted).count()
 
 
 def _note_saved(marks: Marks) -> None:

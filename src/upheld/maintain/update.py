@@ -118,7 +118,7 @@ def merged(updates: Sequence[Requested]) -> Requested:
     """Return one update with the effect of several, made one after the other."""
     together = updates[0]
     for later in updates[1:]:
-        plus = settle((together.plus - copied(later.minus)) | later.plus)
+        plus = settle((together.plus - later.minus) | later.plus)
         together = Requested(settle(together.minus | later.minus), plus)
     return together
 
@@ -148,16 +148,3 @@ def step(state: State, update: Update, E_minus: FactSet, E_plus: FactSet) -> Out
     I -= deleted
     I |= inserted
     return Outcome(deleted, inserted)
-
-
-def copied(facts: FactSet) -> FactSet:
-    """Return the facts under a name of their own.
-
-    A set on the right of an operator has a bit of the engine for as long as somebody holds it, and there are few. So a
-    set that outlives an update is copied where it stands there.
-    """
-    if not facts:
-        return facts.engine.nothing
-    copy = facts.engine.named("copy")
-    copy |= facts
-    return copy
