@@ -32,7 +32,7 @@ from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.hypertrees.deciding import decompose_program
-from upheld.language.strata import Stratification, Stratum, stratify
+from upheld.language.strata import STRATIFICATIONS, Stratification, Stratum, stratify
 from upheld.language.syntax.files import read_text
 from upheld.language.types.primitive import normalise_float
 from upheld.maintain import adaptive, marking
@@ -168,7 +168,7 @@ class Stream:
     """
 
     case: Case
-    granular: bool
+    stratification: str
     constants: dict[str, float]
     decompose: str = "auto"
     databases: int = 1
@@ -179,7 +179,7 @@ class Stream:
             self.written = with_cases(self.written, self.databases)
         E = ReferenceEngine().facts(self.explicit)
         self.core = decompose_program(self.written, E.count(), lambda: _forecast(self.written, E), self.decompose).core
-        self.strata = stratify(self.core, granular=self.granular)
+        self.strata = stratify(self.core, self.stratification)
 
     @property
     def explicit(self) -> set[Fact]:
@@ -196,7 +196,7 @@ class Stream:
             engine=engine,
             algorithm=algorithm,
             decompose=self.decompose,
-            granular=self.granular,
+            stratification=self.stratification,
         )
 
     @contextmanager
@@ -228,7 +228,7 @@ class Stream:
         """Return what follows from explicit facts, or None if that is an error; rules as they stand derive the same."""
         found = _or_none(self.core, self.strata, explicit)
         if self.core is not self.written:
-            plain = _or_none(self.written, stratify(self.written, granular=self.granular), explicit)
+            plain = _or_none(self.written, stratify(self.written, self.stratification), explicit)
             assert (found and found.visible) == (plain and plain.visible), "decomposed rules derive other facts"
         return found
 
@@ -240,11 +240,16 @@ def _or_none(core: Core, strata: Stratification, explicit: set[Fact]) -> Recompu
         return None
 
 
+def some_stratification(r: Random) -> str:
+    """Return a stratification, every other time the default one."""
+    return r.choices(STRATIFICATIONS, (50, 25, 25))[0]
+
+
 def random_decomposed_stream(seed: int, updates: int = 8) -> Stream:
     """Return a stream of a program with cyclic rules, all of them decomposed that can be."""
     r = Random(seed)
     case = random_cyclic_case(r, updates, longest=r.choice((4, 5, 7)))
-    return Stream(case, granular=r.random() < 0.75, constants=r.choice(CONSTANTS), decompose="always")
+    return Stream(case, stratification=some_stratification(r), constants=r.choice(CONSTANTS), decompose="always")
 
 
 def random_stream(seed: int, updates: int = 12, databases: int = 1) -> Stream:
@@ -259,7 +264,7 @@ def random_stream(seed: int, updates: int = 12, databases: int = 1) -> Stream:
         case, databases = random_typed_case(r, updates), 1
     else:
         case = together(kind(r, updates, databases))
-    return Stream(case, granular=r.random() < 0.75, constants=r.choice(CONSTANTS), databases=databases)
+    return Stream(case, stratification=some_stratification(r), constants=r.choice(CONSTANTS), databases=databases)
 
 
 @dataclass

@@ -13,7 +13,7 @@ import upheld
 from tests.helpers.strategies import cases
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
-from upheld.language.strata import Stratification, _share_instances, pattern_of, stratify
+from upheld.language.strata import STRATIFICATIONS, Stratification, _share_instances, pattern_of, stratify
 from upheld.language.syntax.files import read_text
 
 PREFIX = "PREFIX : <http://example.org/>\n"
@@ -28,8 +28,10 @@ def shown(strata: Stratification) -> list[tuple[list[str], list[str]]]:
     return [([str(r) for r in s.nonrecursive], [str(r) for r in s.recursive]) for s in strata]
 
 
-def strata_of(program: str, *, granular: bool = True, dialect: str = "dl") -> list[tuple[list[str], list[str]]]:
-    return shown(stratify(read(program, dialect), granular=granular))
+def strata_of(
+    program: str, stratification: str = "granular", *, dialect: str = "dl"
+) -> list[tuple[list[str], list[str]]]:
+    return shown(stratify(read(program, dialect), stratification))
 
 
 def assert_valid(core: Core, strata: Stratification) -> None:
@@ -86,10 +88,33 @@ def test_granular_and_coarsest():
     """The coarsest stratification has a new stratum only where negation asks for one."""
     program = "b(x) :- a(x). c(x) :- b(x). c(x) :- c(x), d(x). e(x) :- a(x), !c(x). f(x) :- e(x)."
     assert [len(n) + len(r) for n, r in strata_of(program)] == [0, 1, 2, 1, 1]
-    assert strata_of(program, granular=False) == [
+    assert strata_of(program, "coarsest") == [
         ([], ["b(x) :- a(x).", "c(x) :- b(x).", "c(x) :- c(x), d(x)."]),
         (["e(x) :- a(x), !c(x)."], ["f(x) :- e(x)."]),
     ]
+
+
+def test_levels():
+    """Rules of one level depend on each other or on the level below (paper 1, section 10.1)."""
+    program = "b(x) :- a(x). c(x) :- a(x). c(x) :- c(x), b(x). d(x) :- a(x). e(x) :- d(x). f(x) :- c(x), e(x)."
+    assert strata_of(program, "levels") == [
+        ([], []),
+        (["b(x) :- a(x).", "d(x) :- a(x)."], []),
+        (["c(x) :- a(x).", "e(x) :- d(x)."], ["c(x) :- c(x), b(x)."]),
+        (["f(x) :- c(x), e(x)."], []),
+    ]
+    assert len(strata_of(program)) == 6
+
+
+@given(cases())
+def test_levels_are_the_lowest_possible(case):
+    """A rule that derives facts of level i has, but for the first, a group that depends on one of level i - 1."""
+    core = read(case.program)
+    levels, granular = stratify(core, "levels"), stratify(core)
+    for stratum in granular:
+        heads = {levels.level(rule.head) for rule in stratum.rules}
+        below = [levels.level(a) for rule in stratum.rules for a in rule.atoms if granular.level(a) < stratum.index]
+        assert heads <= {1 + max(below, default=1)}
 
 
 def test_mutual_recursion_is_one_stratum():
@@ -181,11 +206,11 @@ def test_strata_of_facts():
     assert strata.sole_stratum("r") == max(s.index for s in strata)
 
 
-@given(cases(), st.booleans(), st.randoms(use_true_random=False))
-def test_valid_on_random_programs(case, granular, r):
+@given(cases(), st.sampled_from(STRATIFICATIONS), st.randoms(use_true_random=False))
+def test_valid_on_random_programs(case, stratification, r):
     """Random programs are stratified validly, and the strata partition all facts."""
     core = read(case.program)
-    strata = stratify(core, granular=granular)
+    strata = stratify(core, stratification)
     assert_valid(core, strata)
     for predicate in core.predicates.values():
         row = tuple(r.choice(range(5)) for _ in range(predicate.arity))
@@ -202,7 +227,7 @@ def ground(predicate, row):
 @given(cases())
 def test_coarsest_has_fewest_strata(case):
     core = read(case.program)
-    granular, coarsest = stratify(core), stratify(core, granular=False)
+    granular, coarsest = stratify(core), stratify(core, "coarsest")
     assert len(coarsest) <= len(granular)
     for rule in (r for r in core.rules if not r.negative):
         below = max((coarsest.level(a) for a in rule.positive), default=1)
@@ -236,8 +261,8 @@ def test_sharing_an_instance(found):
         assert (classes[one] == classes[other]) == (component[one] == component[other])
 
 
-@pytest.mark.parametrize("granular", [True, False], ids=["granular", "coarsest"])
-def test_many_rules_over_triples(granular):
+@pytest.mark.parametrize("stratification, expected", [("granular", 5001), ("levels", 2502), ("coarsest", 2)])
+def test_many_rules_over_triples(stratification, expected):
     """Thousands of rules over one predicate with distinct constants are stratified within seconds."""
     rules = [f"[?x, rdf:type, :C{i}] :- [?x, :p{i}, ?y], NOT [?x, :q{i}, ?y].\n" for i in range(2500)]
     rules += [f"[?x, :p{i}, ?y] :- [?y, :p{i + 1}, ?x], [?x, rdf:type, :D{i}].\n" for i in range(2500)]
@@ -245,6 +270,6 @@ def test_many_rules_over_triples(granular):
     core = read(PREFIX + rdf + "".join(rules), "dlog")
     assert len(core.rules) == 5000
     started = time.process_time()
-    strata = stratify(core, granular=granular)
+    strata = stratify(core, stratification)
     assert time.process_time() - started < 5
-    assert len(strata) == (5001 if granular else 2)
+    assert len(strata) == expected

@@ -15,6 +15,7 @@ from upheld.engines import ENGINES
 from upheld.engines.reference.classes import connected
 from upheld.errors import UsageError
 from upheld.explain import Proof
+from upheld.language.strata import STRATIFICATIONS
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.materialisation import Materialisation
 
@@ -47,7 +48,7 @@ def test_equals_recomputation(engine, block):
         case = random_eqrel_case(seed)
         algorithm = "adaptive" if seed % 2 else algorithms[seed // 2 % len(algorithms)]
         decompose = "always" if seed % 5 == 0 else "auto"
-        m = opened(case, engine, algorithm, granular=seed % 3 > 0, decompose=decompose)
+        m = opened(case, engine, algorithm, stratification=STRATIFICATIONS[seed % 3], decompose=decompose)
         for _ in check_stream(case, m):
             pass
 
@@ -94,7 +95,7 @@ def test_decomposed_rules_equal_recomputation(engine):
     for seed in range(10, 20):
         case = random_eqrel_case(seed, cyclic=True)
         algorithm = algorithms[seed % len(algorithms)]
-        m = opened(case, engine, algorithm, granular=seed % 3 > 0, decompose="always")
+        m = opened(case, engine, algorithm, stratification=STRATIFICATIONS[seed % 3], decompose="always")
         for _ in check_stream(case, m):
             for name, row in sorted((p, row) for p in "ef" for row in m[p])[:2]:
                 check_proof(m, m.explain(name, row).proof)  # type: ignore[arg-type]

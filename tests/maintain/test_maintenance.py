@@ -14,6 +14,7 @@ from tests.helpers.sizes import examples, usually
 from tests.helpers.strategies import Case, Update, cases, graph_cases, typed_cases
 from tests.helpers.streams import CONSTANTS, NAMES, Stream, follow, random_stream
 from upheld.engines import ENGINES
+from upheld.language.strata import STRATIFICATIONS
 from upheld.language.syntax.ast import Constant
 from upheld.maintain.registry import ALGORITHMS
 
@@ -46,28 +47,28 @@ def test_equals_recomputation_after_conversion(engine):
 @given(
     case=cases(updates=3) | typed_cases(updates=3) | graph_cases(updates=3),
     algorithm=st.sampled_from(NAMES),
-    granular=st.booleans(),
+    stratification=st.sampled_from(STRATIFICATIONS),
     constants=st.sampled_from(CONSTANTS),
 )
-def test_equals_recomputation_and_shrinks(engine, case, algorithm, granular, constants):
+def test_equals_recomputation_and_shrinks(engine, case, algorithm, stratification, constants):
     """The same on fewer cases, which are made small when they fail."""
-    follow(Stream(case, granular, constants), [engine], [algorithm])
+    follow(Stream(case, stratification, constants), [engine], [algorithm])
 
 
 # -- kept cases --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("granular", [True, False])
+@pytest.mark.parametrize("stratification", STRATIFICATIONS)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("algorithm", NAMES)
-def test_relation_that_no_rule_mentions(engine, algorithm, granular):
+def test_relation_that_no_rule_mentions(engine, algorithm, stratification):
     """Its facts change although its stratum, the first one, has rules about other relations alone."""
     case = Case(
         ".decl a(x:number)\n.decl b(x:number)\n.decl u(x:number)\nb(x) :- a(x).",
         {"a": [(1,)], "u": [(1,)]},
         [Update({"u": [(1,)]}, {"u": [(2,)]})],
     )
-    assert follow(Stream(case, granular, {}), [engine], [algorithm]) == 1
+    assert follow(Stream(case, stratification, {}), [engine], [algorithm]) == 1
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -79,7 +80,7 @@ def test_no_result_where_the_rest_of_the_body_fails(engine, algorithm):
         {"e": [(1, 2), (2, 1)], "p": [(0,), (1,)]},
         [Update({"p": [(0,)]}, {})],
     )
-    assert follow(Stream(case, True, {}), [engine], [algorithm]) == 1
+    assert follow(Stream(case, "granular", {}), [engine], [algorithm]) == 1
 
 
 # -- the streams are worth it -----------------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ def test_programs_have_every_feature():
         derived = {rule.head.predicate for rule in rules}
         seen["several strata with rules"] += sum(bool(s.rules) for s in stream.strata) > 1
         seen["recursion"] += any(s.recursive for s in stream.strata)
-        seen["coarsest"] += not stream.granular
+        seen[stream.stratification] += 1
         seen["explicit and derived"] += not derived.isdisjoint(stream.case.facts)
         for feature, found in {
             "negation": any(rule.negative for rule in rules),
@@ -106,7 +107,7 @@ def test_programs_have_every_feature():
         }.items():
             seen[feature] += found
     assert all(n > 15 for n in seen.values()), seen
-    assert len(seen) == 8
+    assert len(seen) == 10
 
 
 def test_updates_reach_every_phase():

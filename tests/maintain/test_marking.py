@@ -318,7 +318,7 @@ def test_example_2(engine):
     """
     facts = unary("p1", "p2", "p3")
     with watched() as searches:
-        m = materialise(EXAMPLE_2, facts, engine=engine, algorithm="bf-marking", granular=False)
+        m = materialise(EXAMPLE_2, facts, engine=engine, algorithm="bf-marking", stratification="coarsest")
         change = m.update(delete=unary("p1"))
         (search,) = searches
         # p1(c) itself is looked for as well: an explicit fact may have derivations here.
@@ -334,7 +334,7 @@ def test_example_3(engine):
     """U_a = (p1, p4), U_b = (p4, nothing): p4(c) is marked, then s(c); U_b begins with them and applies no rule."""
     facts = unary("p1", "p2", "p3")
     with watched() as searches:
-        m = materialise(EXAMPLE_3, facts, engine=engine, algorithm="bf-marking", granular=False)
+        m = materialise(EXAMPLE_3, facts, engine=engine, algorithm="bf-marking", stratification="coarsest")
         u_a, u_b = {"delete": unary("p1"), "insert": unary("p4")}, {"delete": unary("p4")}
         changes = m.stream([u_a, u_b])
         a = next(changes)

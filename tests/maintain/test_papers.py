@@ -13,7 +13,7 @@ from tests.helpers.strategies import FactsGiven
 from upheld.engines import ENGINES, open_engine
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact
-from upheld.language.strata import stratify
+from upheld.language.strata import STRATIFICATIONS, stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain import hybrids
 from upheld.maintain.registry import ALGORITHMS
@@ -210,7 +210,7 @@ def test_example_17(engine):
     granular = materialise(rules, given, engine=engine, algorithm="dred")
     change = granular.update(delete={"An": [(1,)]})
     assert instances(change) == {"overdeletion": 1, "one-step rederivation": 1}
-    coarse = materialise(rules, given, engine=engine, algorithm="dred", granular=False)
+    coarse = materialise(rules, given, engine=engine, algorithm="dred", stratification="coarsest")
     change = coarse.update(delete={"An": [(1,)]})
     assert instances(change) == {"overdeletion": k, "one-step rederivation": 1, "insertion": k - 1}
     assert not change.deleted["T"].to_set() and not change.deleted["B"].to_set()
@@ -331,11 +331,11 @@ def test_proposition_30(engine):
     assert instances(m.update(delete={"B": [(1,), (N,)]})) == {"backward": N - 1, "deletion": N - 1}
 
 
-@pytest.mark.parametrize("granular", [True, False])
+@pytest.mark.parametrize("stratification", STRATIFICATIONS)
 @pytest.mark.parametrize("algorithm", ["dred", "bf", "fbf", "dred-c", "bf-c", "ranked", "adaptive"])
-def test_proposition_32(engine, algorithm, granular):
+def test_proposition_32(engine, algorithm, stratification):
     """If no instance stops firing, only new ones are considered, whatever the stratification."""
-    m = materialise(RULE_137, chain(3), engine=engine, algorithm=algorithm, granular=granular)
+    m = materialise(RULE_137, chain(3), engine=engine, algorithm=algorithm, stratification=stratification)
     assert instances(m.update(insert={"B": [(1,)]})) == {"insertion": 2}
 
 
@@ -353,8 +353,8 @@ def test_proposition_33(engine):
 RULES_150 = "\n".join(f"B{i + 1}(x) :- B{i}(x)." for i in range(1, N))
 
 
-def considered(engine: str, algorithm: str, granular: bool, rules: str, given: FactsGiven, **update) -> int:
-    m = materialise(rules, given, engine=engine, algorithm=algorithm, granular=granular)
+def considered(engine: str, algorithm: str, stratification: str, rules: str, given: FactsGiven, **update) -> int:
+    m = materialise(rules, given, engine=engine, algorithm=algorithm, stratification=stratification)
     return m.update(**update).statistics.instances.total()
 
 
@@ -373,8 +373,8 @@ def test_proposition_34(engine):
         "bf": ({"B1": a, f"B{N}": a}, {"delete": {f"B{N}": a}}, 2 * (N - 1), 1),
     }
     for algorithm, (given, update, coarse, granular) in cases.items():
-        assert considered(engine, algorithm, False, RULES_150, given, **update) == coarse
-        assert considered(engine, algorithm, True, RULES_150, given, **update) == granular
+        assert considered(engine, algorithm, "coarsest", RULES_150, given, **update) == coarse
+        assert considered(engine, algorithm, "granular", RULES_150, given, **update) == granular
 
 
 def test_proposition_35(engine):
@@ -387,7 +387,7 @@ def test_proposition_35(engine):
     rules = f"B(x) :- A(x). {RULE_137}"
     given = chain(1) | {"A": [(2,)]}
     below = {f"T {j}{j + 1}": {1: 1} for j in range(1, N)}
-    m = materialise(rules, given, engine=engine, algorithm="counting", granular=False)
+    m = materialise(rules, given, engine=engine, algorithm="counting", stratification="coarsest")
     chained = {f"B {j}": {j: 1} for j in range(1, N + 1)}
     assert trace_of(m) == below | chained | {"A 2": {1: 1}, "B 2": {2: 2}}
     assert instances(m.update(delete={"A": [(2,)]})) == {"deleted": 1}
@@ -407,8 +407,8 @@ def test_proposition_36(engine):
     n = 5
     rules = "B(x) :- A(x), R(x, y). A(x) :- B(x)."
     given: FactsGiven = {"A": [("a",)], "B": [("a",)], "R": [("a", f"b{i}") for i in range(n)]}
-    for granular, forward in ((False, 1), (True, n)):
-        m = materialise(rules, given, engine=engine, algorithm="bf", granular=granular)
+    for stratification, forward in (("coarsest", 1), ("granular", n)):
+        m = materialise(rules, given, engine=engine, algorithm="bf", stratification=stratification)
         assert instances(m.update(delete={"B": [("a",)]})) == {"backward": 1, "forward": forward + 1}
 
 

@@ -12,7 +12,7 @@ from tests.helpers.strategies import Case, cases
 from upheld.engines import ENGINES, open_engine
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
-from upheld.language.strata import Stratification, stratify
+from upheld.language.strata import STRATIFICATIONS, Stratification, stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain.seminaive import seminaive, seminaive_counting
 
@@ -50,13 +50,13 @@ def naive(strata: Stratification, E: Plain) -> Plain:
     return I
 
 
-@pytest.mark.parametrize("granular", [True, False], ids=["granular", "coarsest"])
+@pytest.mark.parametrize("stratification", STRATIFICATIONS)
 @pytest.mark.parametrize("engine_name", ENGINES)
 @given(case=cases())
-def test_equals_naive_evaluation(engine_name, granular, case):
+def test_equals_naive_evaluation(engine_name, stratification, case):
     """Algorithm 1 computes the materialisation as section 3 defines it, whatever the stratification."""
     core = read(case.program)
-    strata = stratify(core, granular=granular)
+    strata = stratify(core, stratification)
     E = explicit_facts(case)
     engine = open_engine(engine_name, core)
     assert plain(core, seminaive(engine, load(engine, E), strata)) == naive(stratify(core), E)

@@ -13,6 +13,7 @@ from hypothesis import given
 import upheld
 from tests.helpers.strategies import cases
 from upheld.engines import ENGINES
+from upheld.language.strata import STRATIFICATIONS
 
 PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
@@ -164,10 +165,28 @@ def test_every_type_comes_back(engine):
 
 
 @given(case=cases())
-def test_granular_or_not(case):
+def test_stratification_changes_no_fact(case):
     """The stratification does not change the materialisation."""
     granular = upheld.materialise(case.program, case.facts)
-    assert upheld.materialise(case.program, case.facts, granular=False).facts() == granular.facts()
+    for stratification in STRATIFICATIONS:
+        m = upheld.materialise(case.program, case.facts, stratification=stratification)
+        assert m.facts() == granular.facts()
+
+
+def test_granular_is_deprecated():
+    """The argument of older versions works, with a warning that names the new one."""
+    program = "p(x) :- q(x). r(x) :- p(x)."
+    with pytest.warns(upheld.UpheldWarning, match='stratification="coarsest"'):
+        report = upheld.check(program, granular=False)
+    assert report.to_dict()["strata"] == upheld.check(program, stratification="coarsest").to_dict()["strata"]
+    with pytest.warns(upheld.UpheldWarning, match='stratification="granular"'):
+        upheld.materialise(program, granular=True)
+
+
+def test_unknown_stratification():
+    with pytest.raises(upheld.UpheldError, match="did you mean `levels`") as raised:
+        upheld.materialise("p(x) :- q(x).", stratification="level")
+    assert raised.value.slugs == ("unknown-stratification",)
 
 
 # -- query ------------------------------------------------------------------------------------------------------------
@@ -469,10 +488,10 @@ def test_check():
         ("n(y) :- n(x), d(y), y = x + 1. d(1).", False),
     ],
 )
-@pytest.mark.parametrize("granular", [True, False])
-def test_recursion_through_arithmetic(program, warned, granular):
+@pytest.mark.parametrize("stratification", STRATIFICATIONS)
+def test_recursion_through_arithmetic(program, warned, stratification):
     """A warning wherever a rule computes a value from values of its own, whichever stratification is shown."""
-    slugs = [w.slug for w in upheld.check(program, granular=granular).warnings]
+    slugs = [w.slug for w in upheld.check(program, stratification=stratification).warnings]
     assert ("arithmetic-recursion" in slugs) is warned
 
 

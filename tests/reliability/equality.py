@@ -123,7 +123,7 @@ def judged(seed: int, databases: int) -> JudgedStream:
         s = random_stream(seed, UPDATES, databases)
     if r.random() < OVERLAPPING:
         s.case.updates[:] = overlapping(s.case.updates, r)
-    return JudgedStream(s.case, s.granular, s.constants, s.decompose, s.databases)
+    return JudgedStream(s.case, s.stratification, s.constants, s.decompose, s.databases)
 
 
 def with_odd_updates(stream: JudgedStream, r: Random) -> JudgedStream:

@@ -13,7 +13,7 @@ from random import Random
 
 import upheld
 from tests.helpers.strategies import Case, FactsGiven, Update, random_case, random_graph_case, random_typed_case
-from tests.helpers.streams import NAMES
+from tests.helpers.streams import NAMES, some_stratification
 from tests.reliability.programme import Run, goal
 from upheld.errors import EvaluationError
 from upheld.language.syntax.ast import (
@@ -402,5 +402,5 @@ def rewritten(seed: int, way: int, expected: Callable[[], list[Step]], used: dic
         after = rewrite(t, r)
         used[rewrite.__name__] += after is not t
         t = after
-    options = {"granular": r.random() < 0.75, "decompose": r.choice(("auto", "auto", "always"))}
+    options = {"stratification": some_stratification(r), "decompose": r.choice(("auto", "auto", "always"))}
     assert t.steps(algorithm, **options) == expected()

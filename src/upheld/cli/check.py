@@ -20,7 +20,18 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     report = command.add_argument_group("report")
     report.add_argument("--json", action="store_true", help="print the report as JSON")
     report.add_argument(
-        "--coarsest", action="store_true", help="show the coarsest stratification instead of the most granular one"
+        "--stratification",
+        default="granular",
+        choices=("granular", "levels", "coarsest"),
+        help="a stratum for each group of mutually recursive atoms (default), groups that do not depend on each other "
+        "together, or as few strata as negation allows",
+    )
+    report.add_argument(
+        "--coarsest",
+        action="store_const",
+        dest="stratification",
+        const="coarsest",
+        help="short for --stratification coarsest",
     )
     report.add_argument(
         "--plans", action="store_true", help="show the join plans of each rule, for all facts and for new facts"
@@ -42,7 +53,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     facts = () if options.facts is not None else None  # the facts files of the program, and no others
-    report = upheld.check(options.program, granular=not options.coarsest, facts=facts, confined=options.confined)
+    how = {"stratification": options.stratification, "confined": options.confined}
+    report = upheld.check(options.program, facts=facts, **how)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report.to_text())
     for warning in () if options.json else report.warnings:  # the JSON has them
         show(warning)

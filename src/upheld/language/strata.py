@@ -1,9 +1,13 @@
 """Stratification over atoms that share an instance (paper 1, section 3).
 
 Atoms of one predicate may lie in different strata as long as no fact is an instance of both: with a single predicate
-for RDF triples, anything coarser would refuse good programs. Stratum 1 of the granular stratification is what no rule
-derives; every other stratum is one strongly connected component of the rules. The coarsest stratification has a new
-stratum only where negation asks for one.
+for RDF triples, anything coarser would refuse good programs. There are three stratifications. In each of them, atoms
+that no rule derives are in stratum 1.
+
+- `granular`: every strongly connected component of the rules is a stratum.
+- `levels`: a component is one stratum above the highest that it depends on, so that components which do not depend on
+  each other share a stratum (paper 1, section 10.1).
+- `coarsest`: a new stratum only where negation requires one.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, TypeVar
 
-from upheld.errors import Problem, ProgramError, quote
+from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.language.core import Atom, Classing, Core, Fact, Rule
 from upheld.language.core_text import atom_text
 from upheld.language.syntax.ast import Constant, Variable
@@ -227,8 +231,18 @@ def share_an_instance(one: Atom, other: Atom) -> bool:
     return one.predicate == other.predicate and _unify(pattern_of(one), pattern_of(other))
 
 
-def stratify(core: Core, *, granular: bool = True) -> Stratification:
-    """Return the most granular stratification, or the coarsest; `ProgramError` shows the cycle if there is none."""
+def stratify(core: Core, stratification: str = "granular") -> Stratification:
+    """Return a stratification by its name; a `ProgramError` shows the cycle if the program has none."""
+    levels_of = _STRATIFICATIONS.get(stratification)
+    if levels_of is None:
+        raise UsageError(
+            Problem(
+                "unknown-stratification",
+                f"{quote(stratification)} is not a value of `stratification`",
+                note=f"it must be one of {', '.join(map(quote, _STRATIFICATIONS))}",
+                hint=nearest(stratification, tuple(_STRATIFICATIONS)),
+            )
+        )
     depending = _depending(core)
     classes = classes_of_atoms(core)
     depends: dict[int, dict[int, Dependency]] = defaultdict(dict)
@@ -244,7 +258,7 @@ def stratify(core: Core, *, granular: bool = True) -> Stratification:
     nodes = sorted(set(classes.values()))
     components = _components(nodes, depends)
     _refuse_negation_in_cycle(core, components, depends)
-    level = (_granular if granular else _coarsest)(components, depends, derived)
+    level = levels_of(components, depends, derived)
     levels = {pattern: level[c] for pattern, c in classes.items()}
     by_predicate: dict[str, list[tuple[Pattern, int]]] = defaultdict(list)
     for pattern, index in levels.items():
@@ -433,6 +447,18 @@ def _granular(components: list[list[int]], depends: Dependencies, derived: set[i
     return level
 
 
+def _by_levels(components: list[list[int]], depends: Dependencies, derived: set[int]) -> dict[int, int]:
+    level: dict[int, int] = {}
+    for component in components:
+        members = set(component)
+        if members.isdisjoint(derived):
+            level.update(dict.fromkeys(component, 1))
+        else:
+            below = (level[target] for c in component for target in depends.get(c, ()) if target not in members)
+            level.update(dict.fromkeys(component, 1 + max(below, default=1)))
+    return level
+
+
 def _coarsest(components: list[list[int]], depends: Dependencies, derived: set[int]) -> dict[int, int]:
     level: dict[int, int] = {}
     for component in components:
@@ -445,6 +471,10 @@ def _coarsest(components: list[list[int]], depends: Dependencies, derived: set[i
         ]
         level.update(dict.fromkeys(component, max(below, default=1)))
     return level
+
+
+_STRATIFICATIONS = {"granular": _granular, "levels": _by_levels, "coarsest": _coarsest}
+STRATIFICATIONS = tuple(_STRATIFICATIONS)
 
 
 def _refuse_negation_in_cycle(core: Core, components: list[list[int]], depends: Dependencies) -> None:

@@ -73,7 +73,8 @@ def materialise(
     decompose: str = "auto",
     equality: str = "off",
     limits: Limits | None = None,
-    granular: bool = True,
+    stratification: str = "granular",
+    granular: bool | None = None,
     progress: ProgressWatcher | None = None,
     confined: bool = False,
 ) -> Materialisation:
@@ -95,7 +96,10 @@ def materialise(
             (`axioms`), or a congruence by one representative per class of equal constants (`rewrite`), which takes less
             time and memory. With `rewrite`, `eqrel` relations of a `.dl` program are stored as classes.
         limits: Limits on facts, rounds, time and memory.
-        granular: Use the most granular stratification; False selects the coarsest.
+        stratification: One stratum for each group of mutually recursive atoms (`granular`), groups that do not depend
+            on each other in one stratum (`levels`), or as few strata as negation allows (`coarsest`). The facts are the
+            same.
+        granular: Deprecated. False is `stratification="coarsest"`.
         progress: Function that is called with a `Progress` now and then.
         confined: Refuse `.include` of files outside the program's folder.
 
@@ -129,9 +133,18 @@ def materialise(
         decompose=decompose,
         equality=equality,
         limits=limits,
-        granular=granular,
+        stratification=chosen_stratification(stratification, granular),
         progress=progress,
     )
+
+
+def chosen_stratification(stratification: str, granular: bool | None) -> str:
+    """Return the stratification that a caller asks for, also by the argument `granular` of older versions."""
+    if granular is None:
+        return stratification
+    instead = "granular" if granular else "coarsest"
+    warn([Problem("deprecated-argument", "`granular` is deprecated", hint=f'write `stratification="{instead}"`')])
+    return instead
 
 
 def materialise_core(
@@ -144,7 +157,7 @@ def materialise_core(
     decompose: str = "auto",
     equality: str = "off",
     limits: Limits | None = None,
-    granular: bool = True,
+    stratification: str = "granular",
     progress: ProgressWatcher | None = None,
     reopened: Reopened | None = None,
 ) -> Materialisation:
@@ -165,8 +178,8 @@ def materialise_core(
                 hint="leave `decompose` out, or use `equality=axioms`",
             )
         )
-    materialisation = Materialisation(core, stratify(core, granular=granular), engine, algorithm, limits, equality)
-    materialisation._materialise([*facts, *own.items()], without, decompose, granular, progress, reopened)
+    materialisation = Materialisation(core, stratify(core, stratification), engine, algorithm, limits, equality)
+    materialisation._materialise([*facts, *own.items()], without, decompose, stratification, progress, reopened)
     return materialisation
 
 
@@ -181,7 +194,8 @@ def restore(
     decompose: str = "auto",
     equality: str = "off",
     limits: Limits | None = None,
-    granular: bool = True,
+    stratification: str = "granular",
+    granular: bool | None = None,
     progress: ProgressWatcher | None = None,
     confined: bool = False,
     version: int | None = None,
@@ -200,6 +214,7 @@ def restore(
         decompose: As for `materialise`.
         equality: As for `materialise`; must be the value that was saved.
         limits: As for `materialise`.
+        stratification: As for `materialise`.
         granular: As for `materialise`.
         progress: As for `materialise`.
         confined: As for `materialise`.
@@ -227,7 +242,7 @@ def restore(
         "decompose": decompose,
         "equality": equality,
         "limits": limits,
-        "granular": granular,
+        "stratification": chosen_stratification(stratification, granular),
         "progress": progress,
     }
     while True:

@@ -111,7 +111,7 @@ class Materialisation:
         facts: Iterable[tuple[str, Iterable[Row]]],
         without: Iterable[tuple[str, Iterable[Row]]],
         decompose: str,
-        granular: bool,
+        stratification: str,
         progress: ProgressWatcher | None,
         reopened: Reopened | None = None,
     ) -> None:
@@ -124,7 +124,7 @@ class Materialisation:
             E -= self._engine.load(predicate, rows)
         with self._engine.meter.run() as self.statistics:
             if represented.decomposes:
-                self._decompose(E, decompose, granular)
+                self._decompose(E, decompose, stratification)
             if progress is not None:
                 self._engine.meter.watcher = _reporting(represented, self._strata, progress)
             self._state = represented.materialise(self._algorithm, self._strata, reopened)
@@ -144,7 +144,7 @@ class Materialisation:
             now -= self._engine.load(name, rows)
         return Requested(settle(then - now), settle(now - then))
 
-    def _decompose(self, E: FactSet, mode: str, granular: bool) -> None:
+    def _decompose(self, E: FactSet, mode: str, stratification: str) -> None:
         """Take rules apart by what is known of the explicit facts. The nodes are relations of the program from now."""
         facts = sum(map(E.at_most, E.predicates()))
         decomposed = decompose_program(self._written, facts, lambda: _forecast(self._written, E), mode)
@@ -154,7 +154,7 @@ class Materialisation:
                 if name not in self._written.predicates:
                     self._engine.declare(predicate)
             self._core = decomposed.core
-            self._strata = stratify(self._core, granular=granular)
+            self._strata = stratify(self._core, stratification)
 
     # -- looking -------------------------------------------------------------------------------------------------------
 
@@ -398,7 +398,7 @@ class Materialisation:
         copy = Materialisation(
             self._written, stratify(self._written), self._chosen_engine, "rematerialise", limits, self._equality
         )
-        copy._materialise(explicit, (), "never", True, None)
+        copy._materialise(explicit, (), "never", "granular", None)
         return copy
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from upheld.language.lints import lint, without_facts
 from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.confinement import outside
-from upheld.materialisation.build import parse
+from upheld.materialisation.build import chosen_stratification, parse
 from upheld.runs.directives import compile_with_formats
 
 
@@ -76,7 +76,12 @@ class Report:
 
 @checked()
 def check(
-    program: str | Path | Program, *, granular: bool = True, facts: Sequence[str] | None = None, confined: bool = False
+    program: str | Path | Program,
+    *,
+    stratification: str = "granular",
+    granular: bool | None = None,
+    facts: Sequence[str] | None = None,
+    confined: bool = False,
 ) -> Report:
     """Check a program and return a report of its relations, strata, rules and warnings.
 
@@ -84,7 +89,8 @@ def check(
 
     Args:
         program: As for `materialise`.
-        granular: Use the most granular stratification; False selects the coarsest.
+        stratification: As for `materialise`.
+        granular: As for `materialise`.
         facts: Names of relations whose facts will be passed in Python. If it is not None, the report warns about other
             relations without facts and rules.
         confined: Refuse programs that include, read or write files outside their folders.
@@ -98,7 +104,7 @@ def check(
         _check_paths(compiled.core)
     finest = stratify(compiled.core)  # in coarser strata, rules count as recursive that are not
     arithmetic = tuple(map(_arithmetic_recursion, growing_rules(finest)))
-    strata = finest if granular else stratify(compiled.core, granular=False)
+    strata = stratify(compiled.core, chosen_stratification(stratification, granular))
     empty = without_facts(parsed, facts) if facts is not None else ()
     return Report(compiled.core, strata, (*compiled.warnings, *lint(parsed), *empty, *arithmetic))
 

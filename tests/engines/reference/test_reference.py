@@ -10,6 +10,7 @@ import doctest
 import importlib
 import re
 import runpy
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,8 +47,10 @@ def slugs_of(block: Block) -> set[str]:
     """Run a block and return the slugs of its errors and warnings."""
     try:
         if block.language == "python":
-            exec(compile(block.text, str(ERRORS), "exec"), {"upheld": upheld, "Path": Path})
-            return set()
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", upheld.UpheldWarning)
+                exec(compile(block.text, str(ERRORS), "exec"), {"upheld": upheld, "Path": Path})
+            return {w.message.problem.slug for w in caught if isinstance(w.message, upheld.UpheldWarning)}
         program = Path(f"program.{block.language}")
         program.write_text(block.text, encoding="utf-8")
         ran = upheld.run(program)

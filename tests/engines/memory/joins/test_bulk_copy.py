@@ -69,7 +69,7 @@ def test_updates(text, rows, gone, new, algorithm):
     """One stratum has all rules, so that many of them run together."""
     program = read_text(text, "dlog")
     ms = [
-        upheld.materialise(program, {"triple": rows}, engine=engine, algorithm=algorithm, granular=False)
+        upheld.materialise(program, {"triple": rows}, engine=engine, algorithm=algorithm, stratification="coarsest")
         for engine in ("memory", "reference")
     ]
     for m in ms:

@@ -98,7 +98,7 @@ def meeting_always(monkeypatch):
 def test_many_updates(meeting_always):
     """Every algorithm keeps random rules with cycles up to date with bindings that meet, ranks and totals included."""
     for seed in range(usually(2, 6)):
-        stream = Stream(random_cyclic_case(Random(seed), 6, longest=5), granular=True, constants={})
+        stream = Stream(random_cyclic_case(Random(seed), 6, longest=5), stratification="granular", constants={})
         follow(stream, ["memory"], tuple(ALGORITHMS))
     assert sum(meeting_always) > usually(30, 100)
 
