@@ -104,7 +104,7 @@ def test_frames_for_a_relation_without_names(engine):
     with pytest.raises(upheld.UpheldError) as caught:
         u.update(insert={"e": frame})
     assert caught.value.slugs == ("missing-column",)
-    assert "`e` has `c0`, `c1`, and this has `src`, `dst`" in caught.value.problems[0].note
+    assert "`e` has `c0`, `c1`, this has `src`, `dst`" in caught.value.problems[0].note
     assert u.update(insert={"e": frame.itertuples(index=False)}).inserted["q"].to_rows() == [(10, 20)]
     assert u.update(insert={"e": frame.set_axis([0, 1], axis=1) * 2}).inserted["q"].to_rows() == [(20, 40)]
 

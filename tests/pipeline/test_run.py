@@ -315,12 +315,12 @@ def test_the_command(spark, capsys):
     )
     assert main(["pipeline", "job.toml"]) == 0
     printed = capsys.readouterr()
-    assert "path: 1 facts, 0 of them explicit" in printed.out
+    assert "path: 1 fact, 0 of them explicit" in printed.out
     assert printed.err == ""
     assert rows_of(read(spark, Path("out/path"))) == {("a", "b")}
     Path("e.tsv").write_text("a\n")
     assert main(["pipeline", "job.toml", "--json"]) == 2
-    assert "[missing-column]" in capsys.readouterr().err
+    assert "[wrong-arity]" in capsys.readouterr().err
 
 
 def test_stage_lines(monkeypatch, capsys):

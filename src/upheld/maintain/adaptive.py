@@ -22,6 +22,7 @@ from math import prod
 
 from upheld.algebra.rounds import MANY
 from upheld.algebra.sets import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
+from upheld.errors import count
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.bookkeeping import Ranked
@@ -204,7 +205,7 @@ class Adaptive:
         saved = settle(hopeful & proving.P)
         if saved:
             self.rank_below(proving.P)
-        self.note(f"searched for {hopeful.count()} facts and found proofs of {saved.count()}")
+        self.note(f"searched for {count(hopeful.count(), 'fact')} and found proofs of {saved.count()}")
         return bool(saved)
 
     @phase("forward")

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from upheld.errors import count
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -77,7 +79,7 @@ class RunReport:
         if self.state:
             lines.append(f"state: version {self.state['version']} in {self.state['folder']}")
         for name, sizes in self.relations.items():
-            lines.append(f"{name}: {sizes['facts']:,} facts, {sizes['explicit']:,} of them explicit")
+            lines.append(f"{name}: {count(sizes['facts'], 'fact')}, {sizes['explicit']:,} of them explicit")
         return "\n".join(lines)
 
 

@@ -88,13 +88,13 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             else:
                 dictionary.size += texts.new
             report.dictionary = {"texts": dictionary.size, "new": texts.new}
-            stage.result = f"{texts.count:,} texts, {texts.new:,} of them new"
+            stage.result = f"{count(texts.count, 'text')}, {texts.new:,} of them new"
         with recorder.stage("materialise") as stage:
             m, derived = _materialise(job, core, facts, texts, shape, limits, recorder, spark)
             frames, sizes = derived.frames, derived.sizes
             report.relations = {name: {"explicit": of[0], "facts": of[1]} for name, of in sizes.items()}
             facts_now = sum(size for _, size in sizes.values())
-            stage.result = f"{facts_now:,} facts, in {count(derived.rounds, 'round')}"
+            stage.result = f"{count(facts_now, 'fact')}, in {count(derived.rounds, 'round')}"
         with recorder.stage("write") as stage:
             for sink in job.sinks:
                 names = sink.relations or by_default(core)

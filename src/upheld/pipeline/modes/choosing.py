@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from upheld.errors import LimitReached, Problem, ProgramError, quote
+from upheld.errors import LimitReached, Problem, ProgramError, count, quote
 from upheld.language.pivots import Obstacle, Pivots
 from upheld.pipeline.job import Settings
 from upheld.pipeline.report import Choice
@@ -48,7 +48,7 @@ class Sizes:
         return self.facts * _FACT_BYTES + self.values * _VALUE_BYTES + self.texts * _TEXT_BYTES + self.characters
 
     def __str__(self) -> str:
-        return f"{self.facts:,} facts and {self.texts:,} texts take about {_shown(self.need)}"
+        return f"{count(self.facts, 'fact')} and {count(self.texts, 'text')} take about {_shown(self.need)}"
 
 
 def bytes_of(size: str | None) -> int:

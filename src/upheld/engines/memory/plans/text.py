@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Plan, Step
+from upheld.errors import count
 from upheld.language.core_text import atom_text, builtin_text
 
 
@@ -27,6 +28,6 @@ def _step(step: Step) -> str:
     if step.filters:
         return f"keep where {atom}"
     if not step.known:
-        return f"with every {atom}: {step.source.n} rows"
+        return f"with every {atom}: {count(step.source.n, 'row')}"
     columns = ", ".join(str(c + 1) for c in step.known)
     return f"join {atom} on column {columns}: about {step.fan_out:.3g} rows for each"
