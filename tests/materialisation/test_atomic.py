@@ -641,6 +641,8 @@ def test_signals_wait_for_the_end_of_a_block():
     """They are heard at its end, in order; handlers are then those that there were, whatever was raised."""
     heard: list[int] = []
     before = signal.signal(signal.SIGALRM, lambda number, frame: heard.append(number))
+    # A Spark session of this process handles Ctrl-C in its own way.
+    other = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with uninterrupted():
             signal.raise_signal(signal.SIGALRM)
@@ -659,6 +661,7 @@ def test_signals_wait_for_the_end_of_a_block():
         assert len(heard) == 4
     finally:
         signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGINT, other)
 
 
 def failing_in_a_block() -> None:

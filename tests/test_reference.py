@@ -59,7 +59,17 @@ def slugs_of(block: Block) -> set[str]:
         return set(error.slugs)
 
 
-@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.slug)
+def in_groups() -> list[object]:
+    """Return the entries, those whose examples start Spark in the group that shares a session."""
+    group = pytest.mark.xdist_group("spark")
+    uses_spark = (any("spark" in block.text.lower() for block in entry.blocks) for entry in entries())
+    return [
+        pytest.param(entry, id=entry.slug, marks=[group] if spark else [])
+        for entry, spark in zip(entries(), uses_spark)
+    ]
+
+
+@pytest.mark.parametrize("entry", in_groups())
 def test_error_examples(entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each example of an error gives that error, and leaves no output behind."""
     monkeypatch.chdir(tmp_path)
