@@ -10,6 +10,7 @@ import pytest
 
 import upheld
 from upheld.cli import main
+from upheld.spark import releases
 from upheld.store import LocalFiles, Store
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -58,6 +59,7 @@ def test_every_sink(spark):
     assert rows_of(read(spark, Path("feed/path"))) == {("+", *row, 1) for row in expected}
     assert {name: spark.conf.get(name) for name in settings} == settings
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+    releases.wait()
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
     report = json.loads(Path("report.json").read_text())
@@ -183,6 +185,7 @@ def test_nothing_changes_after_an_error(spark):
     Path("f.csv").unlink()
     assert snapshot(Path()) == before
     assert rows_of(spark.table("kept_path")) == {("a", "b")}
+    releases.wait()
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
 

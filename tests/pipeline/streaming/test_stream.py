@@ -25,6 +25,7 @@ from upheld.materialisation.build import compile_saved
 from upheld.materialisation.materialisation import draft_of
 from upheld.pipeline.job import job_of
 from upheld.pipeline.streaming.batches import Batches
+from upheld.spark import releases
 from upheld.store import LocalFiles, Store
 from upheld.updatefiles import updates_in
 
@@ -115,6 +116,7 @@ def test_a_folder_of_updates(spark):
     assert (stream.report.versions, stream.version) == ([], 5)
     assert stream.report.to_text() == "went on from version 5\nno updates came"
     assert sorted(p.name for p in Path("out").iterdir()) == ["path"]
+    releases.wait()
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +20,7 @@ from upheld.engines.spark.lookups import Fetched
 from upheld.engines.spark.slots import Slots
 from upheld.engines.spark.sortedcopies import LEAST, Place, SortedCopies, SortedCopy, shared_place
 from upheld.spark.failures import explained_failures
+from upheld.spark.releases import release_with
 from upheld.spark.session import LOOPS, configured
 
 #: Rows made in the driver that a plan carries along; more are handed over to Spark once.
@@ -44,7 +43,7 @@ class Stored:
         self.copies = SortedCopies()
         if checkpointed:
             rdd = frame._jdf.queryExecution().analyzed().rdd()
-            weakref.finalize(self, _release, rdd).atexit = False
+            release_with(self, partial(_release, rdd))
 
     def fetched(self, width: int) -> Fetched:
         """Return what the driver knows of the rows, of which the first `width` columns tell each from others."""
@@ -58,13 +57,12 @@ class Stored:
 
 
 def _release(rdd: Any) -> None:
-    with contextlib.suppress(Exception):  # the session may have ended before
-        rdd.unpersist(False)
-        file = rdd.getCheckpointFile()
-        if file.isDefined():
-            context = rdd.sparkContext()
-            path = SparkContext._jvm.org.apache.hadoop.fs.Path(file.get())  # type: ignore[union-attr]
-            path.getFileSystem(context.hadoopConfiguration()).delete(path, True)
+    rdd.unpersist(False)
+    file = rdd.getCheckpointFile()
+    if file.isDefined():
+        context = rdd.sparkContext()
+        path = SparkContext._jvm.org.apache.hadoop.fs.Path(file.get())  # type: ignore[union-attr]
+        path.getFileSystem(context.hadoopConfiguration()).delete(path, True)
 
 
 def arranged(frame: DataFrame, layout: Layout) -> DataFrame:

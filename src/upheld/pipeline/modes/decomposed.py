@@ -9,8 +9,6 @@ last.
 
 from __future__ import annotations
 
-import contextlib
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -34,6 +32,7 @@ from upheld.pipeline.modes.driver import Facts
 from upheld.pipeline.modes.partitions import Outcome, Part, facts_in, outcome_of, table_of
 from upheld.pipeline.modes.task_output import Leaving, LeavingPairs, LeavingRows
 from upheld.runtime.limits import Limits
+from upheld.spark.releases import release_with
 
 #: Parts for each task that Spark runs at once: more even out what parts take, and each loads all whole relations.
 _PARTS_PER_TASK = 2
@@ -68,7 +67,7 @@ class _Held:
     def __init__(self) -> None:
         self.results: list[Leaving | DataFrame] = []
         self.broadcasts: list[Broadcast[Part]] = []
-        weakref.finalize(self, _release, self.results, self.broadcasts).atexit = False
+        release_with(self, partial(_release, self.results, self.broadcasts))
 
     def keep(self, result: Kept) -> Kept:
         self.results.append(result)
@@ -80,11 +79,10 @@ class _Held:
 
 
 def _release(results: list[Leaving | DataFrame], broadcasts: list[Broadcast[Part]]) -> None:
-    with contextlib.suppress(Exception):  # the session may have ended before
-        for result in results:
-            result.unpersist()
-        for broadcast in broadcasts:
-            broadcast.destroy()
+    for result in results:
+        result.unpersist()
+    for broadcast in broadcasts:
+        broadcast.destroy()
 
 
 def _dealt(tables: Sequence[pa.Table], parts: int) -> tuple[pa.Table, ...]:
