@@ -28,7 +28,14 @@ HOW = {
 FROM_FOLDER = {"program": PROGRAM, "facts": None, "output": ".", **HOW}
 FACTS = {"edge": [("a", "b")]}
 CALLS: dict[str, dict[str, object]] = {
-    "materialise": {"program": PROGRAM, "facts": FACTS, "algorithm": "adaptive", "stratification": "levels", **HOW},
+    "materialise": {
+        "program": PROGRAM,
+        "facts": FACTS,
+        "algorithm": "adaptive",
+        "stratification": "levels",
+        "granular": None,
+        **HOW,
+    },
     "run": FROM_FOLDER,
     "load": {**{k: v for k, v in FROM_FOLDER.items() if k != "output"}, "algorithm": "adaptive"},
     "apply": {
@@ -47,9 +54,10 @@ CALLS: dict[str, dict[str, object]] = {
         "version": None,
         "algorithm": "adaptive",
         "stratification": "levels",
+        "granular": None,
         **HOW,
     },
-    "check": {"program": PROGRAM, "stratification": "levels", "facts": None, "confined": False},
+    "check": {"program": PROGRAM, "stratification": "levels", "granular": None, "facts": None, "confined": False},
     "parse": {"program": PROGRAM, "dialect": "dl", "confined": False},
     "read_updates": {"updates": {}, "m": ...},
     "Limits": {"facts": None, "rounds": None, "seconds": None, "memory": None},

@@ -369,7 +369,9 @@ def run_page(page: str, text: str) -> int:
 
 def with_group(page: Path) -> object:
     """Return a page as a parameter: those that start Spark do so in the process of the other tests that have."""
-    marks = [pytest.mark.xdist_group("spark")] if "upheld.Pipeline(" in page.read_text(encoding="utf-8") else []
+    text = page.read_text(encoding="utf-8")
+    starts_spark = re.search(r"upheld\.Pipeline\(|SparkEngine\(|spark_session\(|engine=.spark", text)
+    marks = [pytest.mark.xdist_group("spark")] if starts_spark else []
     return pytest.param(page, marks=marks, id=name(page))
 
 

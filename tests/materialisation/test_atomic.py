@@ -503,8 +503,12 @@ ON_THE_WAY_BACK = {
 
 def heard_on_the_way_back(error: BaseException) -> bool:
     """Return whether a signal was heard where an update may have been made: nowhere in the block that makes it."""
-    names = [frame.f_code.co_qualname for frame, _ in traceback.walk_tb(error.__traceback__) if is_ours(frame)]
-    return names[-1] in ON_THE_WAY_BACK
+    return names_of(error)[-1] in ON_THE_WAY_BACK
+
+
+def names_of(error: BaseException) -> list[str]:
+    """Return the functions of Upheld that an exception came through, the innermost last."""
+    return [frame.f_code.co_qualname for frame, _ in traceback.walk_tb(error.__traceback__) if is_ours(frame)]
 
 
 def is_ours(frame: FrameType) -> bool:
@@ -517,6 +521,8 @@ class Interruptions:
     def __init__(self, delay: float, gap: float, count: int):
         self.delay, self.gap, self.left, self.armed = delay, gap, count, True
         self.may_be_made = False
+        #: The functions of Upheld that an interruption came through, for the message of a failure.
+        self.heard: list[str] = []
 
     def _interrupt(self, number, frame) -> None:
         if self.armed and self.left:
@@ -533,7 +539,8 @@ class Interruptions:
             return False
         except KeyboardInterrupt as error:
             self.armed = False
-            self.may_be_made = heard_on_the_way_back(error)
+            self.heard = names_of(error)
+            self.may_be_made = self.heard[-1] in ON_THE_WAY_BACK
             return True
         finally:
             self.armed = False
@@ -565,7 +572,7 @@ def test_interrupted_by_signals(engine, algorithm):
         assert_nothing_left(m)
         if failed and not (came.may_be_made and books(m)["E"] == states[1]["E"]):
             ignoring_columns = {name: known for name, known in before.items() if name != "columns"}
-            assert_as_before(m, ignoring_columns, attempt)
+            assert_as_before(m, ignoring_columns, (attempt, came.heard))
         else:
             subject.assert_recomputed()
             assert books(m)["I"] == states[1]["I"]

@@ -223,8 +223,11 @@ def test_progress_cannot_use_the_materialisation(engine, monkeypatch):
     assert m[0]["path"].to_set() == closure(set(CHAIN))
 
 
-def test_ctrl_c_while_an_update_waits(engine):
+def test_ctrl_c_while_an_update_waits(engine, request):
     """Nothing has changed, and nobody waits for the update that was given up."""
+    # A Spark session of this process handles Ctrl-C in its own way.
+    other = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, other))
     m = upheld.materialise(PATHS, {"edge": CHAIN}, engine=engine)
     begun, go_on = threading.Event(), threading.Event()
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 import upheld
 from upheld.engines.spark.table import Tables
 from upheld.errors import FactsError
+from upheld.spark import releases
 from upheld.spark.session import configured
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -94,6 +95,7 @@ def test_files_outlive_blocks(spark, spark_engine, tmp_path):
         assert files(tmp_path)
         del m
         gc.collect()
+        releases.wait()
         assert not files(tmp_path)
     finally:
         # PySpark has no way to say that there is no directory any more.
