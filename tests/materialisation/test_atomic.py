@@ -503,7 +503,7 @@ ON_THE_WAY_BACK = {
 
 def heard_on_the_way_back(error: BaseException) -> bool:
     """Return whether a signal was heard where an update may have been made: nowhere in the block that makes it."""
-    return names_of(error)[-1] in ON_THE_WAY_BACK
+    return "Materialisation._update_or_abandon" not in names_of(error)
 
 
 def names_of(error: BaseException) -> list[str]:
@@ -540,7 +540,7 @@ class Interruptions:
         except KeyboardInterrupt as error:
             self.armed = False
             self.heard = names_of(error)
-            self.may_be_made = self.heard[-1] in ON_THE_WAY_BACK
+            self.may_be_made = heard_on_the_way_back(error)
             return True
         finally:
             self.armed = False
