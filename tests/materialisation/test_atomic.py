@@ -636,7 +636,7 @@ def test_a_signal_at_every_instruction_after_the_last_step(monkeypatch):
             finally:
                 sys.settrace(None)
             assert (reached,) in m["q"], fuse.where
-            assert raised is None or heard_on_the_way_back(raised), fuse.where
+            assert raised is None or names_of(raised)[-1] in ON_THE_WAY_BACK, fuse.where
             heard += raised is not None
         assert not fuse.where, "a signal that was lost"
     finally:
