@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,11 @@ settings.load_profile("default")
 # Spark compiles each plan to Java: for the few rows of a test that takes longer than to interpret the plan.
 # engines/spark/test_saved.py took 77 s of CPU time with compilation, 53 s without. `make test-all` runs compiled plans.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+def pytest_runtest_setup() -> None:
+    """Let Ctrl-C raise `KeyboardInterrupt` in every test: a Spark session of the process handles it in its own way."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
