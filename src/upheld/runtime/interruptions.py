@@ -95,11 +95,12 @@ class interrupted_once(uninterrupted):
     """A block in which one handler of a signal may raise something: those of later signals are called when it ends.
 
     What a handler raises within a callback of the garbage collector, or of a weak reference, is dropped by Python. Such
-    a signal is sent again, until what it raises is heard.
+    a signal is sent again, until what it raises is heard: in the block, or by its caller if the block has ended.
 
-    Once what the block does can no longer be undone, it says so by `too_late`. Signals that come after that are sent
-    again a moment later, when the block has ended and its caller has what it returns: an exception from within the
-    block means that nothing was done. Those that come at its very end may be heard before its caller goes on.
+    Once what the block does can no longer be undone, it says so by `too_late`. Signals that come after that, or have
+    waited since before, are sent again a moment later, when the block has ended and its caller has what it returns: an
+    exception from within the block means that nothing was done. Those that come at its very end may be heard before its
+    caller goes on.
     """
 
     _deaf = False
@@ -118,6 +119,12 @@ class interrupted_once(uninterrupted):
         """Let no handler raise anything in the rest of the block."""
         self._late = True
 
+    def _call(self) -> None:
+        if not self._late:
+            super()._call()
+        while self._came:
+            self._send_to_caller(self._came.pop(0)[0])
+
     def _restore(self) -> None:
         self._raised = None
         if sys.unraisablehook == self._dropped:
@@ -134,6 +141,11 @@ class interrupted_once(uninterrupted):
         if heard is not None:
             raise heard  # as if the signal had come when the block was over
 
+    def _send_to_caller(self, number: int) -> None:
+        if number not in self._sending:  # as the system does, which has one signal of a kind waiting at most
+            self._sending.add(number)
+            _send_soon(self._send_late, number)
+
     def _send_late(self, number: int) -> None:
         """Send a signal that came too late, unless whoever was to hear it has stopped listening meanwhile."""
         self._sending.discard(number)
@@ -145,9 +157,7 @@ class interrupted_once(uninterrupted):
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self._late:
-            if number not in self._sending:  # as the system does, which has one signal of a kind waiting at most
-                self._sending.add(number)
-                _send_soon(self._send_late, number)
+            self._send_to_caller(number)
             return
         try:
             super()._hear(number, frame)
@@ -167,7 +177,9 @@ class interrupted_once(uninterrupted):
         _send_soon(self._send_again, number)
 
     def _send_again(self, number: int) -> None:
-        if not self._over:
+        if self._over:
+            self._send_late(number)
+        else:
             self._deaf = False
             _send(number)
 
