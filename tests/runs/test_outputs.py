@@ -7,6 +7,7 @@ import io
 import os
 import shutil
 import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +28,10 @@ NEW = {"a.csv": "1\n", "b.csv": "2\n", "c.csv": "3\n"}
 
 
 class Disk:
-    """Counts file operations, and calls `strike` instead of one of them, or of that one and all that follow."""
+    """Counts file operations, and calls `strike` instead of one of them, or of that one and all that follow.
+
+    Operations of other threads do not count: a Spark session of this process has threads that open files as well.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._patch = monkeypatch
@@ -36,9 +40,12 @@ class Disk:
 
     def watch(self, at: int, strike: Callable[[], object], lasting: bool = False) -> None:
         self.count, self.struck = 0, []
+        watched = threading.get_ident()
 
         def counted(name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
             def call(*arguments: Any, **options: Any) -> Any:
+                if threading.get_ident() != watched:
+                    return operation(*arguments, **options)
                 self.count += 1
                 if self.count == at or (lasting and self.count > at):
                     self.struck.append(name)
