@@ -40,7 +40,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 def held_blocks(spark) -> set[int]:
-    """Return the numbers of the RDDs that Spark holds. Java keeps those of a stream that has ended for a while."""
+    """Return the numbers of the RDDs that Spark holds."""
     gc.collect()
     releases.wait()
     return set(spark.sparkContext._jsc.getPersistentRDDs().keySet().toArray())

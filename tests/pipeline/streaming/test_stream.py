@@ -18,7 +18,7 @@ from pyarrow import parquet
 import upheld
 from tests.engines.spark.test_faults import drop_blocks
 from tests.helpers.sizes import exhaustive
-from tests.pipeline.test_run import REACH, read, rows_of
+from tests.pipeline.test_run import REACH, held_blocks, read, rows_of
 from upheld.cli import main
 from upheld.language.core import Predicate
 from upheld.materialisation.build import compile_saved
@@ -130,7 +130,11 @@ def little_in_the_driver(monkeypatch):
 
 @pytest.mark.usefixtures("little_in_the_driver")
 def test_in_rounds(spark):
-    """What Spark holds is updated, saved, told of and restored there; the state opens in the memory engine."""
+    """What Spark holds is updated, saved, told of and restored there; the state opens in the memory engine.
+
+    Spark holds nothing for streams that have ended.
+    """
+    held = held_blocks(spark)
     put_all(Path("updates"), ("1.updates",))
     assert finish(pipeline(mode="rounds").stream(spark))["path"].to_set() == expected(1)[1]
     assert Store.open("state").last().notes["mode"] == "rounds"
@@ -148,6 +152,8 @@ def test_in_rounds(spark):
     stream = pipeline(mode="driver").stream(spark)
     assert stream.materialisation._engine.name == "memory"
     assert finish(stream)["path"].to_set() == expected(3)[3] == told(spark)
+    del stream
+    assert held_blocks(spark) <= held
 
 
 def test_look_ahead(spark):

@@ -74,6 +74,24 @@ class _Stopped(Exception):
     """A micro-batch is not applied: its stream was stopped, or it failed."""
 
 
+class _Listener:
+    """The function that Spark calls with each micro-batch, until the stream has ended.
+
+    Java holds it for longer than that; it must not hold the materialisation, and its blocks on Spark, as well.
+    """
+
+    def __init__(self, stream: PipelineStream) -> None:
+        self._stream: PipelineStream | None = stream
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        if self._stream is None:
+            raise _Stopped
+        self._stream._take(frame, batch)
+
+    def leave(self) -> None:
+        self._stream = None
+
+
 class PipelineStream:
     """A stream of updates that are applied as they come. It ends by itself if it takes what is there, or by `stop`.
 
@@ -89,6 +107,7 @@ class PipelineStream:
         #: Held while a micro-batch is applied: a stream is stopped between two.
         self._at_work = threading.Lock()
         self._is_stopped = self._is_finished = False
+        self._listener = _Listener(self)
         self._query: StreamingQuery
 
     @property
@@ -115,7 +134,9 @@ class PipelineStream:
         except StreamingQueryException as error:
             self._error = self._error or self._failure(str(error))
             self._is_told = True
+            self._listener.leave()
             raise self._error from None
+        self._listener.leave()
         self._finish()
         return True
 
@@ -128,6 +149,7 @@ class PipelineStream:
             failed = None if self._is_stopped else self._query.exception()
             self._is_stopped = True
             self._query.stop()
+            self._listener.leave()
         if failed is not None:
             self._error = self._error or self._failure(str(failed))
         if self._error is None:
@@ -147,7 +169,7 @@ class PipelineStream:
 
     def _start(self, stream: Stream, watcher: StageWatcher | None) -> None:
         self._watcher = watcher
-        writer = self._updates.frame().writeStream.foreachBatch(self._take)
+        writer = self._updates.frame().writeStream.foreachBatch(self._listener)
         writer = writer.option("checkpointLocation", f"{self._batches.store.folder}/{CHECKPOINT}")
         if stream.trigger == "available-now":
             self._query = writer.trigger(availableNow=True).start()
