@@ -30,20 +30,23 @@ def main() -> int:
         if options.append:
             with Path(options.append).open("a") as file:
                 file.write(result.line() + "\n")
-        for failure in result.failures:
-            print(f"{goal.id} {failure['case']}: {failure.get('traceback', failure['error'])}", file=sys.stderr)
         if "interrupted" in result.figures:
             return 130
     return int(failed)
 
 
 class Progress:
-    """Writes a line to standard error about every ten seconds."""
+    """Writes each failure to standard error when it happens, and a line about every ten seconds."""
 
     def __init__(self) -> None:
         self.told = time.perf_counter()
+        self.failures = 0
 
     def __call__(self, run: Run) -> None:
+        for failure in run.failures[self.failures :]:
+            self.failures += 1
+            said = failure.get("traceback", failure["error"])
+            print(f"{run.goal.id} {failure['case']}: {said}", file=sys.stderr, flush=True)
         now = time.perf_counter()
         if now - self.told > 10:
             self.told = now
