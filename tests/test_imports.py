@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
 }  # fmt: skip
 
 # Folders with cycles of imports between their files. A folder leaves the list once its cycles are cut; none enters it.
-WITH_CYCLES = {"engines/memory", "engines/spark"}
+WITH_CYCLES = {"engines/spark"}
 
 # Who may import the oracle: a file that shares code with it shares its defects.
 KNOWS_THE_ORACLE = {"engines/__init__.py"}

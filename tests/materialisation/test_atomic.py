@@ -22,6 +22,7 @@ from tests.engines.memory.storage.test_table import assert_whole
 from tests.helpers.sizes import exhaustive
 from tests.helpers.streams import counter
 from upheld.engines import ENGINES
+from upheld.engines.memory.counters.counting import numbered
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.rounds import interpreter
@@ -147,8 +148,8 @@ def books(m: Materialisation) -> dict[str, object]:
     if engine.name == "reference":
         known["levels"] = (dict(trace.old), dict(trace.new)) if trace else None
     else:
-        known["levels"] = [dict(engine.numbered(c)) for c in (trace._old, trace._new)] if trace else None
-        engine.columns.sweep()  # those of an update before that has started again
+        known["levels"] = [dict(numbered(engine.context, c)) for c in (trace._old, trace._new)] if trace else None
+        engine.context.columns.sweep()  # those of an update before that has started again
         known["columns"] = {name for table in engine.tables.values() for name in table.columns}
     return known
 
@@ -159,12 +160,12 @@ def assert_nothing_left(m: Materialisation) -> None:
     engine = m._engine
     if engine.name == "reference":
         return
-    engine.columns.sweep()
-    assert engine.bits.free.bit_count() == BITS - 2
-    assert not engine.tallies
-    assert not engine.journal.is_open
+    engine.context.columns.sweep()
+    assert engine.context.bits.free.bit_count() == BITS - 2
+    assert not engine.context.pending.tallies
+    assert not engine.context.journal.is_open
     for table in engine.tables.values():
-        assert not (table.flags[: table.n] & np.uint16(engine.bits.free)).any(), table.name
+        assert not (table.flags[: table.n] & np.uint16(engine.context.bits.free)).any(), table.name
         assert_whole(table)
 
 

@@ -114,7 +114,7 @@ def test_looking_up_lists_nothing(monkeypatch):
         raise AssertionError("a set was listed")
 
     m.update(insert={"edge": [("c", "d")]})
-    monkeypatch.setattr("upheld.engines.memory.sets.expressions.Named.of", listed)
+    monkeypatch.setattr("upheld.engines.memory.sets.named.Named.of", listed)
     assert len(m["path"]) == 6 and ("a", "d") in m["path"] and ("d", "a") not in m["path"]
     assert ("nobody", "knows") not in m["path"] and m._engine.codec.texts() == texts + 1
 

@@ -16,7 +16,7 @@ from upheld.algebra.sets import derive, derive_bag, settle, supports
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.plans.plan import Planner
-from upheld.engines.memory.sets.expressions import TruthTables
+from upheld.engines.memory.sets.truth_tables import TruthTables
 from upheld.engines.memory.storage.compaction import Reclaiming
 from upheld.engines.memory.storage.table import Table, key_view
 from upheld.language.compile import compile_program
@@ -225,7 +225,7 @@ def watching_arrays(engine: MemoryEngine) -> Iterator[Counter[str]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TruthTables, "_make", lambda self, spelling: make_truth(self, spelling).view(Watched))
-        patch.setattr(engine.truths, "_tables", {})
+        patch.setattr(engine.context.truths, "_tables", {})
         patch.setattr(Table, "column", watched_column)
         for name in ("arange", "full", "ones"):
             patch.setattr(np, name, made(getattr(np, name)))
@@ -245,7 +245,7 @@ def test_passes_in_numpy_are_seen():
         "flags in place": lambda: table.flags.__iand__(np.uint16(0xFFFF)),
         "a slice in place": lambda: table.flags[: table.n].__iand__(np.uint16(0xFFFF)),
         "a comparison": lambda: table.rows[: table.n, 0] == 7,
-        "membership": lambda: engine.truths[truth][table.flags[: table.n]],
+        "membership": lambda: engine.context.truths[truth][table.flags[: table.n]],
         "a sum": lambda: table.columns["rank"][: table.n].sum(),
         "nonzero": lambda: np.flatnonzero(table.columns["rank"][: table.n]),
         "a copy": lambda: table.columns["rank"].copy(),
@@ -263,7 +263,7 @@ def test_passes_in_numpy_are_seen():
         assert [flags >> truth & 1 for flags in table.flags[few].tolist()] == [1, 1, 1]
         assert (table.rows[few, 0] == few).all()
         table.columns["rank"][few] += 1
-        assert engine.truths[truth][table.flags[few]].all()
+        assert engine.context.truths[truth][table.flags[few]].all()
     assert 0 < touched.total() < 60
 
 

@@ -14,7 +14,8 @@ from tests.helpers.sizes import examples
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import derive, settle
 from upheld.engines.memory.engine import MemoryEngine
-from upheld.engines.memory.sets.expressions import BITS, NOTHING, TruthTables
+from upheld.engines.memory.sets.bits import BITS
+from upheld.engines.memory.sets.truth_tables import NOTHING, TruthTables
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.language.compile import compile_program
@@ -39,13 +40,13 @@ def setting(program: str = PATHS, limits: Limits | None = None):
 
 def free_bits(engine: MemoryEngine) -> int:
     gc.collect()
-    return engine.bits.free.bit_count()
+    return engine.context.bits.free.bit_count()
 
 
 def assert_dead_sets_left_nothing(engine: MemoryEngine) -> None:
     """A bit that is free is set in no row."""
     gc.collect()
-    mask = engine.bits.free
+    mask = engine.context.bits.free
     for table in engine.tables.values():
         assert not np.any(table.flags[: table.n] & np.uint16(mask)), table.name
 
@@ -92,7 +93,7 @@ def test_bits_after_many_rounds():
         assert I.count() == 2 * length
         assert free_bits(engine) == before - 2
         assert_dead_sets_left_nothing(engine)
-        tables[length] = len(engine.truths._tables)
+        tables[length] = len(engine.context.truths._tables)
         del E, I
         assert free_bits(engine) == before == BITS
         assert_dead_sets_left_nothing(engine)

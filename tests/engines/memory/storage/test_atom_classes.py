@@ -58,7 +58,7 @@ def test_parts_have_all_that_an_atom_matches(text, loads):
     for rows in loads:
         engine.load("triple", sorted(rows))
         for atom in atoms:
-            part = engine.parts["triple"].of(atom) if "triple" in engine.parts else None
+            part = engine.context.parts["triple"].of(atom) if "triple" in engine.context.parts else None
             if part is None:
                 continue
             held = engine.codec.decode_rows(table.rows[part.listed()], table.types)

@@ -312,7 +312,7 @@ def test_parts_of_a_table(pace):
             if k % 8 == 7:
                 assert m["triple"].to_set() == materialise(program, {"triple": explicit})["triple"].to_set()
     assert made[0] > 1
-    assert any(part.indexes for parts in m._engine.parts.values() for part in parts.indexed())
+    assert any(part.indexes for parts in m._engine.context.parts.values() for part in parts.indexed())
 
 
 def test_blocks_are_copied():
@@ -359,7 +359,7 @@ def test_failing_at_any_call_of_a_slice(algorithm, error):
                     assert error is KeyboardInterrupt
             assert_as_before(m, before, k)
             if fuse.blown:
-                assert m._engine.journal.touched is None
+                assert m._engine.context.journal.touched is None
             subject.update()
             subject.assert_recomputed()
             subject.back()

@@ -226,7 +226,7 @@ def test_interrupted_as_a_kernel_comes_back(kernel, monkeypatch):
     A = engine.named("A")
     A |= engine.load("r", [(i, i + 1) for i in range(30)])
     engine.tables["r"].index((0,))
-    free = engine.bits.free.bit_count()
+    free = engine.context.bits.free.bit_count()
     module = MODULE_OF[kernel]
     whole = getattr(module, kernel)
 
@@ -259,4 +259,4 @@ def test_interrupted_as_a_kernel_comes_back(kernel, monkeypatch):
         assert facts.issuperset([*more, *((i, i + 1) for i in range(30))])
         heads = {(a,) for a, b in facts if (b, a) in facts}
         assert {row for (_, row), _ in engine.derive_bag(rules, A, A, None, None).items()} == heads
-    assert engine.bits.free.bit_count() == free
+    assert engine.context.bits.free.bit_count() == free

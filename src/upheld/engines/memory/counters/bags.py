@@ -5,26 +5,23 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import Bag, Instances
-from upheld.engines.memory.sets.expressions import MemorySet, Settled, Truth
+from upheld.engines.memory.counters.counting import Counts, counted, numbers_of, scratch
+from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.sinks import made_rows
+from upheld.engines.memory.plans.plan import LOWEST
+from upheld.engines.memory.sets.expressions import MemorySet, Settled
+from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.strata import Stratum
-
-if TYPE_CHECKING:
-    from upheld.engines.memory.engine import MemoryEngine, Where
-
-Counts = dict[Table, tuple[Rows, Codes]]
-
-#: The height of a body without facts of its stratum: below every rank.
-LOWEST = np.iinfo(np.int64).min
 
 
 class MemoryBag:
@@ -35,17 +32,17 @@ class MemoryBag:
 
     def __init__(
         self,
-        engine: MemoryEngine,
+        matcher: Matcher,
         counts: Counts | None = None,
         derivation: tuple[Sequence[Rule], Where] | None = None,
         facts: MemorySet | None = None,
     ):
-        self.engine = engine
+        self.matcher = matcher
         self._counts, self.derivation, self._facts = counts, derivation, facts
         #: Whether what was put off is still to be done when a set changes.
         self.pending = counts is None
         if self.pending:
-            engine.pending_bags.append(weakref.ref(self))
+            matcher.context.pending.bags.append(weakref.ref(self))
 
     def is_void(self) -> bool:
         """Return whether the bag is known to be empty."""
@@ -71,7 +68,7 @@ class MemoryBag:
     def compute(self) -> Counts:
         """Count what was put off."""
         if self.derivation is not None:
-            self._counts, self.derivation = self.engine.counted(*self.derivation), None
+            self._counts, self.derivation = counted(self.matcher, *self.derivation), None
         else:
             assert self._facts is not None, "a bag that is used up"
             self._counts = {t: (r, np.ones(len(r), np.int64)) for t, r in self._facts.listed() if len(r)}
@@ -106,11 +103,11 @@ class MemoryBag:
         return self
 
     def facts(self) -> Settled:
-        return self.engine.settled({t: rows[counts > 0] for t, (rows, counts) in self.counts.items()})
+        return Settled(self.matcher.context, {t: rows[counts > 0] for t, (rows, counts) in self.counts.items()})
 
     def items(self) -> Iterable[tuple[Fact, int]]:
         for table, (rows, counts) in self.counts.items():
-            decoded = self.engine.codec.decode_rows(table.rows[rows], table.types)
+            decoded = self.matcher.context.codec.decode_rows(table.rows[rows], table.types)
             for row, count in zip(decoded, counts.tolist(), strict=True):
                 yield (table.name, row), count
 
@@ -132,34 +129,34 @@ class Group:
         known = {atom: rows[which] for atom, rows in self._rows.items()}
         return Group(self.rule, np.ascontiguousarray(self.B[:, which]), known)
 
-    def rows(self, engine: MemoryEngine, atom: Atom) -> Rows:
+    def rows(self, matcher: Matcher, atom: Atom) -> Rows:
         """Return the row that an atom of the rule is under each binding."""
-        found = self._rows.get(id(atom))
-        if found is None:
-            found = self._rows[id(atom)] = engine.find(atom, self.rule.variables(), self.B)
-        return found
+        rows = self._rows.get(id(atom))
+        if rows is None:
+            rows = self._rows[id(atom)] = matcher.find(atom, self.rule.variables(), self.B)
+        return rows
 
-    def head_rows(self, engine: MemoryEngine) -> tuple[Table, Rows]:
-        return engine.tables[self.rule.head.predicate], self.rows(engine, self.rule.head)
+    def head_rows(self, matcher: Matcher) -> tuple[Table, Rows]:
+        return matcher.context.tables[self.rule.head.predicate], self.rows(matcher, self.rule.head)
 
-    def highest(self, engine: MemoryEngine, column: str, stratum: Stratum) -> Codes:
+    def highest(self, matcher: Matcher, column: str, stratum: Stratum) -> Codes:
         """Return for each instance the highest number in a column that a fact of its body in the stratum has."""
-        found = np.full(len(self), LOWEST, np.int64)
+        highest = np.full(len(self), LOWEST, np.int64)
         for i in stratum.own(self.rule):
             atom = self.rule.positive[i]
-            numbers = engine.tables[atom.predicate].column(column)
-            np.maximum(found, numbers[self.rows(engine, atom)], out=found)
-        return found
+            numbers = matcher.context.tables[atom.predicate].column(column)
+            np.maximum(highest, numbers[self.rows(matcher, atom)], out=highest)
+        return highest
 
-    def hold(self, engine: MemoryEngine, positive: Truth, negative: Truth) -> npt.NDArray[np.bool_]:
+    def hold(self, matcher: Matcher, positive: Truth, negative: Truth) -> npt.NDArray[np.bool_]:
         """Return which instances have all positive atoms in one set and no negated one in another."""
         hold = np.ones(len(self), np.bool_)
         for atom in self.rule.positive:
-            hold &= positive[engine.tables[atom.predicate].flags[self.rows(engine, atom)]]
+            hold &= positive[matcher.context.tables[atom.predicate].flags[self.rows(matcher, atom)]]
         for atom in self.rule.negative:
-            rows = engine.find_all(atom, self.rule.variables(), self.B)
+            rows = matcher.find_all(atom, self.rule.variables(), self.B)
             there = rows >= 0
-            there[there] = negative[engine.tables[atom.predicate].flags[rows[there]]]
+            there[there] = negative[matcher.context.tables[atom.predicate].flags[rows[there]]]
             hold &= ~there
         return hold
 
@@ -167,15 +164,15 @@ class Group:
 class MemoryInstances:
     """Rule instances as bindings of all variables of their rules."""
 
-    def __init__(self, engine: MemoryEngine, groups: Iterable[Group]):
-        self.engine = engine
+    def __init__(self, matcher: Matcher, groups: Iterable[Group]):
+        self.matcher = matcher
         self.groups = [g for g in groups if len(g)]
 
     def __iter__(self) -> Iterator[RuleInstance]:
         for group in self.groups:
-            types = self.engine.variable_types(group.rule)
+            types = self.matcher.variable_types(group.rule)
             names = group.rule.variables()
-            columns = [self.engine.codec.decode(c, types[v]) for v, c in zip(names, group.B, strict=True)]
+            columns = [self.matcher.context.codec.decode(c, types[v]) for v, c in zip(names, group.B, strict=True)]
             for values in zip(*columns, strict=True) if columns else [()] * len(group):
                 yield RuleInstance(group.rule, tuple(values))
 
@@ -186,11 +183,11 @@ class MemoryInstances:
         by_rule: dict[Rule, list[Codes]] = {}
         for group in (*self.groups, *own_instances(other).groups):
             by_rule.setdefault(group.rule, []).append(group.B)
-        return MemoryInstances(self.engine, (Group(rule, _distinct(parts)) for rule, parts in by_rule.items()))
+        return MemoryInstances(self.matcher, (Group(rule, _distinct(parts)) for rule, parts in by_rule.items()))
 
     def heads(self) -> Settled:
         # Not looked for, as bodies are: heads may be facts that are in no table yet.
-        return self.engine.settled({t: rows for t, (rows, _) in self.engine.counted_heads(self.groups).items()})
+        return Settled(self.matcher.context, {t: rows for t, (rows, _) in self._counted_heads().items()})
 
     def bodies(self, stratum: Stratum | None = None) -> Settled:
         if stratum is None:
@@ -198,13 +195,24 @@ class MemoryInstances:
         return self._facts((g, g.rule.positive[i]) for g in self.groups for i in stratum.own(g.rule))
 
     def bag(self) -> MemoryBag:
-        return MemoryBag(self.engine, self.engine.counted_heads(self.groups))
+        return MemoryBag(self.matcher, self._counted_heads())
+
+    def _counted_heads(self) -> Counts:
+        """Return the heads, each with the number of its instances; those not in a table are entered."""
+        context, planner = self.matcher.context, self.matcher.planner
+        with scratch(context) as (collected, counting):
+            for group in self.groups:
+                terms, constants = planner.kept_terms(group.rule.head, group.rule.variables())
+                table = context.tables[group.rule.head.predicate]
+                heads = made_rows(table, terms, constants, group.B, len(group), wide=True)
+                counting.add_rows(collected, table, heads, NOTHING, None)
+            return numbers_of(collected, counting)
 
     def _facts(self, atoms: Iterable[tuple[Group, Atom]]) -> Settled:
         rows: dict[Table, list[Rows]] = {}
         for group, atom in atoms:
-            rows.setdefault(self.engine.tables[atom.predicate], []).append(group.rows(self.engine, atom))
-        return self.engine.settled({t: distinct_rows(np.concatenate(found)) for t, found in rows.items()})
+            rows.setdefault(self.matcher.context.tables[atom.predicate], []).append(group.rows(self.matcher, atom))
+        return Settled(self.matcher.context, {t: distinct_rows(np.concatenate(parts)) for t, parts in rows.items()})
 
 
 def _distinct(parts: Sequence[Codes]) -> Codes:
@@ -225,6 +233,6 @@ def own_bag(bag: Bag) -> MemoryBag:
     return bag
 
 
-def own_instances(found: Instances) -> MemoryInstances:
-    assert isinstance(found, MemoryInstances), "instances of another engine"
-    return found
+def own_instances(instances: Instances) -> MemoryInstances:
+    assert isinstance(instances, MemoryInstances), "instances of another engine"
+    return instances

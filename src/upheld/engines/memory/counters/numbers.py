@@ -7,7 +7,6 @@ latest when a number is read or a set changes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,37 +14,38 @@ from upheld.algebra.counters import Numbered, rank_sums, sums_of_ranks
 from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import MemoryBag, own_bag, own_instances
-from upheld.engines.memory.joins.batch import Sink, extended
-from upheld.engines.memory.joins.sinks import Collected, made_joined_rows, made_rows
+from upheld.engines.memory.counters.counting import Counting, numbered
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import counts as count_kernels
-from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, Plan
 from upheld.engines.memory.rounds.driver import SmallRounds
-from upheld.engines.memory.sets.expressions import Deferred, MemorySet, Named, Settled, Spelling, Truth, own_set
-from upheld.engines.memory.sets.journal import Journal
+from upheld.engines.memory.sets.collected import Collected
+from upheld.engines.memory.sets.expressions import Deferred, MemorySet, Settled, filtered, nothing, own_set
+from upheld.engines.memory.sets.named import Named
+from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Column, Rows, Table
 from upheld.language.core import Fact
 from upheld.language.strata import Stratum
 
-if TYPE_CHECKING:
-    from upheld.engines.memory.engine import MemoryEngine
 
-
-def tally(engine: MemoryEngine, derivations: Bag, counting: Counting) -> MemorySet:
+def tally(matcher: Matcher, derivations: Bag, counting: Counting) -> MemorySet:
     """Return the facts of a bag, to be counted when they are asked for."""
     bag = own_bag(derivations)
-    return engine.nothing if bag.is_void() else Tally(engine, bag, counting)
+    return nothing(matcher.context) if bag.is_void() else Tally(matcher, bag, counting)
 
 
 class Tally(Deferred):
     """The facts of a bag, whose multiplicities are added to a number when they are asked for."""
 
-    def __init__(self, engine: MemoryEngine, bag: MemoryBag, counting: Counting):
+    derives = True
+
+    def __init__(self, matcher: Matcher, bag: MemoryBag, counting: Counting):
+        self.matcher = matcher
         self.bag: MemoryBag | None = bag.take()
         self.counting = counting
         self.width = 1 + bag.width
-        engine.tallies.append(self)
-        super().__init__(engine)
+        matcher.context.pending.tallies.append(self)
+        super().__init__(matcher.context)
 
     def has_work(self) -> bool:
         return self.now is None
@@ -56,64 +56,42 @@ class Tally(Deferred):
 
     def drop(self) -> None:
         self.bag = None
-        if self in self.engine.tallies:
-            self.engine.tallies.remove(self)
+        if self in self.context.pending.tallies:
+            self.context.pending.tallies.remove(self)
 
     @property
     def spent(self) -> bool:
         return self.now is None and self.bag is None
 
-    def evaluate(self, collected: Collected, reject: Spelling | None) -> None:
+    def collect(self, collected: Collected, reject: Spelling | None) -> None:
+        if self.now is not None:
+            super().collect(collected, reject)
+            return
+        self._count(collected, self.context.truth_of(reject))
+        self.drop()
+
+    def _count(self, collected: Collected, reject: Truth) -> None:
         """Count, and collect the facts except those that `reject` holds for."""
         assert self.bag is not None, "a tally is settled once; settle it by itself to use it twice"
-        truth = self.engine.truth_of(reject)
         bag, self.bag = self.bag, None
         if bag.derivation is not None:
             (rules, where), bag.derivation = bag.derivation, None
-            self.engine.matcher.forwards(
-                rules, where, lambda plan, start, _: self.counting.sink(collected, truth, plan, start),
+            self.matcher.forwards(
+                rules, where, lambda plan, start, _: self.counting.sink(collected, reject, plan, start),
                 ranked=self.counting.ranked,
             )  # fmt: skip
             return
         for table, (rows, counts) in bag.counts.items():
             self.counting.note(int(counts.sum()))
             self.counting.add_counts(table, rows, counts)
-            collected.take(table, rows, truth)
-
-
-class Counting:
-    """Adds derivations to one number of their heads. `sign` is -1 where they are taken away."""
-
-    #: The column of ranks and the stratum within which the bodies of derivations are ranked, if they are.
-    ranked: tuple[str, Stratum] | None = None
-
-    def note(self, derivations: int) -> None:
-        """Note how many derivations are about to be counted."""
-
-    def __init__(self, journal: Journal, numbers: str, sign: int):
-        self.journal, self.numbers, self.sign = journal, numbers, sign
-
-    def sink(self, collected: Collected, reject: Truth, plan: Plan, start: Table | None) -> Sink:
-        return TallySink(self, collected, reject, plan, plan.has_wide_values(start))
-
-    def add_rows(self, collected: Collected, table: Table, made: Rows, reject: Truth, heights: Codes | None) -> None:
-        """Count the heads of some instances, given by their values."""
-        table.column(self.numbers)
-        log, used = self.journal.log(table, self.numbers, self.sign, len(made))
-        collected.tally(table, made, reject, self.numbers, self.sign, log, used)
-
-    def add_counts(self, table: Table, rows: Rows, counts: Codes) -> None:
-        """Count distinct rows, each as often as it says."""
-        column = table.column(self.numbers)
-        self.journal.note_values(table, self.numbers, rows)
-        count_kernels.add_counts(column, rows, counts, self.sign)
+            collected.take(table, rows, reject)
 
 
 class TotalCounting(Counting):
     """Adds derivations to the totals of their heads, and to the sum of the stratum."""
 
     def __init__(self, ranks: MemoryRanks, sign: int, stratum: Stratum):
-        super().__init__(ranks.engine.journal, ranks.total, sign)
+        super().__init__(ranks.context.journal, ranks.total, sign)
         self.ranks, self.stratum = ranks, stratum
 
     def note(self, derivations: int) -> None:
@@ -127,14 +105,14 @@ class SupportCounting(TotalCounting):
         super().__init__(ranks, sign, stratum)
         self.ranked = (ranks.rank, stratum)
 
-    def add_rows(self, collected: Collected, table: Table, made: Rows, reject: Truth, heights: Codes | None) -> None:
+    def add_rows(self, collected: Collected, table: Table, values: Rows, reject: Truth, heights: Codes | None) -> None:
         assert heights is not None, "derivations that are not ranked"
         journal = self.journal
-        log, used = journal.log(table, self.numbers, self.sign, len(made))
+        log, used = journal.log(table, self.numbers, self.sign, len(values))
         if not journal.is_open:
-            log = np.empty(len(made), np.int32)
-        collected.tally(table, made, reject, self.numbers, self.sign, log, used)
-        supported, also = journal.log(table, self.ranks.support, self.sign, len(made))
+            log = np.empty(len(values), np.int32)
+        collected.tally(table, values, reject, self.numbers, self.sign, log, used)
+        supported, also = journal.log(table, self.ranks.support, self.sign, len(values))
         rank, support = table.column(self.ranks.rank), table.column(self.ranks.support)
         count_kernels.add_supports(log, heights, rank, support, self.sign, supported, also)
 
@@ -145,53 +123,27 @@ class SupportCounting(TotalCounting):
         count_kernels.add_counts(column, rows, counts, self.sign)
 
 
-class TallySink:
-    """Counts the heads of a plan."""
-
-    def __init__(self, counting: Counting, collected: Collected, reject: Truth, plan: Plan, wide: bool):
-        self.counting, self.collected, self.reject = counting, collected, reject
-        self.plan, self.wide = plan, wide
-
-    def take(self, B: Codes, width: int) -> None:
-        heights = B[self.plan.last.index(HEIGHT)] if self.counting.ranked is not None else None
-        plan = self.plan
-        self._count(made_rows(plan.head, plan.terms, plan.constants, B, width, self.wide), heights)
-
-    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
-        if self.counting.ranked is not None:
-            self.take(extended(B, step, parents, matches, count), count)
-        else:
-            self._count(made_joined_rows(self.plan, B, step, parents, matches, count, self.wide), None)
-
-    def _count(self, made: Rows, heights: Codes | None) -> None:
-        meter = self.collected.engine.meter
-        meter.instances(self.plan.rule, len(made))
-        self.counting.note(len(made))
-        self.counting.add_rows(self.collected, self.plan.head, made, self.reject, heights)
-        meter.found(self.collected.found(self.plan.head))
-
-
 class MemoryNumbers:
     """A number for each fact, in a column of its table."""
 
-    def __init__(self, engine: MemoryEngine, name: str):
-        self.engine = engine
-        (self.column,) = engine.columns.new(self, name)
+    def __init__(self, matcher: Matcher, name: str):
+        self.matcher = matcher
+        (self.column,) = matcher.context.columns.new(self, name)
 
     def gain(self, derivations: Bag) -> MemorySet:
-        return tally(self.engine, derivations, Counting(self.engine.journal, self.column, 1))
+        return tally(self.matcher, derivations, Counting(self.matcher.context.journal, self.column, 1))
 
     def lose(self, derivations: Bag) -> MemorySet:
-        return tally(self.engine, derivations, Counting(self.engine.journal, self.column, -1))
+        return tally(self.matcher, derivations, Counting(self.matcher.context.journal, self.column, -1))
 
     def zero(self, facts: FactSet) -> Settled:
-        return self.engine.filtered(facts, lambda table, rows: table.column(self.column)[rows] == 0)
+        return filtered(facts, lambda table, rows: table.column(self.column)[rows] == 0)
 
     def above_zero(self, facts: FactSet) -> Settled:
-        return self.engine.filtered(facts, lambda table, rows: table.column(self.column)[rows] > 0)
+        return filtered(facts, lambda table, rows: table.column(self.column)[rows] > 0)
 
     def items(self) -> Iterator[tuple[Fact, int]]:
-        return self.engine.numbered(self.column)
+        return numbered(self.matcher.context, self.column)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -201,11 +153,11 @@ class MemoryNumbers:
 class MemoryRanks(RoundByRound):
     """The ranks, totals and supports of facts, in columns of their tables."""
 
-    def __init__(self, engine: MemoryEngine):
-        self.engine = engine
-        self._small = SmallRounds(engine)
-        self.rank, self.total, self.support = engine.columns.new(self, "rank", "total", "support")
-        engine.reclaiming.passive.add(self.rank)
+    def __init__(self, matcher: Matcher):
+        self.matcher, self.context = matcher, matcher.context
+        self._small = SmallRounds(matcher)
+        self.rank, self.total, self.support = self.context.columns.new(self, "rank", "total", "support")
+        self.context.holders.passive.add(self.rank)
         self.top = self.bottom = self.below = 0
         self._sums: dict[int, int] = {}
 
@@ -216,17 +168,17 @@ class MemoryRanks(RoundByRound):
         def undo() -> None:
             self._sums[index] = before
 
-        self.engine.journal.note(undo)
+        self.context.journal.note(undo)
         self._sums[index] = before + amount
 
     def gain(self, derivations: Bag, stratum: Stratum) -> MemorySet:
-        return tally(self.engine, derivations, SupportCounting(self, 1, stratum))
+        return tally(self.matcher, derivations, SupportCounting(self, 1, stratum))
 
     def lose(self, derivations: Bag, stratum: Stratum) -> MemorySet:
-        return tally(self.engine, derivations, SupportCounting(self, -1, stratum))
+        return tally(self.matcher, derivations, SupportCounting(self, -1, stratum))
 
     def gain_total(self, derivations: Bag, stratum: Stratum) -> MemorySet:
-        return tally(self.engine, derivations, TotalCounting(self, 1, stratum))
+        return tally(self.matcher, derivations, TotalCounting(self, 1, stratum))
 
     def lose_from(
         self,
@@ -238,13 +190,13 @@ class MemoryRanks(RoundByRound):
         gone: FactSet,
         enough: int = MANY,
     ) -> FactSet:
-        self.engine.count_all()
+        self.context.pending.count_all()
         assert all(isinstance(named, Named) for named in (I, D, A, gone)), "sets that change have names"
         done = self._small.lose(self, own_set(delta), s, I, D, A, gone, enough)  # type: ignore[arg-type]
         return done if done is not None else super().lose_from(delta, s, I, D, A, gone, enough)
 
     def gain_from(self, delta: FactSet, s: Stratum, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
-        self.engine.count_all()
+        self.context.pending.count_all()
         assert all(isinstance(named, Named) for named in (I, D, A)), "sets that change have names"
         done = self._small.gain(self, own_set(delta), s, I, D, A)  # type: ignore[arg-type]
         return done if done is not None else super().gain_from(delta, s, I, D, A)
@@ -255,10 +207,10 @@ class MemoryRanks(RoundByRound):
         self.top = top
 
     def unsupported(self, facts: FactSet) -> Settled:
-        return self.engine.filtered(facts, lambda table, rows: table.column(self.support)[rows] == 0)
+        return filtered(facts, lambda table, rows: table.column(self.support)[rows] == 0)
 
     def derivable(self, facts: FactSet) -> Settled:
-        return self.engine.filtered(facts, lambda table, rows: table.column(self.total)[rows] > 0)
+        return filtered(facts, lambda table, rows: table.column(self.total)[rows] > 0)
 
     def put_on_top(self, facts: FactSet) -> None:
         self._note_ends()
@@ -290,17 +242,17 @@ class MemoryRanks(RoundByRound):
         self._add_support(found, stratum, -1)
 
     def _add_support(self, found: Instances, stratum: Stratum, sign: int) -> None:
-        self.engine.count_all()
+        self.context.pending.count_all()
         for group in own_instances(found).groups:
-            table, rows = group.head_rows(self.engine)
-            heights = group.highest(self.engine, self.rank, stratum)
-            log, used = self.engine.journal.log(table, self.support, sign, len(rows))
+            table, rows = group.head_rows(self.matcher)
+            heights = group.highest(self.matcher, self.rank, stratum)
+            log, used = self.context.journal.log(table, self.support, sign, len(rows))
             count_kernels.add_supports(
                 rows, heights, table.column(self.rank), table.column(self.support), sign, log, used
             )
 
     def derivations(self, stratum: Stratum) -> int:
-        self.engine.count_all()
+        self.context.pending.count_all()
         return self._sums.get(stratum.index, 0)
 
     def forget(self, facts: FactSet, stratum: Stratum) -> None:
@@ -310,8 +262,8 @@ class MemoryRanks(RoundByRound):
                 self._assign(table, column, rows, 0)
 
     def items(self) -> Iterator[tuple[Fact, tuple[int, int, int]]]:
-        ranks, supports = dict(self.engine.numbered(self.rank)), dict(self.engine.numbered(self.support))
-        for fact, total in self.engine.numbered(self.total):
+        ranks, supports = dict(numbered(self.context, self.rank)), dict(numbered(self.context, self.support))
+        for fact, total in numbered(self.context, self.total):
             yield fact, (ranks.get(fact, 0), total, supports.get(fact, 0))
 
     @property
@@ -319,19 +271,19 @@ class MemoryRanks(RoundByRound):
         return self.rank, self.total, self.support
 
     def sums(self) -> dict[str, int]:
-        self.engine.count_all()
+        self.context.pending.count_all()
         return rank_sums(self.top, self.bottom, self.below, self._sums)
 
     def begin(self, sums: Mapping[str, int]) -> None:
         self.top, self.bottom, self.below, self._sums = sums_of_ranks(sums)
 
     def _read(self, facts: FactSet) -> Iterator[tuple[Table, Rows]]:
-        self.engine.count_all()
+        self.context.pending.count_all()
         return own_set(facts).listed()
 
     def _assign(self, table: Table, column: str, rows: Rows, values: int | Column) -> None:
         found = table.column(column)
-        self.engine.journal.note_values(table, column, rows)
+        self.context.journal.note_values(table, column, rows)
         found[rows] = values
 
     def _note_ends(self) -> None:
@@ -340,7 +292,7 @@ class MemoryRanks(RoundByRound):
         def undo() -> None:
             self.top, self.bottom, self.below = ends
 
-        self.engine.journal.note(undo)
+        self.context.journal.note(undo)
 
 
 def columns_of(books: Sequence[Numbered]) -> list[str]:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import Group, MemoryInstances, own_bag, own_instances
-from upheld.engines.memory.joins.matching import Where
+from upheld.engines.memory.counters.counting import numbered
+from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import Place
-from upheld.engines.memory.sets.expressions import Settled, own_set
+from upheld.engines.memory.sets.expressions import Settled, filtered, own_set
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.language.core import Fact
 from upheld.language.strata import Stratum
-
-if TYPE_CHECKING:
-    from upheld.engines.memory.engine import MemoryEngine
 
 #: Pairs of a row and a round that are listed at a time.
 _ROOM = 1 << 14
@@ -43,11 +40,11 @@ class Entries:
 class MemoryTrace:
     """Numbers by fact and round in chains of entries; old and new levels in columns, 0 where a fact has none."""
 
-    def __init__(self, engine: MemoryEngine):
-        self.engine = engine
-        self._first, self._old, self._new = engine.columns.new(self, "first entry", "old level", "new level")
+    def __init__(self, matcher: Matcher):
+        self.matcher, self.context = matcher, matcher.context
+        self._first, self._old, self._new = self.context.columns.new(self, "first entry", "old level", "new level")
         self._entries: dict[Table, Entries] = {}
-        engine.reclaiming.traces.add(self)
+        self.context.holders.add(self)
         self._placed: list[tuple[Table, Rows]] = []
 
     def gain(self, derivations: Bag, round: int) -> Settled:
@@ -60,7 +57,7 @@ class MemoryTrace:
         counted = own_bag(derivations).counts
         for table, (rows, counts) in counted.items():
             self._change(table, rows, counts, round, sign)
-        return self.engine.settled({table: rows for table, (rows, _) in counted.items()})
+        return Settled(self.context, {table: rows for table, (rows, _) in counted.items()})
 
     def _change(self, table: Table, rows: Rows, counts: Codes, round: int, sign: int) -> None:
         entries = self._entries.setdefault(table, Entries())
@@ -73,7 +70,7 @@ class MemoryTrace:
                 first = table.column(self._first)
                 count_kernels.add_by_round(rows, counts, -sign, round, first, entries.array, entries.n, undone)
 
-        self.engine.journal.note(undo, lambda: [(table, rows)])
+        self.context.journal.note(undo, lambda: [(table, rows)])
         first = table.column(self._first)
         entries.n = count_kernels.add_by_round(rows, counts, sign, round, first, entries.array, entries.n, done)
 
@@ -111,7 +108,7 @@ class MemoryTrace:
             count_kernels.number_in_round(rows, round, table.column(self._first), entries.array, out)
             return out > 0
 
-        return self.engine.filtered(facts, keep)
+        return filtered(facts, keep)
 
     def later_rounds(self, facts: FactSet, round: int) -> dict[int, FactSet]:
         found: dict[int, dict[Table, list[Rows]]] = {}
@@ -128,35 +125,35 @@ class MemoryTrace:
                     mine = where[:n][rounds[:n] == i]
                     found.setdefault(i, {}).setdefault(table, []).append(mine)
         return {
-            i: self.engine.settled({table: np.concatenate(parts) for table, parts in tables.items()})
+            i: Settled(self.context, {table: np.concatenate(parts) for table, parts in tables.items()})
             for i, tables in found.items()
         }
 
     def at(self, facts: FactSet, round: int) -> Settled:
-        return self.engine.filtered(facts, lambda table, rows: table.column(self._new)[rows] == round)
+        return filtered(facts, lambda table, rows: table.column(self._new)[rows] == round)
 
     def after(self, facts: FactSet, round: int) -> Settled:
         def keep(table: Table, rows: Rows) -> npt.NDArray[np.bool_]:
             levels = table.column(self._new)[rows]
             return (levels > round) | (levels == 0)
 
-        return self.engine.filtered(facts, keep)
+        return filtered(facts, keep)
 
     def were_after(self, facts: FactSet, round: int) -> Settled:
-        return self.engine.filtered(facts, lambda table, rows: table.column(self._old)[rows] > round)
+        return filtered(facts, lambda table, rows: table.column(self._old)[rows] > round)
 
     def place(self, facts: FactSet, round: int) -> None:
         for table, rows in own_set(facts).listed():
             levels = table.column(self._new)
-            self.engine.journal.note(self._placed.clear)
-            self.engine.journal.note_values(table, self._new, rows)
+            self.context.journal.note(self._placed.clear)
+            self.context.journal.note_values(table, self._new, rows)
             self._placed.append((table, rows))
             levels[rows] = round
 
     def settle_levels(self) -> None:
         for table, rows in self._placed:
             old = table.column(self._old)
-            self.engine.journal.note_values(table, self._old, rows)
+            self.context.journal.note_values(table, self._old, rows)
             old[rows] = table.column(self._new)[rows]
         self._placed.clear()
 
@@ -170,20 +167,19 @@ class MemoryTrace:
                 continue
             for i in np.unique(rounds).tolist():
                 groups.setdefault(i, []).append(group.chosen(rounds == i))
-        return {i: MemoryInstances(self.engine, mine) for i, mine in groups.items()}
+        return {i: MemoryInstances(self.matcher, mine) for i, mine in groups.items()}
 
     def _rounds(self, group: Group, stratum: Stratum, column: str) -> Codes:
-        return np.maximum(group.highest(self.engine, column, stratum), 0) + 1
+        return np.maximum(group.highest(self.matcher, column, stratum), 0) + 1
 
     def split(
         self, found: Instances, stratum: Stratum, round: int, P: FactSet, N: FactSet, *, old: bool = False
     ) -> tuple[MemoryInstances, MemoryInstances]:
-        engine = self.engine
         fire, quiet = [], []
-        with (where := Where(engine, P, N)):
+        with (where := Where(self.context, P, N)):
             for group in own_instances(found).groups:
                 fires = self._rounds(group, stratum, self._old if old else self._new) == round
-                fires &= group.hold(engine, where[Place.P], where[Place.N])
+                fires &= group.hold(self.matcher, where[Place.P], where[Place.N])
                 if fires.all():
                     fire.append(group)
                 elif not fires.any():
@@ -191,12 +187,12 @@ class MemoryTrace:
                 else:
                     fire.append(group.chosen(fires))
                     quiet.append(group.chosen(~fires))
-        return MemoryInstances(engine, fire), MemoryInstances(engine, quiet)
+        return MemoryInstances(self.matcher, fire), MemoryInstances(self.matcher, quiet)
 
     def items(self) -> Iterator[tuple[Fact, dict[int, int], int]]:
-        levels = dict(self.engine.numbered(self._new))
-        for fact, first in list(self.engine.numbered(self._first)):
-            entries = self._entries[self.engine.tables[fact[0]]].array
+        levels = dict(numbered(self.context, self._new))
+        for fact, first in list(numbered(self.context, self._first)):
+            entries = self._entries[self.context.tables[fact[0]]].array
             numbers, entry = {}, first - 1
             while entry >= 0:
                 if entries[entry, 1]:

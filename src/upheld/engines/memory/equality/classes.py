@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,20 +17,20 @@ import numpy.typing as npt
 from upheld.algebra.equality import Constants, Difference
 from upheld.algebra.expansion import Blocks, Expansions, Parts, Rows, between, pair_blocks
 from upheld.algebra.sets import FactSet
-from upheld.engines.memory.counters.bags import Counts, MemoryBag
+from upheld.engines.memory.counters.bags import MemoryBag
+from upheld.engines.memory.counters.counting import Counts
 from upheld.engines.memory.joins.batch import pair_room
 from upheld.engines.memory.joins.candidates import BEGINNING
-from upheld.engines.memory.joins.sinks import Collected, MadeRows
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import components
-from upheld.engines.memory.sets.expressions import NOTHING, Settled, Truth, own_set
+from upheld.engines.memory.sets.collected import Collected, MadeRows
+from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
+from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows as RowNumbers
 from upheld.engines.memory.storage.table import Table, distinct_rows
 from upheld.language.equality.equality import Equality, constant_columns
 from upheld.language.values import Value
-
-if TYPE_CHECKING:
-    from upheld.engines.memory.engine import MemoryEngine
 
 Flags = npt.NDArray[np.bool_]
 _NOBODY: Codes = np.empty(0, np.int64)
@@ -80,9 +80,9 @@ class MemoryJoining:
 class MemoryClasses:
     """For each code of a text its representative, and for each representative of several constants its class."""
 
-    def __init__(self, engine: MemoryEngine, equality: Equality):
-        self.engine, self.equality = engine, equality
-        self._code = engine.codec.encode_one(equality.value, "term")
+    def __init__(self, matcher: Matcher, equality: Equality):
+        self.matcher, self.context, self.equality = matcher, matcher.context, equality
+        self._code = self.context.codec.encode_one(equality.value, "term")
         self._now: Codes = _NOBODY
         self._has_several: Flags = np.empty(0, np.bool_)
         self._classes: dict[int, Codes] = {}
@@ -90,7 +90,7 @@ class MemoryClasses:
         self._mentions: Codes = _NOBODY
         #: Constants that got another representative since the classes were remembered, with the one they had.
         self._moved: list[tuple[Codes, Codes]] = []
-        engine.reclaiming.classes.add(self)
+        self.context.holders.add(self)
 
     # -- when texts get other codes ------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class MemoryClasses:
 
     def _catch_up(self) -> None:
         """Give each constant that has come since the last time a class of its own."""
-        count, known = self.engine.codec.texts(), len(self._now)
+        count, known = self.context.codec.texts(), len(self._now)
         if count > known:
             more = np.arange(known, max(count, 2 * known))  # those that are still to come are alone as well
             several, mentions = np.zeros(len(more), np.bool_), np.zeros(len(more), np.int64)
@@ -159,23 +159,23 @@ class MemoryClasses:
             for c, mine in old.items():
                 self._put(c, mine)
 
-        self.engine.journal.note(undo)
+        self.context.journal.note(undo)
 
     # -- facts ---------------------------------------------------------------------------------------------------------
 
     def represent(self, facts: FactSet) -> Settled:
-        settled = self.engine.settle_for_change(own_set(facts))
+        settled = own_set(facts).settled()
         if not self._classes:
             return settled
         parts = [(table, rows, *self._represented(table, rows)) for table, rows in settled.listed()]
         if not any(changed.any() for _, _, changed, _ in parts):
             return settled
-        with self.engine.new_bit("represented") as bit:
-            collected = Collected(self.engine, bit)
+        with self.context.new_bit("represented") as bit:
+            collected = Collected(self.context, bit)
             for table, rows, changed, made in parts:
                 collected.take(table, rows[~changed], NOTHING)
                 collected.enter(table, made, NOTHING)
-            return Settled(self.engine, collected.rows(), bit)
+            return Settled(self.context, collected.rows(), bit)
 
     def _represented(self, table: Table, rows: RowNumbers) -> tuple[Flags, MadeRows]:
         """Return which rows are not normal, and the values of the normal ones that stand for them."""
@@ -192,15 +192,15 @@ class MemoryClasses:
 
     def rewritten(self, facts: FactSet) -> MemoryBag:
         if not self._classes:
-            return MemoryBag(self.engine, counts={})
+            return MemoryBag(self.matcher, counts={})
         counts: Counts = {}
-        for table, rows in self.engine.settle_for_change(own_set(facts)).listed():
+        for table, rows in own_set(facts).settled().listed():
             made, numbers = np.unique(self._represented(table, rows)[1], axis=0, return_counts=True)
             if len(made):
                 codes = np.ascontiguousarray(made.T, np.int64)
-                self.engine.load_codes(table, codes, len(made))
+                load_codes(self.context, table, codes, len(made))
                 counts[table] = table.find(codes, len(made), np.arange(table.arity), _NOBODY), numbers
-        return MemoryBag(self.engine, counts=counts)
+        return MemoryBag(self.matcher, counts=counts)
 
     def apart(self, facts: FactSet) -> Settled:
         return self._equalities(facts, lambda left, right: left != right)
@@ -209,38 +209,38 @@ class MemoryClasses:
         return self._equalities(facts, lambda left, right: (left == right) & self._has_several[left])
 
     def plain(self, facts: FactSet) -> Settled:
-        settled = self.engine.settle_for_change(own_set(facts))
+        settled = own_set(facts).settled()
         if not self._classes:
             return settled
         chosen = ((table, rows[~self._special(table, rows, _NOBODY)]) for table, rows in settled.listed())
-        return self.engine.settled({table: rows for table, rows in chosen if len(rows)})
+        return Settled(self.context, {table: rows for table, rows in chosen if len(rows)})
 
     def _equalities(self, facts: FactSet, chosen: Callable[[Codes, Codes], Flags]) -> Settled:
         """Return the equalities of a set whose two sides pass a test."""
-        table = self.engine.tables[self.equality.predicate]
-        rows = self.engine.settle_for_change(own_set(facts)).of(table)
+        table = self.context.tables[self.equality.predicate]
+        rows = own_set(facts).settled().of(table)
         rows = rows[table.rows[rows, self.equality.column] == self._code]
         self._catch_up()
         left, right = self.equality.sides
         rows = rows[chosen(table.rows[rows, left], table.rows[rows, right])]
-        return self.engine.settled({table: rows} if len(rows) else {})
+        return Settled(self.context, {table: rows} if len(rows) else {})
 
     def _pairs(self, equalities: FactSet) -> tuple[Codes, Codes]:
-        table = self.engine.tables[self.equality.predicate]
-        rows = self.engine.settle_for_change(own_set(equalities)).of(table)
+        table = self.context.tables[self.equality.predicate]
+        rows = own_set(equalities).settled().of(table)
         left, right = self.equality.sides
         return table.rows[rows, left].astype(np.int64), table.rows[rows, right].astype(np.int64)
 
     def mentioning(self, facts: FactSet, constants: Constants) -> Settled:
         wanted = _own(constants)
         if not len(wanted):
-            return self.engine.nothing
+            return nothing(self.context)
         if isinstance(facts, Settled):
             listed = ((table, rows[self._mention(table, rows, wanted)]) for table, rows in facts.listed())
-            return self.engine.settled({table: rows for table, rows in listed if len(rows)})
-        truth = self.engine.membership(facts)
+            return Settled(self.context, {table: rows for table, rows in listed if len(rows)})
+        truth = membership(facts)
         found = {}
-        for table in self.engine.tables.values():
+        for table in self.context.tables.values():
             columns = constant_columns(table.types)
             if columns and table.n:
                 many = 1000 * len(wanted) > _MANY_FOR_A_THOUSAND * table.n
@@ -251,7 +251,7 @@ class MemoryClasses:
                     rows = rows[truth[table.flags[rows]]]
                 if len(rows):
                     found[table] = rows
-        return self.engine.settled(found)
+        return Settled(self.context, found)
 
     def _mention(self, table: Table, rows: RowNumbers, wanted: Codes) -> Flags:
         """Return which rows have some of the codes in a column of constants."""
@@ -299,11 +299,11 @@ class MemoryClasses:
 
     def mentioned(self, loops: FactSet, facts: FactSet) -> Settled:
         equalities = self._equalities(loops, lambda left, right: left == right)
-        home, truth = self.engine.tables[self.equality.predicate], self.engine.membership(facts)
+        home, truth = self.context.tables[self.equality.predicate], membership(facts)
         rows = equalities.of(home)
         wanted = np.ascontiguousarray(home.rows[rows, self.equality.sides[0]].astype(np.int64).reshape(-1, 1))
         missing = np.arange(len(rows))
-        for table in self.engine.tables.values():
+        for table in self.context.tables.values():
             for column in constant_columns(table.types):
                 if not len(missing):
                     break
@@ -315,11 +315,11 @@ class MemoryClasses:
                 )
                 missing = np.setdiff1d(missing, parents[:found], assume_unique=True)
         rows = np.delete(rows, missing)
-        return self.engine.settled({home: rows} if len(rows) else {})
+        return Settled(self.context, {home: rows} if len(rows) else {})
 
     def count(self, gone: FactSet, came: FactSet) -> None:
         for facts, sign in ((gone, -1), (came, 1)):
-            for table, rows in self.engine.settle_for_change(own_set(facts)).listed():
+            for table, rows in own_set(facts).settled().listed():
                 for column in constant_columns(table.types):
                     self._count(table.rows[rows, column], sign)
 
@@ -331,17 +331,17 @@ class MemoryClasses:
         def undo() -> None:
             self._mentions[distinct] = before
 
-        self.engine.journal.note(undo)
+        self.context.journal.note(undo)
         self._mentions[distinct] = before + sign * numbers
 
     def counted(self, loops: FactSet) -> Settled:
         return self._equalities(loops, lambda left, right: (left == right) & (self._mentions[left] > 0))
 
     def loops(self, constants: Constants) -> Settled:
-        table, codes = self.engine.tables[self.equality.predicate], _own(constants)
+        table, codes = self.context.tables[self.equality.predicate], _own(constants)
         rows = np.empty((table.arity, len(codes)), np.int64)
         rows[list(self.equality.sides)], rows[self.equality.column] = codes, self._code
-        return self.engine.load_codes(table, rows, len(codes))
+        return load_codes(self.context, table, rows, len(codes))
 
     def joining(self, equalities: FactSet) -> MemoryJoining:
         left, right = self._pairs(equalities)
@@ -351,7 +351,7 @@ class MemoryClasses:
         starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
         losers, winners = [], []
         for group in np.split(codes[order], starts[1:]):
-            texts = self.engine.codec.decode(group, "term")
+            texts = self.context.codec.decode(group, "term")
             least = min(range(len(group)), key=lambda i: self.equality.order(texts[i]))
             losers.append(np.delete(group, least))
             winners.append(np.full(len(group) - 1, group[least]))
@@ -381,14 +381,14 @@ class MemoryClasses:
         self._now[members] = members
 
     def representatives(self, values: Sequence[Value]) -> list[Value]:
-        codes = self.engine.codec.encode(values, "term")
+        codes = self.context.codec.encode(values, "term")
         self._catch_up()
-        return self.engine.codec.decode(self._now[codes], "term")
+        return self.context.codec.decode(self._now[codes], "term")
 
     def class_of(self, value: Value) -> list[Value]:
-        code = self.engine.codec.encode_one(value, "term")
+        code = self.context.codec.encode_one(value, "term")
         self._catch_up()
-        return sorted(self.engine.codec.decode(self.of(int(self._now[code])), "term"), key=self.equality.order)
+        return sorted(self.context.codec.decode(self.of(int(self._now[code])), "term"), key=self.equality.order)
 
     # -- what is shown -------------------------------------------------------------------------------------------------
 
@@ -413,18 +413,18 @@ class MemoryClasses:
         return Touched(codes, then, self._now[codes].copy())
 
     def memberships(self, predicate: str) -> tuple[Settled, Settled]:
-        touched, table = self._touched(), self.engine.tables[predicate]
+        touched, table = self._touched(), self.context.tables[predicate]
         moved = touched.before != touched.now
 
         def others(representatives: Codes) -> Settled:
             chosen = moved & (representatives != touched.codes)
             rows = np.stack([representatives[chosen], touched.codes[chosen]])
-            return self.engine.load_codes(table, rows, rows.shape[1])
+            return load_codes(self.context, table, rows, rows.shape[1])
 
         return others(touched.before), others(touched.now)
 
     def expanded(self, facts: FactSet, predicate: str) -> Rows:
-        reading, table = self.engine.codec.reading, self.engine.tables[predicate]
+        reading, table = self.context.codec.reading, self.context.tables[predicate]
         rows = own_set(facts).of(table)
         values = table.rows  # rows never change, so they may be read later
         special = self._special(table, rows, _NOBODY)
@@ -450,7 +450,7 @@ class MemoryClasses:
         return Expansions(make, count=lambda: count)
 
     def changed(self, gone: FactSet, came: FactSet, predicate: str) -> tuple[Rows, Rows]:
-        reading, table = self.engine.codec.reading, self.engine.tables[predicate]
+        reading, table = self.context.codec.reading, self.context.tables[predicate]
         touched, values = self._touched(), table.rows
         rows = [own_set(facts).of(table) for facts in (gone, came)]
         special = [self._special(table, mine, touched.codes) for mine in rows]

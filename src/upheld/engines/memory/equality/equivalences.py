@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.expansion import Expansions
 from upheld.algebra.pairs import pairs_between, pairs_within
 from upheld.algebra.sets import FactSet
+from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.batch import pair_room
 from upheld.engines.memory.kernels import components
-from upheld.engines.memory.sets.expressions import NOTHING, Settled, Truth, own_set
+from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
+from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows as RowNumbers
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Classing
 from upheld.language.values import Value
-
-if TYPE_CHECKING:
-    from upheld.engines.memory.engine import MemoryEngine
 
 _NO_REPEATS = np.empty((0, 2), np.int64)
 _NO_CLASS = -1
@@ -35,9 +32,9 @@ class MemoryGroups:
     and whether a number is free is looked up before it is given.
     """
 
-    def __init__(self, engine: MemoryEngine, classing: Classing):
-        self.engine = engine
-        self._links, self._members = engine.tables[classing.relation], engine.tables[classing.members]
+    def __init__(self, context: Context, classing: Classing):
+        self.context = context
+        self._links, self._members = context.tables[classing.relation], context.tables[classing.members]
         self._sizes: Codes = np.zeros(0, np.int64)
         self._given = 0
         self._free: list[int] = []
@@ -45,7 +42,7 @@ class MemoryGroups:
     def join(self, links: FactSet, held: FactSet) -> tuple[Settled, Settled]:
         rows = self._rows(self._links, links)
         if not len(rows):
-            return self.engine.nothing, self.engine.nothing
+            return nothing(self.context), nothing(self.context)
         values, places = np.unique(self._links.rows[rows].T.astype(np.int64), return_inverse=True)
         class_of, _ = self._classes_of(values, held)
         # A class, or a value in none, is one thing that links connect.
@@ -79,7 +76,7 @@ class MemoryGroups:
     def around(self, links: FactSet, facts: FactSet) -> Settled:
         members, _, _ = self._about(self._rows(self._links, links), facts)
         rows = self._rows_of(self._links, 0, members, facts)[1]
-        return self.engine.settled({self._links: np.sort(rows)} if len(rows) else {})
+        return Settled(self.context, {self._links: np.sort(rows)} if len(rows) else {})
 
     def part(self, links: FactSet, sure: FactSet, held: FactSet) -> tuple[Settled, Settled]:
         members, before, rows = self._about(self._rows(self._links, links), held)
@@ -112,11 +109,11 @@ class MemoryGroups:
         table, rows = self._members, self._rows(self._members, held)
         values = table.rows  # rows never change, so they may be read later
         sizes = np.unique(values[rows, 1], return_counts=True)[1]
-        chosen = self.engine.codec.chosen(values, rows, table.types)
+        chosen = self.context.codec.chosen(values, rows, table.types)
         return pairs_within(lambda: chosen, sizes.tolist())
 
     def changed(self, left: FactSet, come: FactSet, held: FactSet) -> tuple[Expansions, Expansions]:
-        table, reading = self._members, self.engine.codec.reading
+        table, reading = self._members, self.context.codec.reading
         gone, came = self._rows(table, left), self._rows(table, come)
         values = table.rows
         touched = np.unique(np.concatenate([values[gone, 1], values[came, 1]])).astype(np.int64)
@@ -129,7 +126,7 @@ class MemoryGroups:
         return pairs_between(lambda: (classes(np.concatenate([stayed, gone])), classes(there)))
 
     def class_of(self, value: Value, held: FactSet) -> list[Value]:
-        table, codec = self._members, self.engine.codec
+        table, codec = self._members, self.context.codec
         codes = codec.encode([value], table.types[0])
         number, _ = self._classes_of(codes, held)
         rows = self._rows_of(table, 1, number[number != _NO_CLASS], held)[1]
@@ -163,7 +160,7 @@ class MemoryGroups:
         self, table: Table, column: int, wanted: Codes, facts: FactSet
     ) -> tuple[npt.NDArray[np.int64], RowNumbers]:
         """Return the rows of a set with one of some codes in a column, each with the place of its code."""
-        return self._rows_with(table, column, wanted, self.engine.membership(facts))
+        return self._rows_with(table, column, wanted, membership(facts))
 
     def _rows_with(
         self, table: Table, column: int, wanted: Codes, truth: Truth
@@ -185,7 +182,7 @@ class MemoryGroups:
         asked, self._free = self._free[:count], self._free[count:]
         free = np.unique(np.array(asked, np.int64))
         taken = np.unique(self._rows_with(self._members, 1, free, _IN_SOME_SET)[0])
-        for lender in self.engine.bits.lenders:  # flags do not tell the rows of a set that has lent its bit
+        for lender in self.context.bits.lenders:  # flags do not tell the rows of a set that has lent its bit
             numbers = self._members.rows[lender.of(self._members)][:, 1]
             taken = np.union1d(taken, np.flatnonzero(np.isin(free, numbers)))
         self._free += free[taken].tolist()
@@ -196,9 +193,9 @@ class MemoryGroups:
         return np.concatenate([free, np.arange(first, self._given)])
 
     def _settled(self, rows: RowNumbers) -> Settled:
-        return self.engine.settled({self._members: np.sort(rows)} if len(rows) else {})
+        return Settled(self.context, {self._members: np.sort(rows)} if len(rows) else {})
 
     def _loaded(self, values: Codes, numbers: Codes) -> Settled:
         if not len(values):
-            return self.engine.nothing
-        return self.engine.load_codes(self._members, np.stack([values, numbers]), len(values))
+            return nothing(self.context)
+        return load_codes(self.context, self._members, np.stack([values, numbers]), len(values))

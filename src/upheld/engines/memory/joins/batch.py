@@ -12,16 +12,14 @@ from upheld.algebra.instances import cheapest_first, is_ready, undefined
 from upheld.engines.memory.joins.functors import Batch, evaluate, generate, generates, holds
 from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET, Meeting, side_with_runs
 from upheld.engines.memory.kernels import rows as row_kernels
+from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, BuiltinStep, ChoiceStep, Literal, Place, Plan, Planner
-from upheld.engines.memory.sets.expressions import Truth
+from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.language.core import Apply, Builtin, Rule
 from upheld.language.syntax.ast import Variable
-
-#: Pairs that one probe may write. Batches of this size stay in the cache between steps.
-CHUNK = 1 << 16
 
 #: Pairs that a probe for a single binding may write.
 _LEAST_ROOM = 1024

@@ -17,8 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
-from upheld.engines.memory.joins.batch import CHUNK
 from upheld.engines.memory.kernels import copies as copy_kernels
+from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import HEIGHT, Plan
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.table import Rows, Table, key_slots

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from upheld.engines.memory.joins.batch import CHUNK, extended, fewer_rows
+from upheld.engines.memory.joins.batch import extended, fewer_rows
 from upheld.engines.memory.joins.matching import ROW
 from upheld.engines.memory.kernels import rows as row_kernels
+from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Plan, Step
-from upheld.engines.memory.sets.expressions import Truth
+from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Rows
 

@@ -15,7 +15,7 @@ from upheld.engines.memory.joins.batch import FunctionSink, Join
 from upheld.engines.memory.joins.candidates import END, MOST_DOUBLINGS, Candidates, candidates, fan_out, first_join
 from upheld.engines.memory.joins.matching import ROW, Matcher, Where, batches
 from upheld.engines.memory.plans.plan import Plan
-from upheld.engines.memory.sets.expressions import Truth
+from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
 from upheld.language.core import Rule
@@ -36,7 +36,7 @@ def find_derivable(
         row = part.last.index(ROW)
 
         def taken(B: Codes, width: int) -> None:
-            matcher.engine.meter.instances(rule, width)
+            matcher.context.meter.instances(rule, width)
             found(distinct_rows(B[row].astype(np.int32)))
 
         return matcher.join(part, where, FunctionSink(taken))
@@ -61,6 +61,6 @@ def find_derivable(
                 left.append(some)
                 rest = join(some.rest)
                 for B in some.take(chosen, np.full(len(chosen), 1 << doublings, np.int64), where[some.step.place]):
-                    matcher.engine.meter.look(rule)
+                    matcher.context.meter.look(rule)
                     rest.run(B, B.shape[1])
         begun, doublings = left, min(doublings + 1, MOST_DOUBLINGS)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from upheld.algebra.sets import FactSet, Own
 from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, Run, quickest
-from upheld.engines.memory.counters.bags import LOWEST
-from upheld.engines.memory.joins.batch import CHUNK, FunctionSink, Join, Sink
+from upheld.engines.memory.context import Context
+from upheld.engines.memory.joins.batch import FunctionSink, Join, Sink
 from upheld.engines.memory.joins.bulk_copy import Copies, Copying, Together, forward_copies
 from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET
 from upheld.engines.memory.joins.semijoin import Reduced, Reduction, may_pay, pays, split
-from upheld.engines.memory.joins.sinks import HeadSink, selected
+from upheld.engines.memory.joins.sinks import HeadSink
+from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.delta_index import DeltaIndex
 from upheld.engines.memory.plans.plan import (
     HEIGHT,
+    LOWEST,
     AtomStep,
     Literal,
     Place,
@@ -27,7 +28,9 @@ from upheld.engines.memory.plans.plan import (
 from upheld.engines.memory.plans.text import plan_lines
 from upheld.engines.memory.rounds.bytecode import Start
 from upheld.engines.memory.sets.bits import WIDEST
-from upheld.engines.memory.sets.expressions import MemorySet, Spelling, Truth, narrow, own_set
+from upheld.engines.memory.sets.collected import never_counted
+from upheld.engines.memory.sets.expressions import MemorySet, narrow, own_set
+from upheld.engines.memory.sets.truth_tables import Spelling, Truth, selected
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Rows, Table
@@ -36,9 +39,6 @@ from upheld.language.core_text import atom_text
 from upheld.language.hypertrees.jointree import Tree, tree_of
 from upheld.language.strata import Stratum
 from upheld.language.syntax.ast import Variable
-
-if TYPE_CHECKING:
-    from upheld.engines.memory.engine import MemoryEngine
 
 #: Makes what takes the bindings of a plan, given the table it begins with and the number of rows.
 MakeSink = Callable[[Plan, Table | None, int], Sink]
@@ -62,7 +62,7 @@ class Where(dict[Place, Truth]):
 
     def __init__(
         self,
-        engine: MemoryEngine,
+        context: Context,
         P: FactSet,
         N: FactSet,
         via: FactSet | None = None,
@@ -70,7 +70,7 @@ class Where(dict[Place, Truth]):
         own: Own | None = None,
     ):
         super().__init__()
-        self.engine = engine
+        self.context = context
         self.P, self.N = own_set(P), own_set(N)
         self.via = own_set(via) if via is not None else None
         self.via_not = own_set(via_not) if via_not is not None else None
@@ -93,7 +93,7 @@ class Where(dict[Place, Truth]):
     def __enter__(self) -> Where:
         if self.width > WIDEST:
             narrow(self.sets)
-        self._evaluation = self.engine.bits.evaluating()
+        self._evaluation = self.context.bits.evaluating()
         self._evaluation.__enter__()
         return self
 
@@ -101,7 +101,7 @@ class Where(dict[Place, Truth]):
         self._evaluation.__exit__(*error)
 
     def __missing__(self, place: Place) -> Truth:
-        truth = self[place] = self.engine.truths[self._spelling(place)]
+        truth = self[place] = self.context.truths[self._spelling(place)]
         return truth
 
     def _spelling(self, place: Place) -> Spelling:
@@ -126,9 +126,9 @@ class Where(dict[Place, Truth]):
 class Matcher:
     """Finds the instances of rules. Plans and indexes from atoms to rules are made once and kept."""
 
-    def __init__(self, engine: MemoryEngine):
-        self.engine = engine
-        self.planner = Planner(engine.tables, engine.parts, engine.codec)
+    def __init__(self, context: Context):
+        self.context = context
+        self.planner = Planner(context.tables, context.parts, context.codec)
         self._plans: dict[Rule, dict[tuple[object, ...], Plan]] = {}
         self._delta_indexes: dict[tuple[int, str], tuple[Sequence[Rule], DeltaIndex]] = {}
         self._together: dict[tuple[object, ...], tuple[Sequence[Rule], Together]] = {}
@@ -144,9 +144,13 @@ class Matcher:
         self._forget_atoms()
 
     def forget_plans(self) -> None:
-        """Give up all plans."""
+        """Forget everything that contains codes of constants."""
         self._plans.clear()
         self._forget_atoms()
+        self.context.placing.clear()
+        for parts in self.context.parts.values():
+            parts.clear()
+        self.context.codec.has_late_constants = False
 
     def _forget_atoms(self) -> None:
         self._delta_indexes.clear()
@@ -212,7 +216,7 @@ class Matcher:
         order = [plan.last.index(v) for v in needed]
 
         def taken(B: Codes, width: int) -> None:
-            self.engine.meter.instances(rule, width)
+            self.context.meter.instances(rule, width)
             take(B[order], width)
 
         join = self.join(plan, where, FunctionSink(taken))
@@ -223,6 +227,18 @@ class Matcher:
         """Return a plan that begins with the variables of the head and the row, and those variables."""
         variables = (*dict.fromkeys(rule.head.variables()), ROW)
         return self.plan(rule, ("backwards", tuple(needed)), variables, lambda: _everything(rule), needed), variables
+
+    def find(self, atom: Atom, variables: tuple[str, ...], B: Codes) -> Rows:
+        """Return the rows that an atom is under each of a batch of bindings; they must be there."""
+        rows = self.find_all(atom, variables, B)
+        if (rows < 0).any():
+            raise never_counted(atom.predicate)
+        return rows
+
+    def find_all(self, atom: Atom, variables: tuple[str, ...], B: Codes) -> Rows:
+        """Return the rows that an atom is under each of a batch of bindings, or -1."""
+        terms, constants = self.planner.kept_terms(atom, variables)
+        return self.context.tables[atom.predicate].find(B, B.shape[1], terms, constants)
 
     # -- plans ---------------------------------------------------------------------------------------------------------
 
@@ -255,7 +271,7 @@ class Matcher:
     ) -> Join:
         """Return a run of a plan; `truths` are those of `where` unless others are given."""
         types = self.variable_types(plan.rule)
-        look, listing = self.engine.meter.look, where.rows
+        look, listing = self.context.meter.look, where.rows
         return Join(plan, where if truths is None else truths, self.planner, types, sink, look, listing, rank)
 
     def tree(self, rule: Rule) -> Tree | None:
@@ -280,13 +296,16 @@ class Matcher:
             def apart(rule: Rule) -> bool:
                 return ranked_in is not None and bool(ranked_in.own(rule))
 
-            cached = self._together[key] = rules, Together(rules, copies, apart, self.engine.tables, self.engine.codec)
+            cached = self._together[key] = (
+                rules,
+                Together(rules, copies, apart, self.context.tables, self.context.codec),
+            )
         return cached[1]
 
     def delta_index(self, rules: Sequence[Rule], kind: str) -> DeltaIndex:
         cached = self._delta_indexes.get((id(rules), kind))
         if cached is None or cached[0] is not rules:
-            made = DeltaIndex(rules, self.engine.codec, _ATOMS[kind])
+            made = DeltaIndex(rules, self.context.codec, _ATOMS[kind])
             cached = self._delta_indexes[id(rules), kind] = (rules, made)
         return cached[1]
 
@@ -296,7 +315,7 @@ class Matcher:
         if found is None:
             found = {}
             for atom in (*rule.positive, *rule.negative, rule.head):
-                for term, type in zip(atom.terms, self.engine.tables[atom.predicate].types, strict=True):
+                for term, type in zip(atom.terms, self.context.tables[atom.predicate].types, strict=True):
                     if isinstance(term, Variable):
                         found[term.name] = type
             for builtin in rule.builtins:
@@ -324,7 +343,7 @@ class _Forwards:
 
     def from_copied(self, copying: Copying, rows: Rows, is_ranked: bool) -> None:
         """As `from_positive`, for the single atoms of rules that copy rows."""
-        table, meter = copying.table, self.matcher.engine.meter
+        table, meter = copying.table, self.matcher.context.meter
         rows = selected(table, rows, self.where[Place.P])
         if not len(rows):
             return
@@ -396,7 +415,7 @@ class _Forwards:
         places = {k: Place.P_NOT_X if kind == "via" and k < i else Place.P for k in others}
         literals = {k: self._positive(join.plan.rule, k, place) for k, place in places.items()}
         rows, kept = Reduction(join, tree, atom, i, literals).reduce(rows)
-        with self.matcher.engine.marked(kept) as truth:
+        with self.matcher.context.marked(kept) as truth:
             reduced = self.matcher.join(join.plan, self.where, join.sink, self.rank, Reduced(self.where, truth))
             self._send(reduced, table, rows, atom, rank)
 

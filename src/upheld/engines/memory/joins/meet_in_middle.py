@@ -19,7 +19,7 @@ from upheld.engines.memory.kernels.hashing import PATIENCE, hash_key, mix, place
 from upheld.engines.memory.kernels.indexes import hash_columns
 from upheld.engines.memory.kernels.jit import kernel
 from upheld.engines.memory.plans.plan import ChoiceStep, Place
-from upheld.engines.memory.sets.expressions import Truth
+from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,38 +14,36 @@ from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.bags import Group, MemoryInstances
 from upheld.engines.memory.joins.batch import FunctionSink
 from upheld.engines.memory.joins.candidates import END, MOST_DOUBLINGS, Candidates, candidates, first_join
-from upheld.engines.memory.joins.matching import ROW, Where, batches
+from upheld.engines.memory.joins.matching import ROW, Matcher, Where, batches
 from upheld.engines.memory.plans.plan import Place, Plan
-from upheld.engines.memory.sets.expressions import Settled, Truth
+from upheld.engines.memory.sets.expressions import Settled, filtered, own_set
+from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.language.core import Rule
-
-if TYPE_CHECKING:
-    from upheld.engines.memory.engine import MemoryEngine
 
 
 class MemorySearch:
     """Finds the instances that derive facts, a few at a time, each once."""
 
-    def __init__(self, engine: MemoryEngine, rules: Sequence[Rule]):
-        self.engine, self.rules = engine, rules
-        self._index = engine.matcher.delta_index(rules, "heads")
+    def __init__(self, matcher: Matcher, rules: Sequence[Rule]):
+        self.matcher, self.context, self.rules = matcher, matcher.context, rules
+        self._index = matcher.delta_index(rules, "heads")
         self._streams: dict[Table, list[Candidates]] = {}
         #: How often a row has been asked for; negative when nothing is left for it.
-        (self._turns,) = engine.columns.new(self, "turns")
+        (self._turns,) = self.context.columns.new(self, "turns")
 
     def unfinished(self, H: FactSet) -> Settled:
-        return self.engine.filtered(H, lambda table, rows: table.column(self._turns)[rows] >= 0)
+        return filtered(H, lambda table, rows: table.column(self._turns)[rows] >= 0)
 
     def more(self, H: FactSet, P: FactSet, N: FactSet) -> MemoryInstances:
         found: list[Group] = []
-        settled = self.engine.settle_for_change(H)
-        with (where := Where(self.engine, P, N)):
-            asked = self.engine.truths[settled.spelling()]
+        settled = own_set(H).settled()
+        with (where := Where(self.context, P, N)):
+            asked = self.context.truths[settled.spelling()]
             for table, rows in settled.listed():
                 self._more(table, rows, asked, where, found)
-        return MemoryInstances(self.engine, found)
+        return MemoryInstances(self.matcher, found)
 
     def _more(self, table: Table, rows: Rows, asked: Truth, where: Where, found: list[Group]) -> None:
         turns = table.column(self._turns)
@@ -70,18 +67,18 @@ class MemorySearch:
 
     def _take(self, stream: Candidates, chosen: Codes, limits: Codes, where: Where, found: list[Group]) -> None:
         rule, mine = stream.rest.rule, found if stream.whole else []
-        join = self.engine.matcher.join(stream.rest, where, FunctionSink(self._taking(stream.rest, mine)))
+        join = self.matcher.join(stream.rest, where, FunctionSink(self._taking(stream.rest, mine)))
         for B in stream.take(chosen, limits, where[stream.step.place]):
-            self.engine.meter.look(rule)
+            self.context.meter.look(rule)
             join.run(B, B.shape[1])
         if not stream.whole:  # what was matched when it was opened may not hold any more
-            found += [group.chosen(group.hold(self.engine, where[Place.P], where[Place.N])) for group in mine]
+            found += [group.chosen(group.hold(self.matcher, where[Place.P], where[Place.N])) for group in mine]
 
     def _taking(self, plan: Plan, found: list[Group]) -> Callable[[Codes, int], None]:
         order = [plan.last.index(v) for v in plan.rule.variables()]
 
         def take(B: Codes, width: int) -> None:
-            self.engine.meter.instances(plan.rule, width)
+            self.context.meter.instances(plan.rule, width)
             found.append(Group(plan.rule, B[order]))
 
         return take
@@ -93,17 +90,17 @@ class MemorySearch:
             return opened
         for occurrence, mine in self._index.concerned(table, rows):
             rule = occurrence.rule
-            plan, variables = self.engine.matcher.backward_plan(rule, (*rule.variables(), ROW))
+            plan, variables = self.matcher.backward_plan(rule, (*rule.variables(), ROW))
             at = first_join(plan)
             if at is None:
-                join = self.engine.matcher.join(plan, where, FunctionSink(self._taking(plan, found)))
+                join = self.matcher.join(plan, where, FunctionSink(self._taking(plan, found)))
             else:
                 prefix = replace(plan, steps=plan.steps[:at], later=plan.steps[at:])
 
                 def open_streams(B: Codes, width: int, plan: Plan = plan, at: int = at) -> None:
                     opened.extend(candidates(plan, at, B, width))
 
-                join = self.engine.matcher.join(prefix, where, FunctionSink(open_streams))
+                join = self.matcher.join(prefix, where, FunctionSink(open_streams))
             for B, width in batches(table, mine, rule.head, variables):
                 join.run(B, width)
         return opened

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from upheld.engines.memory.joins.batch import Join
 from upheld.engines.memory.plans.plan import AtomStep, Literal, Place, Plan
-from upheld.engines.memory.sets.expressions import Truth
+from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Rows, Table, distinct_rows, key_view
 from upheld.language.core import Atom

@@ -16,6 +16,9 @@ from upheld.engines.memory.kernels.hashing import (
 )
 from upheld.engines.memory.kernels.jit import kernel, prefetch
 
+#: Pairs that one probe may write. Batches of this size stay in the cache between steps.
+CHUNK = 1 << 16
+
 #: Terms from here on are columns of the matched row, where a kernel has one.
 MATCHED = 1 << 20
 

@@ -63,6 +63,9 @@ class Place(Enum):
 #: A variable that carries the highest rank of the facts matched so far; no dialect lets a user write it.
 HEIGHT = "$height"
 
+#: The height of a body without facts of its stratum: below every rank.
+LOWEST = np.iinfo(np.int64).min
+
 
 class Literal(NamedTuple):
     """An atom of a body, the place where it is matched, and whether the ranks of its facts count."""

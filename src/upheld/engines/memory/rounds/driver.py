@@ -8,13 +8,13 @@ statistics. Rounds that are too large for them, and rules that compute, are left
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.joins.matching import Where
-from upheld.engines.memory.joins.sinks import never_counted, too_many_derivations
+from upheld.engines.memory.context import Context
+from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.plans.plan import Place
@@ -37,16 +37,15 @@ from upheld.engines.memory.rounds.interpreter import (
     WANTED,
     WANTS_ROOM,
 )
-from upheld.engines.memory.sets.expressions import MemorySet, Named, Settled, Spelling
+from upheld.engines.memory.sets.collected import never_counted, too_many_derivations
+from upheld.engines.memory.sets.expressions import MemorySet, Settled, nothing
 from upheld.engines.memory.sets.journal import Touched
+from upheld.engines.memory.sets.named import Named
+from upheld.engines.memory.sets.truth_tables import Spelling
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table
 from upheld.language.core import Rule
 from upheld.language.strata import Stratum
 from upheld.runtime.interruptions import uninterrupted
-
-if TYPE_CHECKING:
-    from upheld.engines.memory.counters.numbers import MemoryRanks
-    from upheld.engines.memory.engine import MemoryEngine
 
 #: Facts that the first round may begin with, and derivations that one call may handle.
 MOST_FACTS, MOST_HANDLED = 1 << 14, 1 << 16
@@ -55,6 +54,19 @@ MOST_PAIRS = 1 << 16
 
 #: Plans that are made together at most: a program may have thousands of rules, and an update concerns few of them.
 MOST_STARTS = 256
+
+
+class RankColumns(Protocol):
+    """The ranks that rounds read and change: the names of their columns, the highest rank, and sums by stratum."""
+
+    rank: str
+    total: str
+    support: str
+    top: int
+
+    def change_sum(self, stratum: Stratum, amount: int) -> None: ...
+
+    def raise_top(self, top: int) -> None: ...
 
 
 class Bench:
@@ -88,11 +100,11 @@ class SmallRounds:
     It belongs to some ranks, and does not hold them: their columns go with them, and at once.
     """
 
-    def __init__(self, engine: MemoryEngine):
-        self.engine = engine
+    def __init__(self, matcher: Matcher):
+        self.matcher, self.context = matcher, matcher.context
         self._codes: dict[tuple[int, bool], tuple[Sequence[Rule], RoundCode | None]] = {}
         self._bench = Bench()
-        engine.reclaiming.rounds.add(self)
+        self.context.holders.add(self)
 
     def moved(self, keep_plans: bool) -> None:
         """Let go of the arrays of tables that have moved, and of plans if the codes in them are not those of now."""
@@ -103,38 +115,38 @@ class SmallRounds:
                 code.let_go()
 
     def lose(
-        self, ranks: MemoryRanks, delta: MemorySet, s: Stratum, I: Named, D: Named, A: Named, gone: Named, enough: int
+        self, ranks: RankColumns, delta: MemorySet, s: Stratum, I: Named, D: Named, A: Named, gone: Named, enough: int
     ) -> MemorySet | None:
         """Do rounds of `lose_from`; return what it does, or None if the first one is not small."""
         call = self._call(ranks, delta, s, I, counting_support=True)
         if call is None:
             return None
-        self.engine.about_to_change(D)
-        self.engine.about_to_change(gone)
-        with self.engine.bits.evaluating():
+        self.context.pending.before_change(D)
+        self.context.pending.before_change(gone)
+        with self.context.bits.evaluating():
             return call.lose(("-", I.bit, ("-", D.bit, A.bit)), ("|", I.bit, A.bit), (D, gone), enough)
 
-    def gain(self, ranks: MemoryRanks, delta: MemorySet, s: Stratum, I: Named, D: Named, A: Named) -> MemorySet | None:
+    def gain(self, ranks: RankColumns, delta: MemorySet, s: Stratum, I: Named, D: Named, A: Named) -> MemorySet | None:
         """Do rounds of `gain_from`; return what it does, or None if the first one is not small."""
         call = self._call(ranks, delta, s, I, counting_support=False)
         if call is None:
             return None
-        self.engine.about_to_change(A)
-        with self.engine.bits.evaluating():
+        self.context.pending.before_change(A)
+        with self.context.bits.evaluating():
             return call.gain(("|", ("-", I.bit, D.bit), A.bit), A)
 
-    def _call(self, ranks: MemoryRanks, delta: MemorySet, s: Stratum, I: Named, counting_support: bool) -> Call | None:
+    def _call(self, ranks: RankColumns, delta: MemorySet, s: Stratum, I: Named, counting_support: bool) -> Call | None:
         facts = [(table, rows) for table, rows in delta.listed() if len(rows)]
         count = sum(len(rows) for _, rows in facts)
         if not s.recursive or count > MOST_FACTS:
             return None
-        code = self._code(s, Where(self.engine, I, I, via=delta), ranks.rank if counting_support else None)
+        code = self._code(s, Where(self.context, I, I, via=delta), ranks.rank if counting_support else None)
         if code is None or count * len(code.rules) > MOST_PAIRS:
             return None
         if not all(table in code.numbers for table, _ in facts):
             return None
         self._bench.make_room(code)
-        return Call(ranks, s, code, self._bench, facts)
+        return Call(self.context, ranks, s, code, self._bench, facts)
 
     def _code(self, s: Stratum, where: Where, rank: str | None) -> RoundCode | None:
         key = id(s.recursive), rank is not None
@@ -143,10 +155,10 @@ class SmallRounds:
             ranked = (rank, s) if rank is not None else None
             code = None
             few = sum(len(s.own(rule)) for rule in s.recursive) <= MOST_STARTS
-            starts = self.engine.matcher.starts(s, where, ranked) if few else []
+            starts = self.matcher.starts(s, where, ranked) if few else []
             if few and all(start.is_simple for start in starts):
-                heads = [self.engine.tables[rule.head.predicate] for rule in s.rules]
-                code = RoundCode(starts, heads, self.engine.tables, self.engine.codec)
+                heads = [self.context.tables[rule.head.predicate] for rule in s.rules]
+                code = RoundCode(starts, heads, self.context.tables, self.context.codec)
             self._codes[key] = s.recursive, code
         return code
 
@@ -155,9 +167,15 @@ class Call:
     """Some rounds: where they begin, and what they have done so far."""
 
     def __init__(
-        self, ranks: MemoryRanks, s: Stratum, code: RoundCode, bench: Bench, facts: Sequence[tuple[Table, Rows]]
+        self,
+        context: Context,
+        ranks: RankColumns,
+        s: Stratum,
+        code: RoundCode,
+        bench: Bench,
+        facts: Sequence[tuple[Table, Rows]],
     ):
-        self.ranks, self.engine, self.s, self.code, self.bench = ranks, ranks.engine, s, code, bench
+        self.ranks, self.context, self.s, self.code, self.bench = ranks, context, s, code, bench
         self.queue = np.empty((MOST_HANDLED + MOST_FACTS, 2), np.int32)
         self.log = np.empty((MOST_HANDLED, 3), np.int32)
         self.met: Numbers = np.zeros(len(code.rules), np.int64)
@@ -171,9 +189,9 @@ class Call:
 
     def lose(self, P: Spelling, N: Spelling, into: tuple[Named, Named], enough: int) -> MemorySet | None:
         """Take away what the facts derive, and put them and what goes with them into some sets."""
-        engine, code, state = self.engine, self.code, self.state
-        engine.journal.note(lambda: self._take_back(-1), self._counted())
-        with engine.new_bit("round") as bit:
+        context, code, state = self.context, self.code, self.state
+        context.journal.note(lambda: self._take_back(-1), self._counted())
+        with context.new_bit("round") as bit:
             truths = self._truths(P, N, bit)
             bits = np.array([1 << bit, sum(1 << named.bit for named in into)], np.int64)
             try:
@@ -188,18 +206,18 @@ class Call:
             except BaseException:
                 self._take_out(into)
                 raise
-        engine.bits.give_back(bit)
+        context.bits.give_back(bit)
         return self._told(-1)
 
     def gain(self, there: Spelling, A: Named) -> MemorySet | None:
         """Rank the facts on top, count what they derive, and put them and what is new into A."""
-        engine, code, state = self.engine, self.code, self.state
+        context, code, state = self.context, self.code, self.state
         placed = np.empty((len(self.queue), 2), np.int32)
-        engine.journal.note(lambda: self._take_back(1), self._counted())
-        engine.journal.note(lambda: self._put_back(placed), self._ranked())
+        context.journal.note(lambda: self._take_back(1), self._counted())
+        context.journal.note(lambda: self._put_back(placed), self._ranked())
         state[TOP] = self.ranks.top
-        with engine.new_bit("round") as bit:
-            truths, now = self._truths(there, there, bit), address_of(engine.truths[there])
+        with context.new_bit("round") as bit:
+            truths, now = self._truths(there, there, bit), address_of(context.truths[there])
             bits = np.array([1 << bit, 1 << A.bit], np.int64)
             try:
                 while True:
@@ -222,7 +240,7 @@ class Call:
                     for table in code.heads:
                         table.mend()
                 raise
-        engine.bits.give_back(bit)
+        context.bits.give_back(bit)
         if state[OUTCOME] == TOO_MANY:
             raise too_many_derivations(code.tables[int(state[WANTED])].name)
         self.ranks.raise_top(int(state[TOP]))
@@ -233,12 +251,12 @@ class Call:
 
     def _truths(self, P: Spelling, N: Spelling, bit: int) -> Numbers:
         spelled: dict[Place, Spelling] = {Place.P: P, Place.P_NOT_X: ("-", P, bit), Place.N: N}
-        self._held = [self.engine.truths[spelled[place]] for place in self.code.places]
+        self._held = [self.context.truths[spelled[place]] for place in self.code.places]
         return np.array([address_of(truth) for truth in self._held], np.int64)
 
     def _told(self, sign: int) -> MemorySet | None:
         """Tell the meter what was done, and return the facts to go on with, if there were any rounds."""
-        state, meter = self.state, self.engine.meter
+        state, meter = self.state, self.context.meter
         rounds = int(state[ROUNDS])
         if not rounds:
             return None
@@ -248,7 +266,7 @@ class Call:
         if rounds > 1:  # what the last one has found is settled by whoever goes on
             meter.round(int(state[BEGIN]) - self._first, rounds - 1)
         left = self._rows(int(state[BEGIN]), int(state[END]))
-        return Settled(self.engine, dict(left)) if left else self.engine.nothing
+        return Settled(self.context, dict(left)) if left else nothing(self.context)
 
     # -- what is written down ------------------------------------------------------------------------------------------
 

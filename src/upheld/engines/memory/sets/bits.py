@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from upheld.engines.memory.kernels import flags as flag_kernels
+from upheld.engines.memory.sets.bit_matrix import DenseBits
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table
 
 #: Bits in the flags of a row.
@@ -34,6 +35,10 @@ class Owner(Protocol):
 
     def of(self, table: Table) -> Rows:
         """Return the rows of a table that are in the set."""
+        ...
+
+    def dense(self, table: Table) -> DenseBits | None:
+        """Return the rows of the set in a table as a matrix of bits, if it has one."""
         ...
 
     def keeping_cost(self) -> tuple[bool, int]:

@@ -15,17 +15,20 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.engine import Freed
 from upheld.algebra.sets import FactSet
-from upheld.engines.memory.counters.trace import Entries
+from upheld.engines.memory.context import Context
+from upheld.engines.memory.counters.trace import Entries, MemoryTrace
+from upheld.engines.memory.equality.classes import MemoryClasses
+from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import hashing
-from upheld.engines.memory.sets.expressions import Named, Settled
+from upheld.engines.memory.rounds.driver import SmallRounds
+from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.storage.atom_classes import Grouping, Groupings
 from upheld.engines.memory.storage.codec import Codec, Codes, is_text
 from upheld.engines.memory.storage.dictionary import TextPool
@@ -41,12 +44,6 @@ from upheld.engines.memory.storage.table import (
     slots_for,
 )
 from upheld.runtime.interruptions import uninterrupted
-
-if TYPE_CHECKING:
-    from upheld.engines.memory.counters.trace import MemoryTrace
-    from upheld.engines.memory.engine import MemoryEngine
-    from upheld.engines.memory.equality.classes import MemoryClasses
-    from upheld.engines.memory.rounds.driver import SmallRounds
 
 #: Yields how much work was done, in rows; what comes of it is returned.
 Work = Generator[int, None, None]
@@ -82,44 +79,25 @@ class Pace:
 
 
 class Reclaiming:
-    """Decides when tables are copied, and knows all that holds numbers of rows or codes of texts."""
+    """Decides when tables are copied."""
 
-    def __init__(self, engine: MemoryEngine):
-        self._engine = engine
+    def __init__(self, matcher: Matcher):
+        self._matcher, self._context = matcher, matcher.context
+        itself = weakref.proxy(self)  # the context does not hold what holds it
+        self._context.holders.on_lend = lambda named: itself.give_up_if_copied(named)
         self.pace = Pace()
-        #: What holds numbers of rows or codes, beside sets with a name and what belongs to tables.
-        self.traces: weakref.WeakSet[MemoryTrace] = weakref.WeakSet()
-        self.classes: weakref.WeakSet[MemoryClasses] = weakref.WeakSet()
-        self.rounds: weakref.WeakSet[SmallRounds] = weakref.WeakSet()
-        #: Columns whose numbers say nothing of a fact of which nothing else is kept: it is as good as new.
-        self.passive: set[str] = set()
-        self._held: list[weakref.ref[Settled]] = []
-        self._most_held = 256
-        #: Rows that were in no set when somebody looked, and those that have left one since.
-        self.removed = 0
         #: Copies that have been made, and how many slices of one were made.
         self.copies = self.slices = 0
         self._wait = self.pace.updates
         self._rows = self._texts = 0
         self._copying: Copying | None = None
 
-    def hold(self, facts: Settled) -> None:
-        """Note a list of rows, for as long as somebody holds it."""
-        self._held.append(weakref.ref(facts))
-        if len(self._held) > self._most_held:
-            self._held = [reference for reference in self._held if reference() is not None]
-            self._most_held = 256 + 2 * len(self._held)
-
-    def held(self) -> list[Settled]:
-        """Return the lists of rows that somebody holds."""
-        return [facts for reference in self._held if (facts := reference()) is not None]
-
     def give_up(self) -> None:
         """Let go of a copy that was begun."""
         self._copying = None
-        self._engine.journal.touched = None
+        self._context.journal.touched = None
 
-    def give_up_if_copied(self, named: Named) -> None:
+    def give_up_if_copied(self, named: object) -> None:
         """Let go of a copy that goes by the bit of a set, which the set gives back."""
         if self._copying is not None and any(kept.named is named for kept in self._copying.sets):
             self.give_up()
@@ -132,7 +110,7 @@ class Reclaiming:
         """Make a slice of a copy, or look whether one is due. To be called where no transaction is open."""
         if self._copying is None:
             self._wait -= 1
-            if self._wait > 0 and self.pace.share * self.removed <= self._rows + self.pace.fewest:
+            if self._wait > 0 and self.pace.share * self._context.holders.removed <= self._rows + self.pace.fewest:
                 return
             self._wait = self.pace.updates
             if not self._is_due(_named(keep)):
@@ -141,7 +119,7 @@ class Reclaiming:
             try:
                 copying = self._copying
                 # What has begun to keep numbers may have done so before the journal was open.
-                if copying is None or not self._engine.columns.names() <= copying.names:
+                if copying is None or not self._context.columns.names() <= copying.names:
                     copying = self._begin(keep, exact=False)
                 self.slices += 1
                 if copying.go_on(_named(keep), self.pace.slice):
@@ -154,9 +132,9 @@ class Reclaiming:
 
     def compact(self, keep: Sequence[FactSet]) -> Freed:
         """Copy everything at once, and return what the originals had beside."""
-        engine = self._engine
+        context = self._context
         self.give_up()
-        rows, texts, size = _rows_in(engine), engine.codec.texts(), engine.nbytes()
+        rows, texts, size = _rows_in(context), context.codec.texts(), context.nbytes()
         try:
             copying = self._begin(keep, exact=True)
             done = copying.go_on(_named(keep), None)
@@ -166,29 +144,30 @@ class Reclaiming:
                 self._done()
         finally:
             self.give_up()
-        return Freed(rows - _rows_in(engine), texts - engine.codec.texts(), size - engine.nbytes())
+        return Freed(rows - _rows_in(context), texts - context.codec.texts(), size - context.nbytes())
 
     def _begin(self, keep: Sequence[FactSet], *, exact: bool) -> Copying:
         self.give_up()
-        self._engine.journal.touched = []
-        self._copying = Copying(self._engine, _named(keep), self.pace.unit, exact)
+        self._context.journal.touched = []
+        self._copying = Copying(self._matcher, _named(keep), self.pace.unit, exact)
         return self._copying
 
     def _done(self) -> None:
         self.copies += 1
         self.give_up()
-        self._rows, self._texts, self.removed = _rows_in(self._engine), self._engine.codec.texts(), 0
+        self._rows, self._texts = _rows_in(self._context), self._context.codec.texts()
+        self._context.holders.removed = 0
 
     def _is_due(self, keep: Sequence[Named]) -> bool:
         """Return whether so many rows are in no set, or so many texts have come, that a copy is worth its work."""
-        pace, rows, texts = self.pace, _rows_in(self._engine), self._engine.codec.texts()
+        pace, rows, texts = self.pace, _rows_in(self._context), self._context.codec.texts()
         if texts - self._texts > max(self._texts, pace.texts):
             return True
-        if pace.share * (self.removed + rows - self._rows) < rows + pace.fewest:
+        if pace.share * (self._context.holders.removed + rows - self._rows) < rows + pace.fewest:
             return False
         mask = _bits(keep)
-        dead = sum(table.n - live_rows(table, mask) for table in self._engine.tables.values() if table.n)
-        self._rows, self.removed = rows, dead
+        dead = sum(table.n - live_rows(table, mask) for table in self._context.tables.values() if table.n)
+        self._rows, self._context.holders.removed = rows, dead
         return dead >= pace.fewest and pace.share * dead >= rows
 
 
@@ -201,8 +180,8 @@ def live_rows(table: Table, mask: int) -> int:
     return int(np.count_nonzero(table.flags[chosen] & mask)) * table.n // _SAMPLE
 
 
-def _rows_in(engine: MemoryEngine) -> int:
-    return sum([table.n for table in engine.tables.values()])
+def _rows_in(context: Context) -> int:
+    return sum([table.n for table in context.tables.values()])
 
 
 def _named(keep: Iterable[FactSet]) -> list[Named]:
@@ -229,18 +208,18 @@ class KeptSet:
 class Copying:
     """A copy of all tables and texts in the making."""
 
-    def __init__(self, engine: MemoryEngine, keep: Sequence[Named], unit: int, exact: bool):
-        self.engine, self.unit, self.exact = engine, unit, exact
+    def __init__(self, matcher: Matcher, keep: Sequence[Named], unit: int, exact: bool):
+        self.matcher, self.context, self.unit, self.exact = matcher, matcher.context, unit, exact
         #: The columns of numbers that there were when the copy was begun.
-        self.names = engine.columns.names()
+        self.names = self.context.columns.names()
         self.sets = [KeptSet(named) for named in keep]
-        self.texts = CopiedTexts(engine.codec, self._share_of_rows() if not exact else 1.0)
+        self.texts = CopiedTexts(self.context.codec, self._share_of_rows() if not exact else 1.0)
         #: The copy of each table that was come to; of one that was empty then there may be none.
         self.tables: dict[Table, TableCopy] = {}
         #: Rows that an update has changed of late, on average.
         self._usual = 0.0
         #: The tables that are still to be come to.
-        self._ahead: set[Table] = set(engine.tables.values())
+        self._ahead: set[Table] = set(self.context.tables.values())
         self._work = Copying._all(weakref.proxy(self))  # nothing in here holds the copy: it goes at once when given up
 
     @property
@@ -273,7 +252,7 @@ class Copying:
                 self.sets.append(KeptSet(named))
                 for table, rows in named.listed():
                     changed.setdefault(table, []).append(rows)
-        journal = self.engine.journal
+        journal = self.context.journal
         assert journal.touched is not None, "changes that nobody has noted"
         touched, journal.touched = journal.touched, []
         for told in touched:
@@ -324,42 +303,42 @@ class Copying:
 
     def _share_of_rows(self) -> float:
         """Return about how large a part of all rows is in some set."""
-        tables = [table for table in self.engine.tables.values() if table.n]
+        tables = [table for table in self.context.tables.values() if table.n]
         mask = self.mask
         return sum(live_rows(t, mask) for t in tables) / max(1, sum(t.n for t in tables))
 
     def _all(self) -> Work:
-        for table in list(self.engine.tables.values()):
+        for table in list(self.context.tables.values()):
             self._ahead.discard(table)
             if table.n:
                 yield from self.copy_of(table).all_rows(self.exact)
         for copy in list(self.tables.values()):
             yield from copy.all_indexes()
-        for _ in self.engine.codec.reading.let_go():
+        for _ in self.context.codec.reading.let_go():
             yield _LETTING_GO
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def take_the_place(self, keep: Sequence[FactSet]) -> None:
         """Put the copies where the originals are. Until the last step nothing of them has changed."""
-        engine = self.engine
-        engine.settle_all()
-        for owner in list(engine.bits.owners()):
+        context = self.context
+        context.pending.compute_all()
+        for owner in list(context.bits.owners()):
             if owner not in keep:
                 owner.release()
-        held = engine.reclaiming.held()
+        held = context.holders.lists()
         for facts in held:
             facts.release()
-        engine.bits.sweep()  # of sets that went without being released; from here on all bits are of sets that are kept
+        context.bits.sweep()  # of sets that went without being released: all bits left are of sets that are kept
         self.follow(_named(keep))
         lists = [{table: self._moved(table, rows) for table, rows in facts.listed()} for facts in held]
         go_on: list[Callable[[], None]] = [
-            classes.translated(self.texts.codes) for classes in engine.reclaiming.classes
+            classes.translated(self.texts.codes) for classes in context.holders.of(MemoryClasses)
         ]
-        chains = {trace: self._chains(trace) for trace in engine.reclaiming.traces}
+        chains = {trace: self._chains(trace) for trace in context.holders.of(MemoryTrace)}
         logs = {named: self._logs(kept) for kept in self.sets if (named := kept.named) is not None}
-        empty = {t: Table(t.name, t.types) for t in engine.tables.values() if t.n and t not in self.tables}
-        keep_plans = not engine.codec.has_late_constants
+        empty = {t: Table(t.name, t.types) for t in context.tables.values() if t.n and t not in self.tables}
+        keep_plans = not context.codec.has_late_constants
         if self.exact:
             self.texts.pool.trim()
         # From here on nothing can fail.
@@ -367,7 +346,7 @@ class Copying:
             table.become(made)
         for table, copy in self.tables.items():
             table.become(copy.made)
-        engine.codec.adopt(self.texts.pool)
+        context.codec.adopt(self.texts.pool)
         for facts, rows in zip(held, lists, strict=True):
             facts.moved(rows)
         for named, log in logs.items():
@@ -376,12 +355,12 @@ class Copying:
             trace.moved(entries)
         for step in go_on:
             step()
-        for rounds in engine.reclaiming.rounds:
+        for rounds in context.holders.of(SmallRounds):
             rounds.moved(keep_plans)
         if keep_plans:
             self._move_parts()
         else:
-            engine.forget_plans()
+            self.matcher.forget_plans()
 
     def _moved(self, table: Table, rows: Rows) -> Rows:
         """Return the rows of a copy that some rows of a table are."""
@@ -401,14 +380,14 @@ class Copying:
         return {table: copy.chains[trace] for table, copy in self.tables.items() if trace in copy.chains}
 
     def _move_parts(self) -> None:
-        engine = self.engine
-        for groupings in engine.placing.groupings:
-            for table in engine.tables.values():
+        context = self.context
+        for groupings in context.placing.groupings:
+            for table in context.tables.values():
                 grouping = groupings.known(table)
                 if grouping is not None:
                     copy = self.tables.get(table)
                     grouping.become(copy.groupings.get(groupings) if copy is not None else None)
-        for parts in engine.parts.values():
+        for parts in context.parts.values():
             for part in parts.indexed():
                 copy = self.tables.get(part.table)
                 part.indexes = copy.parts.get(part, {}) if copy is not None else {}
@@ -469,13 +448,13 @@ class TableCopy:
         """Return which rows are in a set that is kept, or have a number that something keeps of them."""
         table = self.table
         live: npt.NDArray[np.bool_] = (table.flags[rows] & self._copying.mask) != 0
-        reclaiming = self._copying.engine.reclaiming
-        first = {trace.first: trace for trace in reclaiming.traces}
+        holders = self._copying.context.holders
+        first = {trace.first: trace for trace in holders.of(MemoryTrace)}
         for name, column in table.columns.items():
             if name in first:
                 which = np.arange(rows.start, rows.stop, dtype=np.int32) if isinstance(rows, slice) else rows
                 live |= first[name].lengths(table, which) > 0
-            elif name not in reclaiming.passive:
+            elif name not in holders.passive:
                 live |= column[rows] != 0
         return live
 
@@ -504,7 +483,7 @@ class TableCopy:
             return
         copying, table, made, new = self._copying, self.table, self.made, self.new(rows)
         flags = made.flags[new] = table.flags[rows] & FLAGS(copying.mask)
-        chains = {trace.first: trace for trace in copying.engine.reclaiming.traces}
+        chains = {trace.first: trace for trace in copying.context.holders.of(MemoryTrace)}
         for name, column in table.columns.items():
             if name in chains:
                 trace = chains[name]
@@ -554,7 +533,7 @@ class TableCopy:
 
     def all_indexes(self) -> Work:
         """Make the indexes that the table has for the copy, and list its rows by the same classes."""
-        table, made, unit, engine = self.table, self.made, self._copying.unit, self._copying.engine
+        table, made, unit, context = self.table, self.made, self._copying.unit, self._copying.context
         for columns in list(table.indexes):
             index = table.index(columns)
             slots = yield from _empty_slots(self._slots(index))
@@ -569,14 +548,14 @@ class TableCopy:
                 mine.catch_up(made, stop)
             made.indexes[columns] = mine
             yield _BEGINNING
-        for groupings in engine.placing.groupings:
+        for groupings in context.placing.groupings:
             known = groupings.known(table)
             if known is not None:
                 grouping = self.groupings[groupings] = known.beside(made)
                 for start in range(0, made.n, unit):
                     grouping.list_upto(min(start + unit, made.n))
                     yield unit
-        parts = engine.parts.get(table.name)
+        parts = context.parts.get(table.name)
         for part in list(parts.indexed()) if parts is not None else ():
             indexes: dict[tuple[int, ...], BlockIndex] = {}
             for columns in list(part.indexes):

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
-from upheld.engines.memory.joins.sinks import selected
-from upheld.engines.memory.sets.expressions import MemorySet, Named
 from upheld.engines.memory.storage.atom_classes import Grouping, Groupings, Numbers
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.language.strata import UNSPOKEN, Stratification, Stratum
+
+
+class ListedSet(Protocol):
+    """A set of rows."""
+
+    def tables(self) -> list[Table]:
+        """Return the tables that may have rows in the set."""
+        ...
+
+    def of(self, table: Table) -> Rows:
+        """Return the rows of a table that are in the set."""
+        ...
+
+    def is_most_of(self, table: Table) -> bool:
+        """Return whether it is faster to test rows of a table than to list the rows of the set."""
+        ...
+
+    def among(self, table: Table, rows: Rows) -> Rows:
+        """Return the rows that are in the set, of some rows of a table."""
+        ...
 
 
 class Placing:
@@ -34,7 +53,7 @@ class Placing:
         self._strata, self._levels, self._groupings = None, {}, self._program
         self._program.clear()
 
-    def rows(self, whole: MemorySet, stratum: Stratum) -> Iterator[tuple[Table, Rows]]:
+    def rows(self, whole: ListedSet, stratum: Stratum) -> Iterator[tuple[Table, Rows]]:
         """Yield the rows of a set that belong to a stratum."""
         strata = stratum.stratification
         for table in whole.tables():
@@ -46,25 +65,25 @@ class Placing:
             elif sole == stratum.index:
                 yield table, whole.of(table)
 
-    def classes(self, facts: MemorySet, strata: Stratification) -> set[int]:
+    def classes(self, facts: ListedSet, strata: Stratification) -> set[int]:
         """Return the classes that facts of a set may have."""
-        found: set[int] = set()
+        classes: set[int] = set()
         for table in facts.tables():
             possible = strata.classes_of(table.name)
             if len(possible) == 1:
-                found |= possible
+                classes |= possible
             elif len(rows := facts.of(table)):
                 grouping = self._grouping(table, strata)
                 numbers = np.flatnonzero(np.bincount(grouping.numbers()[rows])).tolist()
-                found.update(UNSPOKEN if number == grouping.unspoken else number for number in numbers)
-        return found
+                classes.update(UNSPOKEN if number == grouping.unspoken else number for number in numbers)
+        return classes
 
-    def _chosen(self, whole: MemorySet, table: Table, stratum: Stratum) -> Rows:
+    def _chosen(self, whole: ListedSet, table: Table, stratum: Stratum) -> Rows:
         grouping = self._grouping(table, stratum.stratification)
         levels = self._levels[table]
-        if isinstance(whole, Named) and whole.is_most_of(table):
+        if whole.is_most_of(table):
             parts = [grouping.members(number) for number in np.flatnonzero(levels == stratum.index).tolist()]
-            return selected(table, np.concatenate(parts), whole.engine.truths[whole.bit])
+            return whole.among(table, np.concatenate(parts))
         rows = whole.of(table)
         return rows[levels[grouping.numbers()[rows]] == stratum.index]
 

@@ -1,0 +1,123 @@
+"""Derivations added to numbers of their heads as they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from upheld.engines.memory.context import Context
+from upheld.engines.memory.joins.batch import Sink, extended
+from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.sinks import made_joined_rows, made_rows
+from upheld.engines.memory.kernels import counts as count_kernels
+from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, Plan
+from upheld.engines.memory.sets.collected import Collected
+from upheld.engines.memory.sets.expressions import Settled
+from upheld.engines.memory.sets.journal import Journal
+from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
+from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.table import Rows, Table
+from upheld.language.core import Fact, Rule
+from upheld.language.strata import Stratum
+
+#: Distinct rows of each table, and a number for each.
+Counts = dict[Table, tuple[Rows, Codes]]
+
+
+class Counting:
+    """Adds derivations to one number of their heads. `sign` is -1 where they are taken away."""
+
+    #: The column of ranks and the stratum within which the bodies of derivations are ranked, if they are.
+    ranked: tuple[str, Stratum] | None = None
+
+    def note(self, derivations: int) -> None:
+        """Note how many derivations are about to be counted."""
+
+    def __init__(self, journal: Journal, numbers: str, sign: int):
+        self.journal, self.numbers, self.sign = journal, numbers, sign
+
+    def sink(self, collected: Collected, reject: Truth, plan: Plan, start: Table | None) -> Sink:
+        return TallySink(self, collected, reject, plan, plan.has_wide_values(start))
+
+    def add_rows(self, collected: Collected, table: Table, values: Rows, reject: Truth, heights: Codes | None) -> None:
+        """Count the heads of some instances, given by their values."""
+        table.column(self.numbers)
+        log, used = self.journal.log(table, self.numbers, self.sign, len(values))
+        collected.tally(table, values, reject, self.numbers, self.sign, log, used)
+
+    def add_counts(self, table: Table, rows: Rows, counts: Codes) -> None:
+        """Count distinct rows, each as often as it says."""
+        column = table.column(self.numbers)
+        self.journal.note_values(table, self.numbers, rows)
+        count_kernels.add_counts(column, rows, counts, self.sign)
+
+
+class TallySink:
+    """Counts the heads of a plan."""
+
+    def __init__(self, counting: Counting, collected: Collected, reject: Truth, plan: Plan, wide: bool):
+        self.counting, self.collected, self.reject = counting, collected, reject
+        self.plan, self.wide = plan, wide
+
+    def take(self, B: Codes, width: int) -> None:
+        heights = B[self.plan.last.index(HEIGHT)] if self.counting.ranked is not None else None
+        plan = self.plan
+        self._count(made_rows(plan.head, plan.terms, plan.constants, B, width, self.wide), heights)
+
+    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
+        if self.counting.ranked is not None:
+            self.take(extended(B, step, parents, matches, count), count)
+        else:
+            self._count(made_joined_rows(self.plan, B, step, parents, matches, count, self.wide), None)
+
+    def _count(self, values: Rows, heights: Codes | None) -> None:
+        meter = self.collected.context.meter
+        meter.instances(self.plan.rule, len(values))
+        self.counting.note(len(values))
+        self.counting.add_rows(self.collected, self.plan.head, values, self.reject, heights)
+        meter.found(self.collected.count(self.plan.head))
+
+
+def counted(matcher: Matcher, rules: Sequence[Rule], where: Where) -> Counts:
+    """Return the heads of the instances that `derive` speaks of, each with the number of its instances."""
+    with where, scratch(matcher.context) as (collected, counting):
+        matcher.forwards(rules, where, lambda plan, start, _: counting.sink(collected, NOTHING, plan, start))
+        return numbers_of(collected, counting)
+
+
+@contextmanager
+def scratch(context: Context) -> Iterator[tuple[Collected, Counting]]:
+    """Give what counts rows for a moment: a bit and a column of their own, which nothing undoes."""
+    counting = Counting(Journal(), "scratch", 1)
+    with context.new_bit("counted") as bit:
+        collected = Collected(context, bit)
+        _drop_scratch(context)  # if an interruption has left some
+        try:
+            yield collected, counting
+        finally:
+            _drop_scratch(context)
+        Settled(context, collected.rows(), bit).release()
+
+
+def _drop_scratch(context: Context) -> None:
+    for table in context.tables.values():
+        table.columns.pop("scratch", None)
+
+
+def numbers_of(collected: Collected, counting: Counting) -> Counts:
+    """Return the rows that were counted, each with its number."""
+    listed = collected.rows().items()
+    return {table: (rows, table.columns[counting.numbers][rows].astype(np.int64)) for table, rows in listed}
+
+
+def numbered(context: Context, column: str) -> Iterator[tuple[Fact, int]]:
+    """Yield the facts with a number other than zero in a column, each with it."""
+    context.pending.count_all()
+    for table in context.tables.values():
+        if column in table.columns:
+            rows = np.flatnonzero(table.columns[column][: table.n])
+            decoded = context.codec.decode_rows(table.rows[rows], table.types)
+            for row, number in zip(decoded, table.columns[column][rows].tolist(), strict=True):
+                yield (table.name, row), number

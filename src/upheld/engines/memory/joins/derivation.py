@@ -1,0 +1,101 @@
+"""The set that `derive` returns, computed when it is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from upheld.algebra.sets import FactSet, Own
+from upheld.engines.memory.joins.bulk_copy import backward_copies
+from upheld.engines.memory.joins.first_match import find_derivable
+from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.joins.sinks import head_sink
+from upheld.engines.memory.plans.plan import Place
+from upheld.engines.memory.sets.collected import Collected
+from upheld.engines.memory.sets.expressions import Deferred, MemorySet, own_set
+from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, selected
+from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
+from upheld.language.core import Rule
+
+
+class Derivation(Deferred):
+    """The heads that `derive` speaks of, computed when they are settled."""
+
+    derives = True
+
+    def __init__(
+        self,
+        matcher: Matcher,
+        rules: Sequence[Rule],
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None,
+        via_not: FactSet | None,
+        heads: FactSet | None,
+        own: Own | None,
+    ):
+        self.matcher = matcher
+        self.arguments: tuple[Sequence[Rule], Where, FactSet | None] | None
+        where = Where(matcher.context, P, N, via, via_not, own)
+        self.arguments = (rules, where, heads)
+        self.width = 1 + where.width + (own_set(heads).width if heads is not None else 0)
+        super().__init__(matcher.context)
+
+    def drop(self) -> None:
+        self.arguments = None
+
+    def operands(self) -> list[MemorySet]:
+        assert self.arguments is not None, "a derivation is settled once; settle it by itself to use it twice"
+        _, where, heads = self.arguments
+        return [*where.sets, *([own_set(heads)] if heads is not None else [])]
+
+    def has_work(self) -> bool:
+        return self.now is None
+
+    @property
+    def spent(self) -> bool:
+        return self.now is None and self.arguments is None
+
+    def collect(self, collected: Collected, reject: Spelling | None) -> None:
+        if self.now is not None:
+            super().collect(collected, reject)
+            return
+        assert self.arguments is not None, "a derivation is settled once; settle it by itself to use it twice"
+        rules, where, heads = self.arguments
+        if heads is None:
+            self.matcher.forwards(
+                rules, where, lambda plan, start, work: head_sink(collected, plan, reject, start, work)
+            )
+        else:
+            collect_derivable(self.matcher, rules, own_set(heads), where, collected, reject)
+        self.drop()
+
+
+def collect_derivable(
+    matcher: Matcher,
+    rules: Sequence[Rule],
+    heads: MemorySet,
+    where: Where,
+    collected: Collected,
+    reject: Spelling | None,
+) -> None:
+    """Collect the heads that some rule derives. A head that one rule derives is not asked of the next."""
+    together = matcher.together(rules, backward_copies)
+    index = matcher.delta_index(together.others, "heads")
+    for table, rows in heads.listed():
+        wanted = selected(table, rows, ~matcher.context.truth_of(reject))
+
+        def collect(rows: Rows, table: Table = table) -> None:
+            collected.take(table, rows, NOTHING)
+
+        for copying, _ in together.by_table.get(table.name, ()):
+            for origins, B in copying.copies(selected(table, wanted, ~collected.truth)):
+                bodies = copying.target.find(B, len(origins), copying.plan.terms, copying.plan.constants)
+                there = bodies >= 0
+                there[there] = where[Place.P][copying.target.flags[bodies[there]]]
+                matcher.context.meter.instances(copying.rules[0], int(np.count_nonzero(there)))
+                collect(distinct_rows(origins[there]))
+        for occurrence, mine in index.concerned(table, wanted):
+            open_rows = selected(table, mine, ~collected.truth)
+            find_derivable(matcher, occurrence.rule, table, open_rows, where, collect, collected.truth)

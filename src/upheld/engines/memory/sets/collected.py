@@ -1,0 +1,150 @@
+"""Rows as they are found, each once, and entered into their tables if they are new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory.context import Context
+from upheld.engines.memory.kernels import counts as count_kernels
+from upheld.engines.memory.kernels import flags as flag_kernels
+from upheld.engines.memory.kernels import hashing
+from upheld.engines.memory.kernels import rows as row_kernels
+from upheld.engines.memory.kernels.rows import CHUNK
+from upheld.engines.memory.sets.bit_matrix import BITS_PER_DELTA_ROW, FEWEST_ROWS, NO_PAIRS, DenseBits, dense_bits
+from upheld.engines.memory.sets.journal import Used
+from upheld.engines.memory.sets.truth_tables import Spelling, Truth
+from upheld.engines.memory.storage.table import FLAGS, Rows, Table, key_view
+from upheld.errors import EvaluationError, FactsError, Problem, quote
+from upheld.runtime.interruptions import uninterrupted
+
+MadeRows = npt.NDArray[np.signedinteger]
+
+
+class Collected:
+    """Rows found so far, each once: those with the bit have been found."""
+
+    def __init__(self, context: Context, bit: int):
+        self.context = context
+        self.bit = FLAGS(1 << bit)
+        self.truth = context.truths[bit]
+        self._out: dict[Table, Rows] = {}
+        self._counts: dict[Table, int] = {}
+        self._seen: dict[Table, DenseBits] = {}
+        #: The number of rows found at which to ask next whether bits for pairs are worth while.
+        self._ask_at: dict[Table, int] = {}
+
+    def rows(self) -> dict[Table, Rows]:
+        return {t: self._out[t][:count] for t, count in self._counts.items() if count}
+
+    def count(self, table: Table) -> int:
+        """Return how many rows of a table have been found."""
+        return self._counts.get(table, 0)
+
+    def take(self, table: Table, rows: Rows, reject: Truth) -> None:
+        """Find some rows of a table, except those that `reject` holds for or that were found before."""
+        out = np.empty(len(rows), np.int32)
+        fresh = out[: flag_kernels.mark(rows, table.flags, reject, self.bit, out)]
+        count = self._counts.get(table, 0)
+        self._out[table] = fresh if not count else np.concatenate([self._out[table][:count], fresh])
+        self._counts[table] = count + len(fresh)
+
+    def begin_with_known_pairs(self, table: Table, reject: Spelling | None, work: int) -> None:
+        """Take the bits of a set whose rows need not be looked up, if there is enough work to be worth a copy."""
+        if table in self._seen or not isinstance(reject, int) or work < FEWEST_ROWS:
+            return
+        owner = self.context.bits.owner(reject)
+        dense = owner.dense(table) if owner is not None else None
+        if dense is not None and work * BITS_PER_DELTA_ROW >= dense.width * dense.height:
+            self._seen[table] = dense.copy()
+
+    def tally(
+        self, table: Table, values: MadeRows, reject: Truth, numbers: str, amount: int, log: Rows, logged: Used
+    ) -> None:
+        """As `enter`; besides add an amount to the number of each row, and write the rows into the log."""
+        width, wanted, bit, known = len(values), key_view(values), self.bit, table.n
+        table.column(numbers)
+
+        def step(i: int, out: Rows, count: int) -> tuple[int, int, int]:
+            return count_kernels.tally_rows(  # type: ignore[no-any-return]
+                wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, bit, out, count,
+                table.columns[numbers], amount, log, logged,
+            )  # fmt: skip
+
+        self._all(table, width, step)
+        if amount < 0 and table.n > known:
+            raise never_counted(table.name)
+
+    def known_pairs(self, table: Table) -> DenseBits:
+        """Return the pairs of a table that have been found, or need not be, as far as they are held as bits."""
+        return self._seen.get(table, NO_PAIRS)
+
+    def _all(self, table: Table, width: int, step: Callable[[int, Rows, int], tuple[int, int, int]]) -> None:
+        """Go through all wanted keys, with room for what is found."""
+        out, count = self._out.get(table), self._counts.get(table, 0)
+        if out is None:
+            out = self._out[table] = np.empty(min(width, CHUNK) + hashing.GROUP, np.int32)
+        i = 0
+        while i < width:
+            try:
+                i, table.n, count = step(i, out, count)
+            except BaseException:
+                with uninterrupted():
+                    table.mend()
+                raise
+            if i < 0:
+                raise too_many_derivations(table.name)
+            if i < width:
+                if count + hashing.GROUP > len(out):
+                    out = self._out[table] = np.concatenate([out, np.empty(len(out) + hashing.GROUP, np.int32)])
+                table.make_room(min(width - i, CHUNK))
+        self._counts[table] = count
+
+    def enter(self, table: Table, values: MadeRows, reject: Truth) -> int:
+        """Find rows by their values, and return how many have been found; those not in the table yet are entered."""
+        seen = self._seen.get(table)
+        if seen is not None and values.dtype == np.int32:
+            values = seen.unseen(values)
+        return self.enter_unseen(table, values, reject)
+
+    def enter_unseen(self, table: Table, values: MadeRows, reject: Truth) -> int:
+        """As `enter`, for rows that are known not to be in `known_pairs`, where they have been put."""
+        width, wanted, bit = len(values), key_view(values), self.bit
+
+        def step(i: int, out: Rows, count: int) -> tuple[int, int, int]:
+            return row_kernels.find_or_add(  # type: ignore[no-any-return]
+                wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, bit, out, count
+            )
+
+        self._all(table, width, step)
+        out, count = self._out[table], self._counts[table]
+        if table not in self._seen and count > self._ask_at.get(table, FEWEST_ROWS):
+            self._ask_at[table] = 2 * count
+            dense = dense_bits(table, out[:count])
+            if dense is not None:
+                self._seen[table] = dense
+        return count
+
+
+def too_many_derivations(predicate: str) -> EvaluationError:
+    return EvaluationError(
+        Problem(
+            "too-many-derivations",
+            f"a fact of {quote(predicate)} has more than {count_kernels.LARGEST} derivations",
+            note="the algorithm counts the derivations of each fact, in 32 bits",
+            hint="use an algorithm that does not count, such as `bf`, or `dred`",
+        )
+    )
+
+
+def never_counted(predicate: str) -> FactsError:
+    return FactsError(
+        Problem(
+            "bookkeeping-mismatch",
+            f"a fact of {quote(predicate)} loses a derivation that was never counted",
+            note="the bookkeeping of this state does not fit its facts: the state was damaged or changed by hand",
+            hint="restore the state with `algorithm=dred`, which uses no bookkeeping, and save it again",
+        )
+    )

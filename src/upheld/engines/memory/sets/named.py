@@ -1,0 +1,224 @@
+"""Named sets: the sets that change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+import numpy as np
+
+from upheld.algebra.sets import FactSet
+from upheld.engines.memory.context import Context
+from upheld.engines.memory.kernels import flags as flag_kernels
+from upheld.engines.memory.sets.bit_matrix import DenseBits, dense_bits
+from upheld.engines.memory.sets.expressions import NO_ROWS, MemorySet, Settled, own_set
+from upheld.engines.memory.sets.truth_tables import Spelling
+from upheld.engines.memory.storage.table import FLAGS, Rows, Table, distinct_rows
+from upheld.runtime.interruptions import uninterrupted
+
+#: Entries of a log from which on it is made anew if it holds more rows than the table has.
+_MOST_LOGGED = 256
+
+_NO_CONSTANTS = np.empty(0, np.int64)
+
+
+class Named(MemorySet):
+    """A set under a name: a bit, and a log of the rows that were put in, as long as that is worth its memory.
+
+    While it lends its bit it is a list of rows, `_lent`.
+    """
+
+    is_named = True
+
+    def __init__(self, context: Context, name: str):
+        self.context, self.name, self._made = context, name, context.clock
+        self._bit = context.bits.take(name)
+        self._asked_in = context.bits.evaluation
+        self._lent: Settled | None = None
+        self.logs: dict[Table, list[Rows] | None] = {}
+        self._logged: dict[Table, int] = {}
+        self._dense: dict[Table, DenseBits] = {}
+        self._asked: dict[Table, int] = {}
+        self._released = False
+        context.bits.give(self._bit, self, self.logs)
+
+    @property
+    def bit(self) -> int:
+        """The bit of the set, which keeps it until the evaluation under way is over."""
+        if self._lent is not None:
+            self._take_back_bit(self._lent)
+        self._asked_in = self.context.bits.evaluation
+        return self._bit
+
+    @property
+    def _is_restored(self) -> bool:
+        """Whether a failed transaction puts the set back as it was."""
+        return self._made < self.context.kept_before
+
+    @property
+    def in_use(self) -> bool:
+        return self.context.bits.are_needed(self._asked_in)
+
+    def keeping_cost(self) -> tuple[bool, int]:
+        size = sum(table.n if self.is_most_of(table) else self._logged.get(table, 0) for table in self.logs)
+        return self._is_restored, size
+
+    def lend(self) -> None:
+        with uninterrupted():
+            self._lent = Settled(self.context, dict(self.listed()))
+            self.context.bits.lenders.add(self)
+            self.context.holders.on_lend(self)
+            self._dense.clear()
+            self._asked.clear()
+            self.context.bits.release(self._bit)
+
+    def _take_back_bit(self, lent: Settled) -> None:
+        with uninterrupted():
+            bit = self.context.bits.take(self.name)
+            for table, rows in lent.listed():
+                # The rows may have got other numbers since, and the log has the old ones.
+                self.logs[table] = None if self.is_most_of(table) else [rows]
+                self._logged[table] = len(rows)
+                flag_kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
+            self._bit, self._lent = bit, None
+            self.context.bits.lenders.discard(self)
+            self.context.bits.give(bit, self, self.logs)
+
+    def __ior__(self, other: FactSet) -> Self:  # type: ignore[override]
+        added = own_set(other).settled()
+        if added.is_void():
+            return self
+        self.context.pending.before_change(self)
+        bits = FLAGS(1 << self.bit)
+        for table, rows in added.listed():
+            if self._is_restored:
+                self._note_added(table, rows[~self.context.truths[self.bit][table.flags[rows]]])
+            self._log(table, rows)  # before the bits: a row that an interruption leaves in the set is in its log
+            flag_kernels.set_bits(table.flags, rows, bits)
+            if table in self._dense:
+                self._dense[table].add(table, rows)
+        return self
+
+    def __isub__(self, other: FactSet) -> Self:  # type: ignore[override]
+        removed = own_set(other).settled()
+        if removed.is_void():
+            return self
+        self.context.pending.before_change(self)
+        keep = FLAGS(~(1 << self.bit) & 0xFFFF)
+        for table, rows in removed.listed():
+            if self._is_restored:
+                self._note_removed(table, rows)
+            self._forget_dense(table)
+            flag_kernels.clear_bits(table.flags, rows, keep)
+        return self
+
+    def has_taken(self, table: Table, rows: Rows) -> None:
+        """Note rows that a kernel has put into the set, and that were not in it."""
+        if self._is_restored:
+            self._note_added(table, rows)
+        self._log(table, rows)
+        if table in self._dense:
+            self._dense[table].add(table, rows)
+
+    def _note_added(self, table: Table, fresh: Rows) -> None:
+        def undo() -> None:
+            self._forget_dense(table)
+            flag_kernels.clear_bits(table.flags, fresh, FLAGS(~(1 << self.bit) & 0xFFFF))
+
+        self.context.journal.note(undo, lambda: [(table, fresh)])
+
+    def _note_removed(self, table: Table, rows: Rows) -> None:
+        gone = rows[self.context.truths[self.bit][table.flags[rows]]]
+
+        def undo() -> None:
+            bit = self.bit  # before the log: a set that takes its bit back begins another one
+            self._log(table, gone)
+            flag_kernels.set_bits(table.flags, gone, FLAGS(1 << bit))
+
+        self.context.journal.note(undo, lambda: [(table, gone)])
+        self.context.holders.removed += len(gone)
+
+    def _forget_dense(self, table: Table) -> None:
+        if self._dense.pop(table, None):
+            self._asked.pop(table)
+
+    def dense(self, table: Table) -> DenseBits | None:
+        """Return the rows of the set in a table as a matrix of bits, if it is worth having one.
+
+        Whether it is, and how large, is asked anew each time that the table has doubled: so the asking stays cheap.
+        """
+        if self.is_most_of(table) and table.n > 2 * self._asked.get(table, 0):
+            self._asked[table] = table.n
+            matrix = dense_bits(table, self.of(table))
+            if matrix is not None:
+                self._dense[table] = matrix
+        return self._dense.get(table)
+
+    def _log(self, table: Table, rows: Rows) -> None:
+        log = self.logs.setdefault(table, [])
+        if log is None:
+            return
+        if len(log) > _MOST_LOGGED and self._logged[table] > 2 * table.n:
+            self.of(table)  # rows that come and go stand in the log each time; not those that have no bit yet
+            log = self.logs[table]
+            assert log is not None, "a log that is made anew"
+        self._logged[table] = self._logged.get(table, 0) + len(rows)
+        if 2 * self._logged[table] > table.n and table.n > 4096:
+            self.logs[table] = None  # most of the table: reading its flags is as good as a list
+        else:
+            log.append(rows)
+
+    def moved(self, logs: Mapping[Table, list[Rows] | None]) -> None:
+        """Go on with other numbers of the same rows, and other codes of the same texts."""
+        for table in self.logs:
+            log = self.logs[table] = logs.get(table, [])
+            self._logged[table] = sum(map(len, log or ()))
+        self._dense.clear()
+        self._asked.clear()
+
+    def is_most_of(self, table: Table) -> bool:
+        return self.logs.get(table, ()) is None
+
+    def is_void(self) -> bool:
+        return not self.logs
+
+    def release(self) -> None:
+        if not self._released and self._lent is None:
+            self.context.bits.release(self._bit)
+        self._released = True
+
+    def spelling(self) -> Spelling:
+        if self._lent is not None:
+            return self.bit
+        self._asked_in = self.context.bits.evaluation
+        return self._bit
+
+    def has(self, predicate: str, row: Sequence[object]) -> bool:
+        """Return whether a row, which may have values of any types, is that of a fact."""
+        table = self.context.tables[predicate]
+        codes = self.context.codec.find_row(row, table.types)
+        if codes is None:
+            return False
+        row_number = int(table.find(codes, 1, np.arange(table.arity), _NO_CONSTANTS)[0])
+        return row_number >= 0 and bool(table.flags[row_number] >> self.bit & 1)
+
+    def tables(self) -> list[Table]:
+        return list(self.logs)
+
+    def of(self, table: Table) -> Rows:
+        if self._lent is not None:
+            return self._lent.of(table)
+        truth = self.context.truths[self._bit]
+        log = self.logs.get(table, [])
+        if log is None:
+            out = np.empty(table.n, np.int32)
+            return out[: flag_kernels.scan(table.flags, table.n, truth, out)]
+        if not log:
+            return NO_ROWS
+        # A row may have left the set and come back, so it may stand in the log twice.
+        rows = log[0] if len(log) == 1 else distinct_rows(np.concatenate(log))
+        out = np.empty(len(rows), np.int32)
+        rows = out[: flag_kernels.select(rows, table.flags, truth, out)]
+        self.logs[table] = [rows]
+        self._logged[table] = len(rows)
+        return rows
