@@ -64,7 +64,7 @@ HYPERTREES = {
         "campus with cycles",
     ],
 }
-DECOMPOSED = ("never", "always", "auto")
+DECOMPOSED = ("never", "all", "always", "auto")
 
 SIZES: dict[str, dict[str, Any]] = {
     "small": {

@@ -1,4 +1,4 @@
-"""Measure the tasks of paper 4 on rules with cycles: never, always or, by the estimate, automatically decomposed.
+"""Measure the tasks of paper 4 on rules with cycles, for each value of `decompose`.
 
 python -m benchmarks.measure.cycles small
 python -m benchmarks.measure.cycles large --only graph --modes never auto
@@ -25,7 +25,7 @@ from benchmarks.measure.updates import TooLong, limited
 from benchmarks.places import ROOT, command
 from benchmarks.workloads.cycles import WORKLOADS, Facts
 
-MODES = ("never", "always", "auto")
+MODES = ("never", "all", "always", "auto")
 
 #: Facts of a small update, at most; it is a twentieth of small workloads.
 SMALL = 1000
@@ -133,7 +133,7 @@ def show(name: str, row: dict[str, Any]) -> None:
     stopped = f"; stopped after {row['stopped']:.0f} s" if "stopped" in row else ""
     decomposed = "{} of {}".format(*row["decomposed"]) if "decomposed" in row else "?"
     print(
-        f"{name}, {row['mode']} ({decomposed} cyclic rules, {row.get('nodes', 0):,} rows in nodes): {tasks}{stopped}; "
+        f"{name}, {row['mode']} ({decomposed} rules, {row.get('nodes', 0):,} rows in nodes): {tasks}{stopped}; "
         f"{row.get('bytes', 0) / 1e6:.1f} MB of tables, peak {row['peak'] / 1e6:.0f} MB",
         flush=True,
     )

@@ -1,14 +1,16 @@
-"""Rules that are decomposed: every algorithm, on every engine, keeps the same facts as with rules as they stand."""
+"""Decomposed rules: every algorithm, on every engine, keeps the same facts as with rules as they stand."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from tests.helpers.sizes import usually
-from tests.helpers.streams import Stream, follow, random_decomposed_stream
+from tests.helpers.streams import NAMES, Stream, follow, random_decomposed_stream, random_stream
+from upheld.engines import ENGINES
 from upheld.language.core import Rule
 from upheld.maintain.registry import ALGORITHMS
 
@@ -28,6 +30,16 @@ def test_equals_recomputation(block):
             made += follow(stream, ["memory"], tuple(ALGORITHMS))
             follow(stream, ["reference"], [Random(seed).choice(tuple(ALGORITHMS))])
         seed += 1
+
+
+def test_all_rules_decomposed():
+    """With `decompose="all"` acyclic rules are decomposed as well: every algorithm on every engine."""
+    acyclic = 0
+    for seed in range(*usually((700_000, 700_004), (700_000, 700_060))):
+        stream = replace(random_stream(seed, updates=3), decompose="all")
+        if stream.core is not stream.written:
+            acyclic += follow(stream, ENGINES, NAMES)
+    assert acyclic > 5
 
 
 def test_streams_have_every_kind_of_node():

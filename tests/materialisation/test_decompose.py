@@ -103,6 +103,29 @@ def test_nodes_are_hidden(engine):
     assert set(changes[0].deleted) == set(one.relations)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_acyclic_rules_along_their_join_tree(engine):
+    """`all` makes a relation of each atom of an acyclic rule, shared by rules; a single atom is left as it stands."""
+    rules = """
+    path(x, y) :- edge(x, y).
+    path(x, z) :- path(x, y), edge(y, z).
+    two(x, z) :- edge(x, y), edge(y, z), x < z.
+    """
+    facts = {"edge": [(1, 2), (2, 3), (3, 1)]}
+    m = upheld.materialise(rules, facts, engine=engine, decompose="all")
+    plain = upheld.materialise(rules, facts, engine=engine, decompose="always")
+    assert [str(rule) for rule in m._core.rules] == [
+        "path(x, y) :- edge(x, y).",
+        "path(x, z) :- [x0, x1: path(x0, x1)](x, y), [x0, x1: edge(x0, x1)](y, z).",
+        "two(x, z) :- [x0, x1: edge(x0, x1)](x, y), [x0, x1: edge(x0, x1)](y, z), x < z.",
+        "[x0, x1: path(x0, x1)](x0, x1) :- path(x0, x1).",
+        "[x0, x1: edge(x0, x1)](x0, x1) :- edge(x0, x1).",
+    ]
+    assert nodes(plain) == [] and m.facts() == plain.facts()
+    assert repr(m.update(delete={"edge": [(3, 1)]})) == repr(plain.update(delete={"edge": [(3, 1)]}))
+    assert m.facts() == plain.facts() and str(m.explain("path", (1, 3))) == str(plain.explain("path", (1, 3)))
+
+
 def test_errors_show_the_rule_as_it_stands():
     """Those of a rule without a result, and of a limit that is reached in a node."""
     square = "p(x, y) :- a(x, u), b(u, y), a(y, v), b(v, x), 1 / x > 0."
@@ -147,6 +170,15 @@ def test_plans_draw_the_tree():
     ]
 
 
+def test_plans_draw_join_trees():
+    rules, facts = "path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2)], "path": [(0, 1)]}
+    m = upheld.materialise(rules, facts, decompose="all")
+    rule, why, *tree = m.plans().splitlines()[:4]
+    assert rule == "path(x, z) :- path(x, y), edge(y, z)."
+    assert why == "  acyclic, decomposed: 2 nodes along its join tree"
+    assert [line.partition(":")[0].strip() for line in tree] == ["(x, y) from path(x, y)", "(y, z) from edge(y, z)"]
+
+
 def told(rules: str, facts: dict[str, list[tuple[int, int]]]) -> str:
     """What is told of a program with one rule, which is not decomposed."""
     m = upheld.materialise(rules, facts)
@@ -182,9 +214,9 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
         return capsys.readouterr().out
 
     outputs = set()
-    for mode in ("never", "auto", "always"):
+    for mode in ("never", "auto", "always", "all"):
         drawn = printed("check", "--plans", "-F", ".")
-        assert ("(x, z1, y) from cw(x, z1), pc(z1, y)" in drawn) == (mode == "always")
+        assert ("(x, z1, y) from cw(x, z1), pc(z1, y)" in drawn) == (mode in ("always", "all"))
         run, apply = printed("run", "-D", "-"), printed("apply", "--updates", "updates", "--changes", "-", "--verify")
         assert '-pc("a8", "d1").' in apply
         outputs.add((run, apply))

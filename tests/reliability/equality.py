@@ -28,6 +28,7 @@ from tests.helpers.streams import (
     follow,
     overlapping,
     random_stream,
+    some_stratification,
 )
 from tests.reliability.naive import Instance, Naive, NoResult
 from tests.reliability.programme import Run, goal
@@ -118,7 +119,7 @@ def judged(seed: int, databases: int) -> JudgedStream:
     r = Random(seed)
     if r.random() < 0.06:
         case = together(random_cyclic_cases(r, UPDATES, databases, longest=r.choice((4, 5))))
-        s = Stream(case, r.random() < 0.75, r.choice(CONSTANTS), "always", databases)
+        s = Stream(case, some_stratification(r), r.choice(CONSTANTS), r.choice(("always", "all")), databases)
     else:
         s = random_stream(seed, UPDATES, databases)
     if r.random() < OVERLAPPING:

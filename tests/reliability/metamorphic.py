@@ -402,5 +402,5 @@ def rewritten(seed: int, way: int, expected: Callable[[], list[Step]], used: dic
         after = rewrite(t, r)
         used[rewrite.__name__] += after is not t
         t = after
-    options = {"stratification": some_stratification(r), "decompose": r.choice(("auto", "auto", "always"))}
+    options = {"stratification": some_stratification(r), "decompose": r.choice(("auto", "auto", "always", "all"))}
     assert t.steps(algorithm, **options) == expected()

@@ -291,7 +291,7 @@ class Api(RuleBasedStateMachine):
         self.versions, self.saved, self.earlier = version, self.explicit, self.saved
 
     @precondition(lambda self: self.saved is not None)
-    @rule(algorithm=ALGORITHMS, decompose=st.sampled_from(["auto", "always", "never"]))
+    @rule(algorithm=ALGORITHMS, decompose=st.sampled_from(["auto", "always", "all", "never"]))
     def crash_and_restore(self, algorithm: str, decompose: str) -> None:
         """Abandon the materialisation, and open what was saved last."""
         assert self.saved is not None

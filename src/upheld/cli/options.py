@@ -59,7 +59,8 @@ def add_decompose(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--decompose",
         default="auto",
-        choices=("auto", "never", "always"),
+        choices=("auto", "never", "always", "all"),
         metavar="WHEN",
-        help="decompose cyclic rules: auto (when estimated to pay off), never, always (default: auto)",
+        help="decompose cyclic rules: auto (when estimated to pay off), never, always; all decomposes acyclic rules as "
+        "well (default: auto)",
     )

@@ -91,7 +91,8 @@ def materialise(
         algorithm: Algorithm for updates: `adaptive`, `ranked`, `counting`, `dred`, `fbf`, `bf`, `dred-c`, `bf-c` or
             `rematerialise`; for streams also `dred-marking` or `bf-marking`.
         decompose: Which cyclic rules to decompose: those estimated to pay off (`auto`), none (`never`), or all that can
-            be decomposed (`always`). The facts are the same.
+            be decomposed (`always`). With `all`, acyclic rules are decomposed as well, along their join trees, which
+            is meant for comparisons. The facts are the same.
         equality: Treatment of `owl:sameAs` in a `.dlog` program: an ordinary property (`off`), a congruence by rules
             (`axioms`), or a congruence by one representative per class of equal constants (`rewrite`), which takes less
             time and memory. With `rewrite`, `eqrel` relations of a `.dl` program are stored as classes.
@@ -170,7 +171,7 @@ def materialise_core(
         own.setdefault(predicate, []).append(row)
     check_mode(decompose)
     core = with_equality(core, equality)
-    if equality == "rewrite" and not core.classings and decompose == "always":
+    if equality == "rewrite" and not core.classings and decompose in ("always", "all"):
         raise UsageError(
             Problem(
                 "rewrite-decomposes-nothing",

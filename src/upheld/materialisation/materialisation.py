@@ -351,7 +351,7 @@ class Materialisation:
     def plans(self) -> str:
         """Return how the engine would match each rule: from all facts, and from new facts of each body atom.
 
-        Before that it tells of each cyclic rule whether it is decomposed, and why, and draws the tree of its nodes.
+        It begins with each rule that may be decomposed: whether it is, why, and the tree of its nodes.
 
         >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2)]})
         >>> print(m.plans().splitlines()[-1])

@@ -1,4 +1,10 @@
-"""Which rules are decomposed: the paper's `combined` approach (section 5), and the two that it combines."""
+"""Which rules are decomposed: the three approaches that paper 4 compares (section 5), and one that goes by estimates.
+
+- `never` is the paper's *standard* approach: no rule is decomposed.
+- `all` is its *HD*: every rule is, an acyclic one along its join tree, with a relation for each node.
+- `always` is its *combined* approach: every cyclic rule that has a decomposition is, and acyclic ones are not.
+- `auto` is ours: of the cyclic rules, those for which the estimate says that it pays.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +13,15 @@ from dataclasses import dataclass, replace
 
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.core import Core, Rule
-from upheld.language.hypertrees.acyclicity import is_acyclic
+from upheld.language.hypertrees.acyclicity import is_acyclic, join_tree
 from upheld.language.hypertrees.cost import Choice, Costs, choose
 from upheld.language.hypertrees.estimates import Statistics
 from upheld.language.hypertrees.hypergraph import hypergraph_of
 from upheld.language.hypertrees.projecting import project_early
 from upheld.language.hypertrees.rewriting import Nodes, decompose
 
-AUTO, NEVER, ALWAYS = "auto", "never", "always"
-MODES = (AUTO, NEVER, ALWAYS)
+AUTO, NEVER, ALWAYS, ALL = "auto", "never", "always", "all"
+MODES = (AUTO, NEVER, ALWAYS, ALL)
 
 #: Among fewer explicit facts than these, all joins are quick, and looking for decompositions is what would take time.
 FEW = 1000
@@ -30,43 +36,46 @@ GAIN = 1.2
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether a cyclic rule is decomposed, and why; with the decomposition that was looked at, if one was."""
+    """Whether a rule is decomposed, and why; with the decomposition that was looked at, if one was."""
 
     rule: Rule
     decomposed: bool
     why: str
     choice: Choice | None = None
+    #: Whether the body is acyclic, so that the decomposition is its join tree.
+    acyclic: bool = False
 
 
 @dataclass(frozen=True)
 class Decomposed:
-    """A program some of whose cyclic rules are decomposed, and what was decided about each of them."""
+    """A program with some of its rules decomposed, and the decisions about them."""
 
     core: Core
     decisions: tuple[Decision, ...] = ()
 
 
 def decompose_program(core: Core, facts: int, statistics: Callable[[], Statistics], mode: str) -> Decomposed:
-    """Return the program with its cyclic rules decomposed as `mode` asks, given the number of explicit facts.
+    """Return the program with rules decomposed as `mode` asks, given the number of explicit facts.
 
-    `auto` decomposes the cyclic rules for which the estimate says that it pays; `always` all that can be decomposed.
-    `statistics` are asked for if there is something to decide.
+    `auto` decomposes the cyclic rules for which the estimate says that it pays; `always` all cyclic rules that can be
+    decomposed; `all` also the acyclic rules with two atoms or more. `statistics` are asked for if there is something to
+    decide.
     """
-    cyclic = [rule for rule in core.rules if is_cyclic(rule)] if mode != NEVER else []
-    if not cyclic:
+    asked = [rule for rule in core.rules if _concerns(mode, rule)]
+    if not asked:
         return Decomposed(core)
     if mode == AUTO and facts < FEW:
-        return Decomposed(core, tuple(Decision(rule, False, f"there are few facts, {facts:,}") for rule in cyclic))
+        return Decomposed(core, tuple(Decision(rule, False, f"there are few facts, {facts:,}") for rule in asked))
     known = statistics()
-    decisions = {rule: _decide(rule, known, mode) for rule in cyclic}
+    decisions = {rule: _decide(rule, known, mode) for rule in asked}
     nodes = Nodes(core.predicates)
     rules = []
     for rule in core.rules:
         decision = decisions.get(rule)
         if decision is not None and decision.decomposed:
             assert decision.choice is not None, "a decomposition that was not looked for"
-            acyclic = decompose(rule, decision.choice.decomposition, nodes)
-            rule = project_early(acyclic, nodes, Costs(rule, known))
+            over_nodes = decompose(rule, decision.choice.decomposition, nodes, copied=decision.acyclic)
+            rule = project_early(over_nodes, nodes, Costs(rule, known))
         rules.append(rule)
     if nodes.rules:
         core = replace(core, predicates=core.predicates | nodes.predicates, rules=(*rules, *nodes.rules.values()))
@@ -74,7 +83,7 @@ def decompose_program(core: Core, facts: int, statistics: Callable[[], Statistic
 
 
 def check_mode(mode: str) -> None:
-    """Refuse what says neither `auto` nor `never` nor `always`."""
+    """Refuse a value of `decompose` that is not one of `MODES`."""
     if mode not in MODES:
         raise UsageError(
             Problem(
@@ -91,15 +100,34 @@ def is_cyclic(rule: Rule) -> bool:
     return len(rule.positive) > 2 and not is_acyclic(hypergraph_of(rule))
 
 
+def _concerns(mode: str, rule: Rule) -> bool:
+    """Return whether there is something to decide about a rule."""
+    if mode == ALL:
+        return sum(1 for edge in hypergraph_of(rule).edges if edge) > 1
+    return mode != NEVER and is_cyclic(rule)
+
+
 def _decide(rule: Rule, statistics: Statistics, mode: str) -> Decision:
+    if mode == ALL and not is_cyclic(rule):
+        choice = _along_join_tree(rule, statistics)
+        why = f"{len(choice.decomposition.nodes)} nodes along its join tree"
+        return Decision(rule, True, why, choice, acyclic=True)
     if mode == AUTO:
         costs = Costs(rule, statistics)
         if costs.work(costs.body) <= SMALL:
             return Decision(rule, False, f"its joins have few rows, about {costs.work(costs.body):,.0f}")
-    choice = choose(rule, statistics, apart=mode == ALWAYS)
+    choice = choose(rule, statistics, apart=mode in (ALWAYS, ALL))
     if len(choice.decomposition.nodes) == 1:
         return Decision(rule, False, f"joined as it stands it takes the fewest rows, about {choice.cost:,.0f}", choice)
     rows = f"about {choice.cost:,.0f} rows instead of {choice.undecomposed:,.0f}"
-    if mode == ALWAYS or choice.undecomposed >= GAIN * choice.cost:
+    if mode in (ALWAYS, ALL) or choice.undecomposed >= GAIN * choice.cost:
         return Decision(rule, True, rows, choice)
     return Decision(rule, False, f"{rows} would not pay: {GAIN:g} times fewer would", choice)
+
+
+def _along_join_tree(rule: Rule, statistics: Statistics) -> Choice:
+    """Return the join tree of an acyclic body, a node for each atom with variables, as a choice of width 1."""
+    costs = Costs(rule, statistics)
+    tree = join_tree(costs.hypergraph)
+    assert tree is not None, "a cyclic body"
+    return Choice(tree, 1, costs.of(tree), costs.work(costs.body), costs.sizes(tree))

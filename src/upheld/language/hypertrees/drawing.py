@@ -1,4 +1,4 @@
-"""The decision about a cyclic rule, as text: whether it is decomposed, why, and the tree of its nodes."""
+"""The decision about a rule, as text: whether it is decomposed, why, and the tree of its nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def decision_lines(decision: Decision) -> Iterator[str]:
     """Yield the rule, the decision, and its nodes, each below its parent, if the rule is decomposed."""
     yield str(decision.rule)
     width = f" of width {decision.choice.width}" if decision.choice is not None else ""
-    yield f"  a cycle{width}, {'decomposed' if decision.decomposed else 'not decomposed'}: {decision.why}"
+    body = "acyclic" if decision.acyclic else f"a cycle{width}"
+    yield f"  {body}, {'decomposed' if decision.decomposed else 'not decomposed'}: {decision.why}"
     if decision.decomposed and decision.choice is not None:
         yield from _tree(decision.rule, decision.choice)
 

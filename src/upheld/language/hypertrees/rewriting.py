@@ -12,7 +12,8 @@ computation without a result is an error only where the rest of the body holds. 
 Comparisons that need no more variables than the head and the computations stand in the acyclic rule as well, where they
 guard the computations: a change of a node without the comparison would compute from all its rows.
 
-A node that is one atom with all its variables gets no predicate: the atom itself stands in the acyclic rule.
+A node that is one atom with all its variables gets no predicate, unless that is asked for: the atom itself stands in
+the acyclic rule.
 """
 
 from __future__ import annotations
@@ -75,8 +76,11 @@ class Nodes:
         return (self.predicates.get(predicate) or self._known[predicate]).types
 
 
-def decompose(rule: Rule, decomposition: Decomposition, nodes: Nodes) -> Acyclic:
-    """Return the acyclic rule of a complete decomposition, whose nodes join `nodes`."""
+def decompose(rule: Rule, decomposition: Decomposition, nodes: Nodes, *, copied: bool = False) -> Acyclic:
+    """Return the acyclic rule of a complete decomposition, whose nodes join `nodes`.
+
+    With `copied`, a node that is one atom with all its variables is a predicate as well, as in the paper.
+    """
     hypergraph = hypergraph_of(rule)
     assert not violations(decomposition, hypergraph), violations(decomposition, hypergraph)
     assert decomposition.nodes and is_complete(decomposition, hypergraph), "a decomposition that leaves out an atom"
@@ -109,7 +113,7 @@ def decompose(rule: Rule, decomposition: Decomposition, nodes: Nodes) -> Acyclic
         joined = tuple(rule.positive[i] for i in sorted(node.lam))
         body = replace(part, positive=joined, negative=placed_atoms(p), builtins=placed_builtins(p))
         alone = len(body.positive) == 1 and not body.negative and not body.builtins
-        if alone and hypergraph.edges[min(node.lam)] == node.chi:
+        if alone and not copied and hypergraph.edges[min(node.lam)] == node.chi:
             (atom,) = body.positive
         else:
             atom = nodes.atom(node.chi & needed, body)
