@@ -132,6 +132,7 @@ def test_derive_own(s: Setting):
         assert s.plain(derive(stratum.rules, P, N, own=own)) == {i.head for i in found}
         via = derive(stratum.rules, P, N, via=X, own=own)
         assert s.plain(via) == {i.head for i in brute_force.restricted(found, x, frozenset())}
+        assert Counter(map(key, instances(stratum.rules, P, N, own=own))) == Counter(map(key, found))
 
 
 @law
@@ -153,6 +154,9 @@ def test_instances(s: Setting):
         assert s.plain(found.heads()) == {i.head for i in distinct}
         assert s.plain(found.bodies()) == {f for i in distinct for f in i.body}
         assert dict(found.bag().items()) == Counter(i.head for i in distinct)
+    having, others = instances(s.core.rules, P, N).partition(X - Y)
+    assert Counter(map(key, having)) == Counter(key(i) for i in everything if not (x - y).isdisjoint(i.body))
+    assert Counter(map(key, others)) == Counter(key(i) for i in everything if (x - y).isdisjoint(i.body))
     for stratum in stratify(s.core):
         found = instances(stratum.rules, P, N)
         own = {i.body[k] for i in everything if i.rule in stratum.rules for k in stratum.own(i.rule)}

@@ -137,6 +137,13 @@ class Instances(Protocol):
         """The union: instances in both appear once."""
         ...
 
+    def partition(self, facts: FactSet) -> tuple[Instances, Instances]:
+        """The instances with a positive body atom in `facts`, and the others.
+
+        Law: the first part of `instances(R, P, N, via=A)` by `B` is that of `instances(R, P, N, via=B)` by `A`.
+        """
+        ...
+
     def __iter__(self) -> Iterator[RuleInstance]:
         """The instances, each once."""
         ...
@@ -213,7 +220,13 @@ class SetEngine(Protocol):
         ...
 
     def instances(
-        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
+        self,
+        rules: Sequence[Rule],
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None,
+        via_not: FactSet | None,
+        own: Own | None = None,
     ) -> Instances:
         """See `instances`."""
         ...
@@ -279,9 +292,10 @@ def instances(
     *,
     via: FactSet | None = None,
     via_not: FactSet | None = None,
+    own: Own | None = None,
 ) -> Instances:
     """Return the instances whose heads `derive` returns, each once."""
-    return P.engine.instances(rules, P, N, via, via_not)
+    return P.engine.instances(rules, P, N, via, via_not, own)
 
 
 def supports(rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> Instances:

@@ -35,8 +35,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     updates.add_argument(
         "--algorithm",
         default="adaptive",
-        help="adaptive, ranked, counting, dred, fbf, bf, dred-c, bf-c, rematerialise; with --look-ahead also "
-        "dred-marking, bf-marking (default: adaptive)",
+        help="adaptive, ranked, counting, counting-by-rounds, dred, fbf, bf, dred-c, bf-c, rematerialise; with "
+        "--look-ahead also dred-marking, bf-marking (default: adaptive)",
     )
     updates.add_argument(
         "--look-ahead",

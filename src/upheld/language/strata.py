@@ -57,6 +57,16 @@ class Stratum:
         return self.nonrecursive + self.recursive
 
     @cached_property
+    def linear(self) -> tuple[Rule, ...]:
+        """The recursive rules with one positive atom in the stratum."""
+        return tuple(rule for rule in self.recursive if len(self.own(rule)) == 1)
+
+    @cached_property
+    def nonlinear(self) -> tuple[Rule, ...]:
+        """The recursive rules with several positive atoms in the stratum."""
+        return tuple(rule for rule in self.recursive if len(self.own(rule)) > 1)
+
+    @cached_property
     def reads(self) -> frozenset[int]:
         """The classes of the atoms in the bodies of the rules, and of facts that connect values."""
         of = self.stratification

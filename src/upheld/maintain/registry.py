@@ -14,6 +14,7 @@ from upheld.maintain.adaptive import adaptive
 from upheld.maintain.backward import Abort
 from upheld.maintain.bookkeeping import Bookkeeping, Counters, NonrecursiveCounter, Ranked, Traced
 from upheld.maintain.counting import counting
+from upheld.maintain.counting_by_rounds import counting_by_rounds
 from upheld.maintain.dred import dred
 from upheld.maintain.fbf import fbf
 from upheld.maintain.hybrids import bf_c, dred_c
@@ -72,6 +73,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm("adaptive", adaptive, Ranked, Marking(_DEEP, partly=False, positive=False)),
         Algorithm("ranked", ranked, Ranked),
         Algorithm("counting", counting, Traced),
+        Algorithm("counting-by-rounds", counting_by_rounds, Traced),
         Algorithm("dred", dred),
         Algorithm("fbf", _DEEP),
         Algorithm("bf", _fbf(Abort)),

@@ -18,6 +18,7 @@ PROGRAMS = {
     "adaptive": 9,
     "ranked": 99,
     "counting": 68,
+    "counting-by-rounds": 68,
     "dred": 107,
     "fbf": 87,
     "bf": 43,

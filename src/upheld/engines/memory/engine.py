@@ -216,7 +216,13 @@ class MemoryEngine:
         return MemoryBag(self.matcher, derivation=(rules, Where(self.context, P, N, via, via_not)))
 
     def instances(
-        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
+        self,
+        rules: Sequence[Rule],
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None,
+        via_not: FactSet | None,
+        own: Own | None = None,
     ) -> MemoryInstances:
         found: list[Group] = []
 
@@ -229,7 +235,7 @@ class MemoryEngine:
 
             return FunctionSink(take)
 
-        with (where := Where(self.context, P, N, via, via_not)):
+        with (where := Where(self.context, P, N, via, via_not, own)):
             self.matcher.forwards(rules, where, sink, whole=True)
         return MemoryInstances(self.matcher, found)
 

@@ -172,11 +172,17 @@ class ReferenceEngine:
         return self.instances(rules, P, N, via, via_not).bag()
 
     def instances(
-        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
+        self,
+        rules: Sequence[Rule],
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None,
+        via_not: FactSet | None,
+        own: Own | None = None,
     ) -> InstanceList:
         found: list[RuleInstance] = []
         heads: set[Fact] = set()
-        for number, instance in enumerate(self.matcher.instances(rules, P, N, via, via_not)):
+        for number, instance in enumerate(self.matcher.instances(rules, P, N, via, via_not, own)):
             found.append(instance)
             heads.add(instance.head)
             if number % 1024 == 0:

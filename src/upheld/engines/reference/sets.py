@@ -147,6 +147,14 @@ class InstanceList:
     def __or__(self, other: Instances) -> InstanceList:
         return InstanceList(self.engine, dict.fromkeys([*self, *own_instances(other)]))
 
+    def partition(self, facts: FactSet) -> tuple[InstanceList, InstanceList]:
+        some = own_set(facts)
+        having = [any(f in some for f in i.body) for i in self.instances]
+        return (
+            InstanceList(self.engine, (i for i, has in zip(self.instances, having, strict=True) if has)),
+            InstanceList(self.engine, (i for i, has in zip(self.instances, having, strict=True) if not has)),
+        )
+
     def heads(self) -> Facts:
         return Facts(self.engine, (i.head for i in self.instances))
 

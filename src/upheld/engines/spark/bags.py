@@ -12,13 +12,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from upheld.algebra.instances import Binding, RuleInstance, evaluate_builtin, is_ready, undefined
-from upheld.algebra.sets import Bag, Instances
+from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.spark.codes import Layout, Row, decode
 from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.lookups import Work, carry_out
 from upheld.engines.spark.matching import BAD, Found
 from upheld.engines.spark.nearby import Known, Nearby
-from upheld.engines.spark.sets import SparkSet
+from upheld.engines.spark.sets import SparkSet, own_set
 from upheld.engines.spark.table import Observed, Request, Rows, Stored
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.strata import Stratum
@@ -373,6 +373,21 @@ class SparkInstances:
                 requests[rule] = Request(frame, a.layout, small=False)
         both.update(zip(requests, tables.compute(list(requests.values())), strict=True))
         return SparkInstances.known(self.engine, both)
+
+    def partition(self, facts: FactSet) -> tuple[SparkInstances, SparkInstances]:
+        self.rows()  # counted now, and not again with the labels
+        some = own_set(facts)
+
+        def add(rule: Rule, frame: DataFrame) -> DataFrame:
+            meets = lit(False)
+            for i, atom in enumerate(rule.positive):
+                frame = self.engine.matcher.with_membership(frame, rule, atom, some, f"in{i}")
+                meets = meets | col(f"in{i}").isNotNull()
+            return frame.withColumn("label", meets.cast("bigint"))
+
+        groups = by_label(self.engine, labelled(self.engine, self.found(), add))
+        none = SparkInstances.known(self.engine, {})
+        return groups.get(1, none), groups.get(0, none)
 
     def __len__(self) -> int:
         return sum(rows.count for rows in self.rows().values())

@@ -320,9 +320,15 @@ class DataFrameEngine:
         return SparkBag(self, found=list(self.matcher.found(rules, self._where(rules, P, N, via, via_not))))
 
     def instances(
-        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
+        self,
+        rules: Sequence[Rule],
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None,
+        via_not: FactSet | None,
+        own: Own | None = None,
     ) -> SparkInstances:
-        return SparkInstances(self, list(self.matcher.found(rules, self._where(rules, P, N, via, via_not))))
+        return SparkInstances(self, list(self.matcher.found(rules, self._where(rules, P, N, via, via_not, own=own))))
 
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> SparkInstances:
         return SparkInstances(self, list(self.matcher.found(rules, self._where(rules, P, N, heads=H))))

@@ -432,6 +432,12 @@ class Matcher:
         on = [_column(rule, v) for v in dict.fromkeys(atom.variables())]
         return frame.join(rows, on, "left") if on else frame.join(rows, lit(True), "left")
 
+    def with_membership(self, frame: DataFrame, rule: Rule, atom: Atom, facts: SparkSet, name: str) -> DataFrame:
+        """Return instances with a column that is null where the fact of an atom is not in a set."""
+        part = facts.part(atom.predicate)
+        rows = part.frame() if part is not None else None
+        return self.attached(frame, rule, atom, rows, lit(1).cast("bigint"), name)
+
     # -- what a rule is made of ----------------------------------------------------------------------------------------
 
     def check(self, rule: Rule) -> None:

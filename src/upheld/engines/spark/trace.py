@@ -15,7 +15,7 @@ from upheld.engines.spark.cols import col, lit
 from upheld.engines.spark.numbers import Values, rows_of
 from upheld.engines.spark.sets import Local, Part, SparkSet, own_set
 from upheld.engines.spark.table import Request, Rows, Stored
-from upheld.language.core import Atom, Fact, Rule
+from upheld.language.core import Fact, Rule
 from upheld.language.strata import Stratum
 
 if TYPE_CHECKING:
@@ -135,21 +135,16 @@ class SparkTrace:
             frame = firing(rule, frame)
             fires = col("label") == round
             for i, atom in enumerate(rule.positive):
-                frame = self._with_membership(frame, rule, atom, positive, f"in{i}")
+                frame = self.engine.matcher.with_membership(frame, rule, atom, positive, f"in{i}")
                 fires = fires & col(f"in{i}").isNotNull()
             for i, atom in enumerate(rule.negative):
-                frame = self._with_membership(frame, rule, atom, negative, f"out{i}")
+                frame = self.engine.matcher.with_membership(frame, rule, atom, negative, f"out{i}")
                 fires = fires & col(f"out{i}").isNull()
             return frame.withColumn("label", fires.cast("bigint"))
 
         groups = by_label(self.engine, labelled(self.engine, own_instances(found).found(), add))
         none = SparkInstances.known(self.engine, {})
         return groups.get(1, none), groups.get(0, none)
-
-    def _with_membership(self, frame: DataFrame, rule: Rule, atom: Atom, facts: SparkSet, name: str) -> DataFrame:
-        part = facts.part(atom.predicate)
-        rows = part.frame() if part is not None else None
-        return self.engine.matcher.attached(frame, rule, atom, rows, lit(1).cast("bigint"), name)
 
     def items(self) -> Iterator[tuple[Fact, dict[int, int], int]]:
         counts: dict[Fact, dict[int, int]] = {}

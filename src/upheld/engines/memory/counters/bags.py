@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.instances import RuleInstance
-from upheld.algebra.sets import Bag, Instances
+from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.counting import Counts, counted, numbers_of, scratch
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.sinks import made_rows
 from upheld.engines.memory.plans.plan import LOWEST
-from upheld.engines.memory.sets.expressions import MemorySet, Settled
+from upheld.engines.memory.sets.expressions import MemorySet, Settled, membership
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
@@ -148,6 +148,13 @@ class Group:
             np.maximum(highest, numbers[self.rows(matcher, atom)], out=highest)
         return highest
 
+    def meet(self, matcher: Matcher, truth: Truth) -> npt.NDArray[np.bool_]:
+        """Return which instances have a positive atom in a set."""
+        meet = np.zeros(len(self), np.bool_)
+        for atom in self.rule.positive:
+            meet |= truth[matcher.context.tables[atom.predicate].flags[self.rows(matcher, atom)]]
+        return meet
+
     def hold(self, matcher: Matcher, positive: Truth, negative: Truth) -> npt.NDArray[np.bool_]:
         """Return which instances have all positive atoms in one set and no negated one in another."""
         hold = np.ones(len(self), np.bool_)
@@ -184,6 +191,13 @@ class MemoryInstances:
         for group in (*self.groups, *own_instances(other).groups):
             by_rule.setdefault(group.rule, []).append(group.B)
         return MemoryInstances(self.matcher, (Group(rule, _distinct(parts)) for rule, parts in by_rule.items()))
+
+    def partition(self, facts: FactSet) -> tuple[MemoryInstances, MemoryInstances]:
+        truth = membership(facts)
+        meet = [group.meet(self.matcher, truth) for group in self.groups]
+        having = [group.chosen(which) for group, which in zip(self.groups, meet, strict=True)]
+        others = [group.chosen(~which) for group, which in zip(self.groups, meet, strict=True)]
+        return MemoryInstances(self.matcher, having), MemoryInstances(self.matcher, others)
 
     def heads(self) -> Settled:
         # Not looked for, as bodies are: heads may be facts that are in no table yet.
