@@ -14,7 +14,7 @@ import pytest
 
 import upheld
 from upheld.engines.memory.codegen import hot_rules
-from upheld.engines.memory.joins import matching
+from upheld.engines.memory.joins import strategies
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def hot(after: int = 0) -> Iterator[list[str]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hot_rules, "HOT", after)
-        patch.setattr(matching, "FEWEST_BINDINGS", 1)
+        patch.setattr(strategies, "FEWEST_BINDINGS", 1)
         patch.setattr(hot_rules, "CACHED_ROWS", 1 << 31)
         patch.setattr(hot_rules, "_kernels", {})
         patch.setattr(hot_rules, "_heat", hot_rules.Counter())

@@ -14,7 +14,7 @@ from tests.helpers.sizes import usually
 from tests.helpers.strategies import random_cyclic_case
 from tests.helpers.streams import Stream, follow
 from upheld import materialise
-from upheld.engines.memory.joins import batch, matching
+from upheld.engines.memory.joins import batch, strategies
 from upheld.engines.memory.joins.meet_in_middle import Meeting
 from upheld.engines.memory.plans.plan import ChoiceStep, Place
 from upheld.engines.memory.storage.table import Table, key_view
@@ -90,7 +90,7 @@ def meeting_always(monkeypatch):
     monkeypatch.setattr(Meeting, "which", some)
     monkeypatch.setattr(batch, "side_with_runs", lambda wanted: len(met) % 2)
     monkeypatch.setattr(batch, "pair_room", lambda width: 3)
-    for module in (batch, matching):
+    for module in (batch, strategies):
         monkeypatch.setattr(module, "FEWEST_TO_MEET", 1)
     return met
 

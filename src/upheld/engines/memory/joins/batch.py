@@ -13,12 +13,22 @@ from upheld.engines.memory.joins.functors import Batch, evaluate, generate, gene
 from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET, Meeting, side_with_runs
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
-from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, BuiltinStep, ChoiceStep, Literal, Place, Plan, Planner
+from upheld.engines.memory.plans.plan import (
+    HEIGHT,
+    LOWEST,
+    AtomStep,
+    BuiltinStep,
+    ChoiceStep,
+    Literal,
+    Place,
+    Plan,
+    Planner,
+)
 from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Rows, Table
-from upheld.language.core import Apply, Builtin, Rule
+from upheld.language.core import Apply, Atom, Builtin, Rule
 from upheld.language.syntax.ast import Variable
 
 #: Pairs that a probe for a single binding may write.
@@ -26,6 +36,9 @@ _LEAST_ROOM = 1024
 
 #: A variable that carries the number of a binding; no dialect lets a user write it.
 NUMBER = "$number"
+
+#: A variable that carries the number of the row a binding began with; no dialect lets a user write it.
+ROW = "$row"
 
 Truths = Mapping[Place, Truth]
 
@@ -75,6 +88,10 @@ class Join:
         self.plan, self.truths, self.planner, self.types, self.sink = plan, truths, planner, types, sink
         self.tick, self.listing, self.rank = tick, listing, rank
         self.made = [0] * (len(plan.steps) + 1)
+
+    def within(self, truths: Truths) -> Join:
+        """Return a run of the same plan with atoms matched elsewhere."""
+        return Join(self.plan, truths, self.planner, self.types, self.sink, self.tick, self.listing, self.rank)
 
     def run(self, B: Codes, width: int) -> None:
         """Send a batch of bindings of the plan's first variables through all steps."""
@@ -260,6 +277,30 @@ class Join:
         Join(plan, self.truths, planner, self.types, FunctionSink(refuse), self.tick, self.listing).run(
             doubtful, len(bindings)
         )
+
+
+def batches(
+    table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...], rank: str | None = None
+) -> Iterator[tuple[Codes, int]]:
+    """Yield bindings of an atom's variables to rows, a chunk at a time, without rows that repeat a variable wrongly."""
+    first: dict[str, int] = {}
+    for column, term in enumerate(atom.terms):
+        if isinstance(term, Variable):
+            if term.name in first:
+                rows = rows[table.rows[rows, first[term.name]] == table.rows[rows, column]]
+            else:
+                first[term.name] = column
+    for start in range(0, len(rows), CHUNK):
+        chunk = rows[start : start + CHUNK]
+        B = np.empty((len(variables), len(chunk)), np.int64)
+        for k, name in enumerate(variables):
+            if name == ROW:
+                B[k] = chunk
+            elif name == HEIGHT:
+                B[k] = LOWEST if rank is None else table.column(rank)[chunk]
+            else:
+                B[k] = table.rows[chunk, first[name]]
+        yield B, len(chunk)
 
 
 def pair_room(width: int) -> int:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from upheld.engines.memory.joins.batch import extended, fewer_rows
-from upheld.engines.memory.joins.matching import ROW
+from upheld.engines.memory.joins.batch import ROW, extended, fewer_rows
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import AtomStep, ChoiceStep, Plan, Step

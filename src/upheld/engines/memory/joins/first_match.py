@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from upheld.engines.memory.joins.batch import FunctionSink, Join
+from upheld.engines.memory.joins.batch import ROW, FunctionSink, Join, batches
 from upheld.engines.memory.joins.candidates import END, MOST_DOUBLINGS, Candidates, candidates, fan_out, first_join
-from upheld.engines.memory.joins.matching import ROW, Matcher, Where, batches
+from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.plans.plan import Plan
 from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codes

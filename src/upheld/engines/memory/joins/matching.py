@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from upheld.algebra.sets import FactSet, Own
-from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, Run, quickest
 from upheld.engines.memory.context import Context
-from upheld.engines.memory.joins.batch import FunctionSink, Join, Sink
+from upheld.engines.memory.joins.batch import ROW, FunctionSink, Join, Sink, batches
 from upheld.engines.memory.joins.bulk_copy import Copies, Copying, Together, forward_copies
-from upheld.engines.memory.joins.meet_in_middle import FEWEST_TO_MEET
-from upheld.engines.memory.joins.semijoin import Reduced, Reduction, may_pay, pays, split
-from upheld.engines.memory.joins.sinks import HeadSink
-from upheld.engines.memory.kernels.rows import CHUNK
+from upheld.engines.memory.joins.strategies import Delta, run_delta
 from upheld.engines.memory.plans.delta_index import DeltaIndex
 from upheld.engines.memory.plans.plan import (
     HEIGHT,
@@ -49,9 +45,6 @@ _ATOMS: dict[str, Callable[[Rule], Sequence[Atom]]] = {
     "negated": lambda rule: rule.negative,
     "heads": lambda rule: (rule.head,),
 }
-
-#: A variable that carries the number of the row a binding began with; no dialect lets a user write it.
-ROW = "$row"
 
 
 class Where(dict[Place, Truth]):
@@ -266,13 +259,11 @@ class Matcher:
             plan = plans[kind] = self.planner.plan(rule, start, literals(), needed)
         return plan
 
-    def join(
-        self, plan: Plan, where: Where, sink: Sink, rank: str | None = None, truths: Mapping[Place, Truth] | None = None
-    ) -> Join:
-        """Return a run of a plan; `truths` are those of `where` unless others are given."""
+    def join(self, plan: Plan, where: Where, sink: Sink, rank: str | None = None) -> Join:
+        """Return a run of a plan."""
         types = self.variable_types(plan.rule)
         look, listing = self.context.meter.look, where.rows
-        return Join(plan, where if truths is None else truths, self.planner, types, sink, look, listing, rank)
+        return Join(plan, where, self.planner, types, sink, look, listing, rank)
 
     def tree(self, rule: Rule) -> Tree | None:
         """Return a join tree of a rule, if it has one."""
@@ -343,17 +334,12 @@ class _Forwards:
 
     def from_copied(self, copying: Copying, rows: Rows, is_ranked: bool) -> None:
         """As `from_positive`, for the single atoms of rules that copy rows."""
-        table, meter = copying.table, self.matcher.context.meter
+        table = copying.table
         rows = selected(table, rows, self.where[Place.P])
-        if not len(rows):
-            return
-        sink = self.sink(copying.ranked_plan if self.rank else copying.plan, table, len(rows))
-        for origins, B in copying.copies(rows):
-            meter.look(copying.rules[0])
-            if self.rank:
-                heights = table.column(self.rank)[origins] if is_ranked else np.full(len(origins), LOWEST, np.int64)
-                B = np.vstack([B, heights])
-            sink.take(B, len(origins))
+        if len(rows):
+            plan = copying.ranked_plan if self.rank else copying.plan
+            join = self.matcher.join(plan, self.where, self.sink(plan, table, len(rows)), self.rank)
+            run_delta(Delta(self, join, table, rows, self.rank if is_ranked else None, copying=copying))
 
     def from_all(self, rule: Rule) -> None:
         start = (HEIGHT,) if self.rank else ()
@@ -395,40 +381,24 @@ class _Forwards:
 
     def _run(self, plan: Plan, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
         """Send the bindings that an atom, the one at i, has to rows of its table through a plan."""
-        sink = self.sink(plan, table, len(rows))
-        join = self.matcher.join(plan, self.where, sink, self.rank)
-        tree = self.matcher.tree(plan.rule) if kind != "via not" and may_pay(plan, len(rows)) else None
-        if tree is not None:
-            some, rows = split(rows)
-            for B, width in batches(table, some, atom, plan.start, rank):
-                join.run(B, width)
-            if pays(join, len(rows)):
-                self._send_reduced(join, tree, kind, i, atom, table, rows, rank)
-                return
-        self._send(join, table, rows, atom, rank)
+        join = self.matcher.join(plan, self.where, self.sink(plan, table, len(rows)), self.rank)
+        run_delta(Delta(self, join, table, rows, rank, atom, kind, i))
 
-    def _send_reduced(
-        self, join: Join, tree: Tree, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None
-    ) -> None:
-        """As `_send`, without the facts that would be met in vain."""
-        others = [k for k in range(len(join.plan.rule.positive)) if k != i]
-        places = {k: Place.P_NOT_X if kind == "via" and k < i else Place.P for k in others}
-        literals = {k: self._positive(join.plan.rule, k, place) for k, place in places.items()}
-        rows, kept = Reduction(join, tree, atom, i, literals).reduce(rows)
-        with self.matcher.context.marked(kept) as truth:
-            reduced = self.matcher.join(join.plan, self.where, join.sink, self.rank, Reduced(self.where, truth))
-            self._send(reduced, table, rows, atom, rank)
+    @property
+    def context(self) -> Context:
+        return self.matcher.context
 
-    def _send(self, join: Join, table: Table, rows: Rows, atom: Atom, rank: str | None) -> None:
-        runs_of = join.plan.runs_of
-        if runs_of is not None and len(rows) >= FEWEST_TO_MEET:
-            column = next(c for c, t in enumerate(atom.terms) if isinstance(t, Variable) and t.name == runs_of)
-            rows = rows[np.argsort(table.rows[rows, column], kind="stable")]
-        run: Run = join.run
-        if len(rows) >= FEWEST_BINDINGS and isinstance(join.sink, HeadSink):
-            run = quickest(join, join.sink)
-        for B, width in batches(table, rows, atom, join.plan.start, rank):
-            run(B, width)
+    def tree(self, rule: Rule) -> Tree | None:
+        return self.matcher.tree(rule)
+
+    def others(self, delta: Delta) -> dict[int, Literal]:
+        i = delta.position
+        places = {
+            k: Place.P_NOT_X if delta.kind == "via" and k < i else Place.P
+            for k in range(len(delta.rule.positive))
+            if k != i
+        }
+        return {k: self._positive(delta.rule, k, place) for k, place in places.items()}
 
     def _plan(self, rule: Rule, kind: str, i: int, start: tuple[str, ...]) -> Plan:
         return self.matcher.plan(
@@ -453,30 +423,6 @@ class _Forwards:
         if self.where.stratum is not None and i in self.where.stratum.own(rule):
             place = place.within_own
         return Literal(rule.positive[i], place, self.ranked_in is not None and i in self.ranked_in.own(rule))
-
-
-def batches(
-    table: Table, rows: Rows, atom: Atom, variables: tuple[str, ...], rank: str | None = None
-) -> Iterator[tuple[Codes, int]]:
-    """Yield bindings of an atom's variables to rows, a chunk at a time, without rows that repeat a variable wrongly."""
-    first: dict[str, int] = {}
-    for column, term in enumerate(atom.terms):
-        if isinstance(term, Variable):
-            if term.name in first:
-                rows = rows[table.rows[rows, first[term.name]] == table.rows[rows, column]]
-            else:
-                first[term.name] = column
-    for start in range(0, len(rows), CHUNK):
-        chunk = rows[start : start + CHUNK]
-        B = np.empty((len(variables), len(chunk)), np.int64)
-        for k, name in enumerate(variables):
-            if name == ROW:
-                B[k] = chunk
-            elif name == HEIGHT:
-                B[k] = LOWEST if rank is None else table.column(rank)[chunk]
-            else:
-                B[k] = table.rows[chunk, first[name]]
-        yield B, len(chunk)
 
 
 def _no_sink(plan: Plan, start: Table | None, work: int) -> Sink:
