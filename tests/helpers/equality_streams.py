@@ -133,10 +133,15 @@ def assert_seen(m: Materialisation, change: Change, explicit: set[Triple], befor
     assert (len(inserted), len(deleted)) == (len(J - before), len(before - J))
 
 
-def after_failures(m: Materialisation, update: dict[str, object], unchanged: Callable[[], None]) -> Change:
-    """Return the change of an update that first fails at each set it settles; each time nothing may have changed."""
+def after_failures(
+    m: Materialisation, update: dict[str, object], unchanged: Callable[[], None], every: int = 1
+) -> Change:
+    """Return the change of an update that first fails at each set it settles; each time nothing may have changed.
+
+    With `every`, only one in so many sets fails.
+    """
     settle, failed = m._engine.settle, 0
-    for at in range(1000):
+    for at in range(0, 1000, every):
         left = at
 
         def fail(facts):

@@ -102,6 +102,25 @@ class Classes(Protocol):
         """The facts of a set that have some of the constants in a column."""
         ...
 
+    def non_singletons(self, facts: FactSet) -> Constants:
+        """The constants of normal facts that represent a non-singleton class."""
+        ...
+
+    def expansions(self, normal: FactSet, facts: FactSet) -> FactSet:
+        """The facts of a set that normal facts stand for.
+
+        Law: `f in expansions(N, F)` if and only if `f in F` and `represent({f})` is in `N`.
+        """
+        ...
+
+    def covered(self, normal: FactSet, facts: FactSet, by: Classes) -> FactSet:
+        """The normal facts all of whose expansions, represented by other classes, are in a set.
+
+        Law: `f in covered(N, F, by)` if and only if `f in N` and `by.represent` of all expansions of `f` is in `F`. The
+        classes `by` are parts of these.
+        """
+        ...
+
     def joining(self, equalities: FactSet) -> Joining:
         """The merge of classes that proper equalities ask for."""
         ...
@@ -110,8 +129,11 @@ class Classes(Protocol):
         """The representatives whose classes the equalities do not connect."""
         ...
 
-    def split(self, representatives: Constants) -> None:
-        """Make each member of the classes of some representatives a singleton."""
+    def split(self, representatives: Constants, by: Classes | None = None) -> None:
+        """Make each member of the classes of some representatives a singleton; with `by`, split them into its classes.
+
+        Law: with `by`, whose classes are parts of these, each member has the representative that `by` gives it.
+        """
         ...
 
     def split_all(self) -> None:

@@ -1,5 +1,8 @@
 """Equality by rewriting: one constant for each class of equal ones, after Motik et al. 2015 (paper 3).
 
+Classes, normal facts and insertion are the paper's. Deletion as it stands here, which goes by `adaptive`, is our own;
+`bf_equality` has the paper's deletion, B/F with equality, which goes by `bf`.
+
 E, I              explicit facts, as they were given; the normal facts that stand for all that follows
 E_minus, E_plus   explicit facts to delete and to insert
 pi                the classes of equal constants, each with its representative
@@ -14,9 +17,9 @@ Insertion is algorithms 5 and 6, a round at a time: an equality between two repr
 facts that mention the one that lost are taken out and come back rewritten, and rules with new constants are applied to
 all facts once.
 
-Departures from the paper, all in deletion:
+How our deletion differs from the paper's:
 
-- It over-deletes and rederives (`dred`) where algorithm 1 checks first. What is checked first is what would be dear.
+- It over-deletes and rederives (`dred`) where algorithm 1 checks first. It checks first only what would be expensive.
 - A normal equality c = c says that something mentions each member of its class, and that they are equal. The first is
   all that rule (4) gives it, and it is not in doubt as long as explicit facts mention them (lines 37 to 39). The second
   is in doubt once an equality that was explicit, or that a rule has derived, is over-deleted. The class is torn apart,
@@ -32,18 +35,18 @@ Positive programs only. `layered` has the others, of which this is the lower lay
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import replace
+from functools import cached_property
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.equality import Classes, Constants
 from upheld.algebra.expansion import Rows
 from upheld.algebra.sets import FactSet, Instances, derive, settle
-from upheld.language.core import Atom, Core, Rule
-from upheld.language.equality.equality import CONSTANTS, Equality, reflexivity
+from upheld.language.core import Core, Rule
+from upheld.language.equality.equality import Equality, reflexivity
 from upheld.language.strata import Stratification, Whole
-from upheld.language.syntax.ast import Constant
-from upheld.language.values import Value
 from upheld.maintain.backward import Abort, Proving
+from upheld.maintain.bf_equality import BackwardForward
+from upheld.maintain.rewritten_rules import RewrittenRules, represented
 from upheld.maintain.update import State
 from upheld.runtime.statistics import phase
 
@@ -59,13 +62,18 @@ class Rewriting:
     """The classes of equal constants of a materialisation, and how updates change them."""
 
     def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, I: FactSet):
-        self.E, self.I, self.strata = E, I, strata
+        self.engine, self.E, self.I, self.strata = engine, E, I, strata
         equality = Equality()
         self.pi: Classes = engine.classes(equality)
         self.reflexivity = tuple(reflexivity(core, equality))
         self.follow(RewrittenRules(core.rules, self.reflexivity))
         #: For each normal fact, how many explicit facts it stands for beside itself.
         self.stand_ins = engine.numbers("stand-ins")
+
+    @cached_property
+    def gamma(self) -> Classes:
+        """The classes that `bf` finds while it deletes. They begin anew with each update."""
+        return self.engine.classes(Equality())
 
     def sets(self) -> tuple[FactSet, ...]:
         """The sets beside E and I that are kept from one update to the next."""
@@ -86,6 +94,9 @@ class Rewriting:
         self.equalities = tuple(r for r in rules.written if Equality().may_be(r.head))
         rules.follow(self.pi)
 
+    def convert(self, algorithm: str) -> None:
+        """Begin the bookkeeping that an algorithm relies on: all of them rely on the same."""
+
     def materialise(self) -> None:
         """Derive all that follows from E."""
         _, A = self.first()
@@ -95,6 +106,11 @@ class Rewriting:
         """Return what is over-deleted and what is added by an update. The classes are changed."""
         self.begin(E_minus, E_plus)
         return self.changes(E_minus, E_plus)
+
+    def bf(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """As `update`, by B/F with equality: see `bf_equality`."""
+        self.begin(E_minus, E_plus)
+        return self.changes_by_bf(E_minus, E_plus)
 
     def rematerialise(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
         """As `update`, by deriving everything anew."""
@@ -132,6 +148,15 @@ class Rewriting:
         update.insert(N | E_plus)
         return update.D, update.A
 
+    def changes_by_bf(self, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """As `changes`, by B/F with equality."""
+        update = _Update(self, E_minus, E_plus)
+        if E_minus:
+            update.check_and_delete(self.gamma)
+        self.stand_ins.gain(self.pi.rewritten(E_plus))
+        update.insert(E_plus)
+        return update.D, update.A
+
     def anew(self, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
         """Return all that there was, and all that there is."""
         self.stand_ins.lose(self.pi.rewritten(E_minus))
@@ -155,9 +180,7 @@ class Rewriting:
 
     def represented(self, core: Core) -> Core:
         """Return a program, such as a query, whose rules speak of representatives."""
-        constants = {c for rule in core.rules for c in _constants(rule)}
-        by = dict(zip(constants, self.pi.representatives(list(constants)), strict=True))
-        return replace(core, rules=tuple(_rewritten(rule, by) for rule in core.rules))
+        return represented(core, self.pi)
 
     def begin(self, E_minus: FactSet, E_plus: FactSet) -> None:
         """Begin an update: what has changed is told against what is there now."""
@@ -172,47 +195,6 @@ def changed_rows(
     """Return by predicate what has disappeared and appeared since classes were remembered: see `Classes.changed`."""
     rows = {name: pi.changed(gone, came, name) for name in (gone.predicates() | came.predicates()) - hidden}
     return {name: before for name, (before, _) in rows.items()}, {name: now for name, (_, now) in rows.items()}
-
-
-class RewrittenRules:
-    """Rules with each constant replaced by its representative, as it was when `follow` was called last.
-
-    `all` has those of reflexivity as well, which have no constant but that of equality. `written` has none replaced.
-    """
-
-    def __init__(self, rules: Sequence[Rule], reflexivity: Sequence[Rule]):
-        self.now, self._reflexivity = tuple(rules), tuple(reflexivity)
-        self.written, self.all = self.now, self.now + self._reflexivity
-        self._constants = [_constants(rule) for rule in rules]
-        self._vocabulary = list({c: None for constants in self._constants for c in constants})
-        self._last: dict[Value, Value] = {c: c for c in self._vocabulary}
-        # What was made once is kept: engines know it, with plans and indexes.
-        self._made: dict[tuple[int, tuple[Value, ...]], Rule] = {}
-        self._all: dict[tuple[Value, ...], tuple[Rule, ...]] = {tuple(self._vocabulary): self.all}
-
-    def follow(self, pi: Classes) -> tuple[Rule, ...]:
-        """Bring the rules up to date with the classes, and return those that have changed."""
-        by = dict(zip(self._vocabulary, pi.representatives(self._vocabulary), strict=True))
-        changed = {c for c, r in by.items() if r != self._last[c]}
-        self._last = by
-        if not changed:
-            return ()
-        rules, fresh = list(self.now), []
-        for i, constants in enumerate(self._constants):
-            if not changed.isdisjoint(constants):
-                rules[i] = self._rewritten(i, by)
-                fresh.append(rules[i])
-        self.all = self._all.setdefault(tuple(by.values()), (*rules, *self._reflexivity))
-        self.now = self.all[: len(rules)]
-        return tuple(fresh)
-
-    def _rewritten(self, i: int, by: dict[Value, Value]) -> Rule:
-        rule, key = self.written[i], (i, tuple(by[c] for c in self._constants[i]))
-        if key[1] == self._constants[i]:
-            return rule
-        if key not in self._made:
-            self._made[key] = _rewritten(rule, by)
-        return self._made[key]
 
 
 class _Update:
@@ -239,6 +221,7 @@ class _Update:
     def insert(self, N: FactSet) -> None:
         """Add to A the representatives of facts, and all that follows."""
         pi, A = self.pi, self.E.engine.named("A")
+        A |= self.A
         self.A = A
         while fresh := settle(N - self.now()):  # 41, 42
             delta = settle(pi.represent(fresh) - self.now())  # 43, 44
@@ -266,17 +249,34 @@ class _Update:
 
     def delete(self) -> FactSet:
         """Over-delete, and return what of it holds nevertheless, as far as one step from what is left shows."""
-        E, pi = self.E, self.pi
+        pi = self.pi
         self.stand_ins.lose(pi.rewritten(self.E_minus))
         S = self.overdelete()
-        left = E.engine.nothing
+        left = self.E.engine.nothing
         if S:
-            explicit = settle(pi.mentioning(E - self.E_minus, pi.members(S)))
-            self.stand_ins.lose(pi.rewritten(explicit))
-            pi.split(S)
-            self.stand_ins.gain(pi.rewritten(explicit))
-            left = settle(pi.represent(explicit))
+            left = settle(pi.represent(self.split(S)))
         return left | self.rederive(self.Gamma.follow(pi))
+
+    def split(self, S: Constants, by: Classes | None = None) -> FactSet:
+        """Split the classes of representatives, and return the explicit facts that mention their members."""
+        pi = self.pi
+        explicit = settle(pi.mentioning(self.E - self.E_minus, pi.members(S)))
+        self.stand_ins.lose(pi.rewritten(explicit))
+        pi.split(S, by)
+        self.stand_ins.gain(pi.rewritten(explicit))
+        return explicit
+
+    def check_and_delete(self, gamma: Classes) -> None:
+        """Delete by B/F with equality: afterwards (I - D) | A is what holds without E_minus."""
+        pi = self.pi
+        self.stand_ins.lose(pi.rewritten(self.E_minus))
+        checking = BackwardForward(self.explicit(), self.I, pi, gamma, self.Gamma)
+        checking.delete(self.E_minus)
+        self.split(checking.split_classes(), gamma)  # 18, 19
+        self.Gamma.follow(pi)
+        D = self.D
+        gone, self.A = checking.changes()
+        D |= gone
 
     @phase("overdeletion")
     def overdelete(self) -> Constants | None:
@@ -372,23 +372,3 @@ class Proofs(Proving):
 
     def bodies(self, found: Instances) -> FactSet:
         return self.pi.plain(super().bodies(found))
-
-
-def _constants(rule: Rule) -> tuple[Value, ...]:
-    """Return the constants of a rule that may equal others, each once."""
-    atoms = (rule.head, *rule.atoms)
-    terms = (t for atom in atoms for t in atom.terms if isinstance(t, Constant) and t.type in CONSTANTS)
-    return tuple(dict.fromkeys(t.value for t in terms))
-
-
-def _rewritten(rule: Rule, by: dict[Value, Value]) -> Rule:
-    head, *body = (_replaced(atom, by) for atom in (rule.head, *rule.positive))
-    negative = tuple(_replaced(atom, by) for atom in rule.negative)
-    return replace(rule, head=head, positive=tuple(body), negative=negative)
-
-
-def _replaced(atom: Atom, by: dict[Value, Value]) -> Atom:
-    terms = tuple(
-        replace(t, value=by[t.value]) if isinstance(t, Constant) and t.type in CONSTANTS else t for t in atom.terms
-    )
-    return Atom(atom.predicate, terms)

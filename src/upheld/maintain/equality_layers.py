@@ -7,7 +7,9 @@ loops    equalities with themselves of constants that the other rules have broug
 
 `language.layering` says which rules these are and how they are taken apart. The lower layer is maintained as programs
 without negation are (`equality`), the upper one as programs without equality are (`adaptive`): what has changed below
-are explicit facts that it is told to delete and to insert. So an update costs what it changes, below and above.
+are explicit facts that it deletes and inserts. So an update costs what it changes, below and above. `bf` maintains the
+lower layer by B/F with equality (`bf_equality`), and the upper one by B/F (`fbf`). It keeps no ranks, so `adaptive`
+after `bf` begins them anew.
 
 The constants of rules are rewritten as classes change. Then the layers may be others, as rules may derive what other
 rules ask for; all is then derived anew, below if the lower rules are others, and above in any case. An update by which
@@ -16,9 +18,10 @@ negation comes to depend on itself is refused, as a program would be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from upheld.algebra.counters import Ranks
 from upheld.algebra.engine import Engine
 from upheld.algebra.expansion import Rows
 from upheld.algebra.sets import FactSet, derive, settle
@@ -28,9 +31,13 @@ from upheld.language.equality.layers import LOOP, MEMBER, Layers, has_layers, la
 from upheld.language.strata import Stratification
 from upheld.language.syntax.ast import Variable
 from upheld.maintain.adaptive import by_strata, changes_much
-from upheld.maintain.bookkeeping import Ranked
-from upheld.maintain.equality import Rewriting, RewrittenRules, changed_rows
+from upheld.maintain.backward import Abort
+from upheld.maintain.bookkeeping import Bookkeeping, Ranked
+from upheld.maintain.equality import Rewriting, changed_rows
+from upheld.maintain.fbf import fbf
 from upheld.maintain.ranked import add
+from upheld.maintain.rewritten_rules import RewrittenRules
+from upheld.maintain.seminaive import seminaive
 from upheld.maintain.update import State
 from upheld.runtime.statistics import phase
 
@@ -40,7 +47,8 @@ class Layered:
 
     def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, I: FactSet):
         self.engine, self.E, self.I, self.I_low, self._core = engine, E, I, engine.named("I of equality"), core
-        self.ranks = engine.ranks()
+        #: The ranks of the upper layer, for the algorithms that keep them up to date.
+        self.ranks: Ranks | None = engine.ranks()
         self.rules = RewrittenRules(core.rules, ())
         self._layers: dict[tuple[Rule, ...], Layers] = {}
         self._lower: dict[tuple[int, ...], RewrittenRules] = {}
@@ -64,6 +72,16 @@ class Layered:
         """Return the layer of a rule at work, and how many there are."""
         return 2 if rule in self.layers.upper.rules else 1, 2
 
+    def convert(self, algorithm: str) -> None:
+        """Begin the ranks that an algorithm relies on, or drop those that it would not keep up to date."""
+        if algorithm == "bf":
+            self.ranks = None
+        elif algorithm == "adaptive" and self.ranks is None:
+            self.layers = self._layers_now()
+            E, bookkeeping = self._explicit_above(self.layers.strata), Ranked.begin(self.engine)
+            seminaive(self.engine, E, self.layers.strata, bookkeeping)
+            self.ranks = bookkeeping.ranks
+
     def materialise(self) -> None:
         """Derive all that follows from E."""
         nothing = self.E.engine.nothing
@@ -75,11 +93,15 @@ class Layered:
 
     def update(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
         """Return what is over-deleted and what is added by an update. The classes and the lower layer are changed."""
-        return self._make(E_minus, E_plus, afresh=False)
+        return self._make(E_minus, E_plus, self.lower.changes)
+
+    def bf(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+        """As `update`, by B/F with equality below and B/F above."""
+        return self._make(E_minus, E_plus, self.lower.changes_by_bf)
 
     def rematerialise(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
         """As `update`, by deriving everything anew."""
-        return self._make(E_minus, E_plus, afresh=True)
+        return self._make(E_minus, E_plus, self.lower.anew, afresh=True)
 
     def changed(self, deleted: FactSet, inserted: FactSet) -> tuple[dict[str, Rows], dict[str, Rows]]:
         """Return by predicate what an update has made disappear and appear, given the normal facts that have."""
@@ -109,10 +131,16 @@ class Layered:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _make(self, E_minus: FactSet, E_plus: FactSet, afresh: bool) -> tuple[FactSet, FactSet]:
+    def _make(
+        self,
+        E_minus: FactSet,
+        E_plus: FactSet,
+        change: Callable[[FactSet, FactSet], tuple[FactSet, FactSet]],
+        afresh: bool = False,
+    ) -> tuple[FactSet, FactSet]:
         self.layers = before = self._layers_now()  # an update that failed may have left others than the classes ask for
         self.lower.begin(E_minus, E_plus)
-        D, A = (self.lower.anew if afresh else self.lower.changes)(E_minus, E_plus)
+        D, A = change(E_minus, E_plus)
         D, A = self._with_its_rules(E_minus, E_plus, D, A)
         return self._above(D, A, before.strata if afresh or self.layers is not before else None)
 
@@ -150,13 +178,16 @@ class Layered:
         if self.layers.expands:
             left, joined = self.pi.memberships(MEMBER.name)
             E_minus, E_plus = settle(gone | left), settle(came | joined)
-        state = State(self.engine, self.I_low, self.I, self.layers.strata, Ranked(self.ranks))
-        if before is None and changes_much(state, E_minus, E_plus):
+        bookkeeping = Ranked(self.ranks) if self.ranks is not None else Bookkeeping()
+        state = State(self.engine, self.I_low, self.I, self.layers.strata, bookkeeping)
+        if before is None and self.ranks is not None and changes_much(state, E_minus, E_plus):
             before = self.layers.strata
-        if before is None:
+        if before is not None:
+            D, A = self._anew(before, E_minus, E_plus)
+        elif self.ranks is not None:
             D, A = by_strata(state, E_minus, E_plus)
         else:
-            D, A = self._anew(before, E_minus, E_plus)
+            D, A = fbf(state, E_minus, E_plus, Abort())
         I_low = self.I_low
         I_low -= gone
         I_low |= came
@@ -165,23 +196,32 @@ class Layered:
     @phase("materialisation")
     def _anew(self, before: Stratification, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
         """Return all of the upper layer as it was, and as it is; its strata may have been others."""
-        I, ranks = self.I, self.ranks
-        D, A, E = map(I.engine.named, ("D", "A", "E above"))
-        E |= self.I_low
-        for s in before:
-            if s.rules:
-                ranks.forget(settle(s.out(I)), s)
-            else:
-                E |= settle(s.out(I))  # the members of classes are here
+        I, ranks, E = self.I, self.ranks, self._explicit_above(before)
+        D, A = I.engine.named("D"), I.engine.named("A")
         E -= E_minus
         E |= E_plus
         D |= I
+        if ranks is None:
+            A |= seminaive(self.engine, E, self.layers.strata, Bookkeeping())
+            return D, A
+        for s in before:
+            if s.rules:
+                ranks.forget(settle(s.out(I)), s)
         for s in self.layers.strata:
             if s.rules:
                 add(s, I, D, A, Ranked(ranks).first(s, E, A), ranks)
             else:
                 A |= settle(s.out(E))
         return D, A
+
+    def _explicit_above(self, strata: Stratification) -> FactSet:
+        """Return a new set of the facts that are explicit in the upper layer: those below, and the memberships."""
+        E = self.engine.named("E above")
+        E |= self.I_low
+        for s in strata:
+            if not s.rules:
+                E |= settle(s.out(self.I))  # the members of classes are here
+        return E
 
 
 def rewriting(engine: Engine, core: Core, strata: Stratification, E: FactSet, I: FactSet) -> Rewriting | Layered:

@@ -89,7 +89,8 @@ def materialise(
             also the path of an RDF file, of a folder of RDF files, or a list of paths.
         engine: `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on your own session.
         algorithm: Algorithm for updates: `adaptive`, `ranked`, `counting`, `counting-by-rounds`, `dred`, `fbf`, `bf`,
-            `dred-c`, `bf-c` or `rematerialise`; for streams also `dred-marking` or `bf-marking`.
+            `dred-c`, `bf-c` or `rematerialise`; for streams also `dred-marking` or `bf-marking`. With
+            `equality="rewrite"`, `adaptive`, `bf` or `rematerialise`.
         decompose: Which cyclic rules to decompose: those estimated to pay off (`auto`), none (`never`), or all that can
             be decomposed (`always`). With `all`, acyclic rules are decomposed as well, along their join trees, which
             is meant for comparisons. The facts are the same.

@@ -24,8 +24,8 @@ from upheld.maintain.update import Outcome, State, Update
 from upheld.materialisation.saved_bookkeeping import Reopened
 from upheld.runtime.statistics import phase
 
-#: The algorithms by which updates are made where equal constants are rewritten.
-REWRITING = ("adaptive", "rematerialise")
+#: The algorithms that have a version for rewritten constants.
+REWRITING = ("adaptive", "bf", "rematerialise")
 
 ByName = Mapping[str, Iterable[Row]]
 
@@ -167,22 +167,27 @@ class Rewritten(Plain):
                 Problem(
                     "rewrite-algorithm",
                     f"{quote(name)} cannot maintain facts whose equal constants are rewritten",
-                    note="with `equality=rewrite` updates are made by one algorithm, which goes by `adaptive`, or from "
-                    "scratch by `rematerialise`",
-                    hint="leave the algorithm out, or use `equality=axioms`",
+                    note="the algorithms for `equality=rewrite` are `adaptive`, `bf` (B/F with equality), and "
+                    "`rematerialise`, which starts from scratch",
+                    hint="choose one of these, or use `equality=axioms`, which works with every algorithm",
                 )
             )
         return replace(chosen, marking=None)
 
     def materialise(self, algorithm: Algorithm, strata: Stratification, reopened: Reopened | None) -> State:
+        self.rewriting.convert(algorithm.name)
         self.rewriting.materialise()
         return State(self.engine, self.E, self.rewriting.I, strata, beside=self.rewriting.sets())
 
     def convert(self, algorithm: Algorithm, state: State) -> State:
-        return state  # both algorithms have the same bookkeeping
+        phase("conversion")(self.rewriting.convert)(algorithm.name)
+        return state
 
     def update(self, algorithm: Algorithm) -> Update:
-        return self.rewriting.rematerialise if algorithm.name == "rematerialise" else self.rewriting.update
+        rewriting = self.rewriting
+        return {"adaptive": rewriting.update, "bf": rewriting.bf, "rematerialise": rewriting.rematerialise}[
+            algorithm.name
+        ]
 
     def layer(self, strata: Stratification, rule: Rule | None) -> tuple[int, int]:
         return self.rewriting.layer(rule)

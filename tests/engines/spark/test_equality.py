@@ -12,6 +12,7 @@ import pytest
 
 import upheld
 from tests.helpers.equality_streams import EqualityCase, Triple, assert_seen, check_state, iri, random_equality_case
+from tests.helpers.sizes import exhaustive
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact, Predicate
@@ -56,10 +57,10 @@ def by_axioms(case: EqualityCase, explicit: set[Triple]) -> set[tuple[object, ..
     return m["triple"].to_set()
 
 
-def follow(case: EqualityCase, engine: upheld.SparkEngine) -> None:
+def follow(case: EqualityCase, engine: upheld.SparkEngine, algorithm: str = "adaptive") -> None:
     """Make the updates of a case, and compare all that users see with recomputation under the axioms."""
     explicit = set(case.facts)
-    m = upheld.materialise(case.program, {"triple": explicit}, engine=engine, equality="rewrite")
+    m = upheld.materialise(case.program, {"triple": explicit}, engine=engine, equality="rewrite", algorithm=algorithm)
     J = by_axioms(case, explicit)
     assert m["triple"].to_set() == J
     for deleted, inserted in case.updates:
@@ -75,6 +76,12 @@ def test_equals_recomputation(spark_engine, rules, small, few):
     """With all sets in the driver and a search for proofs, and with the larger sets on Spark."""
     with patch.multiple(equality, SMALL=0, FEW=few):
         follow(merged(rules, seed=1, databases=60, updates=1), spark_engine(small=small))
+
+
+@pytest.mark.parametrize("small", [20_000, pytest.param(100, marks=exhaustive)])
+def test_backward_forward_equals_recomputation(spark_engine, small):
+    """B/F with equality, with all sets in the driver, and with the larger sets on Spark."""
+    follow(merged(INVERSE, seed=2, databases=30, updates=1), spark_engine(small=small), "bf")
 
 
 PAIR = Predicate("pair", ("name", "number"), ("term", "number"))
@@ -136,7 +143,17 @@ def said_of_classes(engine) -> Iterator[object]:
             yield len(expanded), set(expanded)
             for side in pi.changed(old, normal, predicate):
                 yield len(side), set(side)
+        yield sorted(pi.non_singletons(normal).values)
+        for wanted in (normal, engine.load("triple", [(iri("a"), SAME_AS, iri("a"))])):
+            yield shown(engine.settle(pi.expansions(wanted, facts | pairs)))
+        gamma = engine.classes(Equality())
+        finer = [("a", "c"), ("e", "g")] if step == 0 else [("h", "i")]
+        gamma.joining(engine.load("triple", [(iri(x), SAME_AS, iri(y)) for x, y in finer])).make()
+        proved = engine.settle(gamma.represent(pi.expansions(normal, everything)))
+        yield shown(engine.settle(pi.covered(normal, proved, gamma)))
         pi.count(facts, engine.nothing)
+    pi.split(pi.constants(pi.several(normal)), gamma)
+    yield pi.representatives(names)
 
 
 def test_expansions_are_made_by_spark(spark, spark_engine):

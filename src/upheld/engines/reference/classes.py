@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TypeVar
 
-from upheld.algebra.equality import Constants, Difference
+from upheld.algebra.equality import Classes, Constants, Difference
 from upheld.algebra.expansion import Expansions, Parts, between, pair_blocks
 from upheld.algebra.sets import FactSet, SetEngine
 from upheld.engines.reference.sets import CountedFacts, Facts, own_set
@@ -101,6 +102,24 @@ class PlainClasses:
         wanted = _own(constants)
         return Facts(self.engine, (f for f in own_set(facts) if not wanted.isdisjoint(f[1])))
 
+    def non_singletons(self, facts: FactSet) -> SomeConstants:
+        large = set(self.now.values())
+        return SomeConstants(frozenset(c for _, row in own_set(facts) for c in row if c in large))
+
+    def expansions(self, normal: FactSet, facts: FactSet) -> Facts:
+        wanted = own_set(normal)
+        return Facts(self.engine, (f for f in own_set(facts) if self._represented(f) in wanted))
+
+    def covered(self, normal: FactSet, facts: FactSet, by: Classes) -> Facts:
+        assert isinstance(by, PlainClasses), "classes of another engine"
+        known = own_set(facts)
+
+        def is_covered(fact: Fact) -> bool:
+            columns = ({by.now.get(c, c) for c in self._members(frozenset([value]))} for value in fact[1])
+            return all((fact[0], row) in known for row in product(*columns))
+
+        return Facts(self.engine, filter(is_covered, own_set(normal)))
+
     # -- classes -------------------------------------------------------------------------------------------------------
 
     def constants(self, equalities: FactSet) -> SomeConstants:
@@ -139,9 +158,12 @@ class PlainClasses:
         alone = (r for r in _own(representatives) if not any(self._members(frozenset([r])) <= g for g in groups))
         return SomeConstants(frozenset(alone))
 
-    def split(self, representatives: Constants) -> None:
+    def split(self, representatives: Constants, by: Classes | None = None) -> None:
+        assert by is None or isinstance(by, PlainClasses), "classes of another engine"
         for constant in self._members(_own(representatives)):
             self.now.pop(constant, None)
+            if by is not None and constant in by.now:
+                self.now[constant] = by.now[constant]
 
     def split_all(self) -> None:
         self.now.clear()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from upheld.algebra.equality import Constants, Difference
+from upheld.algebra.equality import Classes, Constants, Difference
 from upheld.algebra.expansion import Rows as ShownRows
 from upheld.algebra.sets import FactSet
 from upheld.engines.spark.bags import NUMBER, Planned, SparkBag
@@ -256,6 +256,121 @@ class SparkClasses:
         parts = {p: part for p, part in own_set(facts).parts().items() if self._columns(p)}
         return self._chosen(parts, lambda row, columns: any(row[i] in wanted for i in columns), among)
 
+    def non_singletons(self, facts: FactSet) -> SomeConstants:
+        classes = self.now.classes
+        large: set[Value] = set()
+        if not classes:
+            return SomeConstants(frozenset())
+        frames = []
+        for predicate, part in own_set(facts).parts().items():
+            columns = self._columns(predicate)
+            if isinstance(part, Local):
+                large.update(row[i] for row in part.rows for i in columns if row[i] in classes)
+            else:
+                frames += [part.frame().select(col(f"c{i}").alias("key")) for i in columns]
+        if frames:
+            mentioned = _union(frames).join(F.broadcast(self.now.several.frame()), ["key"], "left_semi").distinct()
+            (rows,) = self.engine.tables.compute([Request(mentioned, _CONSTANT)])
+            large.update(key for (key,) in self.engine.fetch_rows(rows))
+        return SomeConstants(frozenset(large))
+
+    # -- expansions ----------------------------------------------------------------------------------------------------
+
+    def expansions(self, normal: FactSet, facts: FactSet) -> SparkSet:
+        if not self.now.by:
+            return own_set(facts) & normal
+        wanted, parts = own_set(normal).parts(), own_set(facts).parts()
+        terms: dict[str, Term] = {}
+        for predicate in wanted.keys() & parts.keys():
+            if (term := self._expansions(predicate, wanted[predicate], parts[predicate])) is not None:
+                terms[predicate] = term
+        return SparkSet(self.engine, terms)
+
+    def _expansions(self, predicate: str, normal: Part, facts: Part) -> Term | None:
+        """Return the facts of a predicate whose representatives are in a part."""
+        columns = self._columns(predicate)
+        if isinstance(facts, Local):
+            by = dict(zip(facts.rows, map(self._replacing(columns), facts.rows), strict=True))
+            present = self._present(predicate, set(by.values()), normal)
+            rows = [row for row, representative in by.items() if representative in present]
+            return self.engine.local(predicate, rows) if rows else None
+        if isinstance(normal, Local):
+            sizes = (prod(len(self.now.of(row[i])) for i in columns) for row in normal.rows)
+            if sum(sizes) <= self.engine.tables.small:
+                formed = (expansion for row in normal.rows for expansion in self._combined(row, columns, self.now.of))
+                present = self._present(predicate, set(formed), facts)
+                return self.engine.local(predicate, present) if present else None
+        names = facts.layout.names
+        table = self.now.representatives
+        beside = table.beside(facts.frame(), columns)
+        keyed = beside.select(
+            *facts.layout.columns,
+            *(column.alias(f"r{i}") for i, column in enumerate(_replaced(facts.layout, columns))),
+        )
+        wanted = normal.frame().select(*(col(name).alias(f"r{i}") for i, name in enumerate(names)))
+        matching = keyed.join(
+            F.broadcast(wanted) if isinstance(normal, Local) else wanted,
+            [f"r{i}" for i in range(len(names))],
+            "left_semi",
+        )
+        return Chosen(matching.select(*facts.layout.columns), (facts, normal, table), small=True)
+
+    def _present(self, predicate: str, rows: set[Row], part: Part) -> frozenset[Row]:
+        """Return the rows, in the driver, that are in a part."""
+        some = SparkSet(self.engine, {predicate: self.engine.local(predicate, rows)} if rows else {})
+        present = (some & SparkSet(self.engine, {predicate: part})).part(predicate)
+        return frozenset(self.engine.fetch(present)) if present is not None else frozenset()
+
+    @staticmethod
+    def _combined(row: Row, columns: Sequence[int], members: Callable[[Value], Iterable[Value]]) -> Iterator[Row]:
+        """Return the rows with members of classes in the place of their representatives."""
+        places = frozenset(columns)
+        return product(*(members(value) if i in places else (value,) for i, value in enumerate(row)))
+
+    def covered(self, normal: FactSet, facts: FactSet, by: Classes) -> SparkSet:
+        assert isinstance(by, SparkClasses), "classes of another engine"
+        wanted, parts, finer = own_set(normal).parts(), own_set(facts).parts(), by.now.by
+
+        @cache
+        def parts_of(representative: Value) -> frozenset[Value]:
+            """Return the representatives of the parts of a class."""
+            return frozenset(finer.get(c, c) for c in self.now.of(representative))
+
+        terms: dict[str, Term] = {}
+        for predicate in wanted.keys() & parts.keys():
+            mine, proved, columns = wanted[predicate], parts[predicate], self._columns(predicate)
+            if isinstance(mine, Local) and isinstance(proved, Local):
+                rows = [
+                    row
+                    for row in mine.rows
+                    if prod(len(parts_of(row[i])) for i in columns) <= proved.count
+                    and proved.rows.issuperset(self._combined(row, columns, parts_of))
+                ]
+                if rows:
+                    terms[predicate] = self.engine.local(predicate, rows)
+            else:
+                sizes = {r: len(parts_of(r)) for r in self.now.classes}
+                terms[predicate] = self._counted(mine, proved, columns, sizes, by)
+        return SparkSet(self.engine, terms)
+
+    def _counted(
+        self, normal: Part, facts: Part, columns: Sequence[int], sizes: Mapping[Value, int], by: SparkClasses
+    ) -> Term:
+        """Return the normal facts that represent as many facts, normal by other classes, as sizes multiply to."""
+        pairs, numbers = self.now.representatives, DriverTable(self.engine.tables, _SIZE, list(sizes.items()))
+        finest = by.now.representatives.without(facts.frame(), columns)
+        represented = pairs.beside(finest, columns).select(*_replaced(facts.layout, columns))
+        counts = represented.groupBy(*facts.layout.columns).agg(F.count(lit(1)).alias("n"))
+        sized = numbers.beside(normal.frame(), columns)
+        size = lit(1).cast("double")
+        for i in columns:
+            size = size * F.coalesce(col(f"value{i}"), lit(1))
+        expected = sized.select(*normal.layout.columns, size.alias("size"))
+        complete = expected.join(counts, list(normal.layout.names)).filter(col("size") == col("n"))
+        return Chosen(complete.select(*normal.layout.columns), (normal, facts, pairs, numbers, by.now), small=True)
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
     def _chosen(
         self,
         parts: Mapping[str, Part],
@@ -382,9 +497,14 @@ class SparkClasses:
 
         return SomeConstants(frozenset(r for r in own_constants(representatives) if not is_one(self.now.of(r))))
 
-    def split(self, representatives: Constants) -> None:
+    def split(self, representatives: Constants, by: Classes | None = None) -> None:
+        assert by is None or isinstance(by, SparkClasses), "classes of another engine"
         wanted = own_constants(representatives)
-        self.change(self.now.split(wanted), self.now.together(wanted))
+        members, now = self.now.together(wanted), self.now.split(wanted)
+        if by is not None:
+            finer = by.now.by
+            now = now.joined({c: finer[c] for c in members if c in finer})
+        self.change(now, members)
 
     def split_all(self) -> None:
         self.split(SomeConstants(frozenset(self.now.classes)))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from upheld.algebra.equality import Constants, Difference
+from upheld.algebra.equality import Classes, Constants, Difference
 from upheld.algebra.expansion import Blocks, Expansions, Parts, Rows, between, pair_blocks
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.bags import MemoryBag
@@ -38,6 +38,9 @@ _NO_REPEATS = np.empty((0, 2), np.int64)
 
 #: From so many constants for each thousand rows on, reading a table is quicker than asking its indexes.
 _MANY_FOR_A_THOUSAND = 20
+#: Facts with up to this many expansions have them formed and looked up. Expansions of other facts are found by their
+#: constants.
+_MOST_FORMED = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,6 +256,127 @@ class MemoryClasses:
                     found[table] = rows
         return Settled(self.context, found)
 
+    def non_singletons(self, facts: FactSet) -> CodeSet:
+        if not self._classes:
+            return CodeSet(_NOBODY)
+        self._catch_up()
+        settled = own_set(facts).settled()
+        columns = (table.rows[rows, i] for table, rows in settled.listed() for i in constant_columns(table.types))
+        large = (codes[self._has_several[codes]].astype(np.int64) for codes in columns)
+        return CodeSet(np.unique(np.concatenate([_NOBODY, *large])))
+
+    # -- expansions ----------------------------------------------------------------------------------------------------
+
+    def expansions(self, normal: FactSet, facts: FactSet) -> Settled:
+        if not self._classes:
+            return own_set(normal & facts).settled()
+        self._catch_up()
+        if isinstance(facts, Settled) and not (isinstance(normal, Settled) and normal.count() < facts.count()):
+            return self._represented_in(normal, facts)
+        settled, truth = own_set(normal).settled(), membership(facts)
+        hits: dict[Table, RowNumbers] = {}
+        many: dict[Table, RowNumbers] = {}
+        for table, rows in settled.listed():
+            values = table.rows[rows].astype(np.int64)
+            columns = constant_columns(table.types)
+            few = self._combinations(values, columns, self.of) <= _MOST_FORMED
+            formed, _ = _spread(values[few], columns, self.of)
+            at = _find(table, formed)
+            hits[table] = at[(at >= 0) & truth[table.flags[at]]]
+            if not few.all():
+                many[table] = rows[~few]
+        result = Settled(self.context, {table: rows for table, rows in hits.items() if len(rows)})
+        if not many:
+            return result
+        mentioned = np.concatenate([self._least_mentioned(table, rows) for table, rows in many.items()])
+        candidates = self.mentioning(facts, self.members(CodeSet(np.unique(mentioned))))
+        more = self._represented_in(Settled(self.context, many), candidates)
+        return own_set(result | more).settled()
+
+    def _represented_in(self, normal: FactSet, facts: Settled) -> Settled:
+        """Return the facts whose representatives are in a set."""
+        truth, hits = membership(normal), {}
+        for table, rows in facts.listed():
+            changed, normal_rows = self._represented(table, rows)
+            chosen = truth[table.flags[rows]]
+            at = _find(table, normal_rows.astype(np.int64))
+            chosen[changed] = (at >= 0) & truth[table.flags[at]]
+            if chosen.any():
+                hits[table] = rows[chosen]
+        return Settled(self.context, hits)
+
+    def _combinations(
+        self, values: Codes, columns: Sequence[int], classes: Callable[[int], Codes]
+    ) -> npt.NDArray[np.float64]:
+        """Return for each row how many rows `_spread` would make of it: a number that may be huge."""
+        numbers = np.ones(len(values))
+        for column in columns:
+            several = self._has_several[values[:, column]]
+            distinct, which = np.unique(values[several, column], return_inverse=True)
+            numbers[several] *= np.array([len(classes(c)) for c in distinct.tolist()])[which]
+        return numbers
+
+    def _least_mentioned(self, table: Table, rows: RowNumbers) -> Codes:
+        """Return for each row the representative of several constants whose class the fewest explicit facts mention."""
+        codes = table.rows[rows][:, list(constant_columns(table.types))].astype(np.int64)
+        distinct, which = np.unique(codes, return_inverse=True)
+        most = np.iinfo(np.int64).max
+        mentions = [self._mentions[self._classes[c]].sum() if self._has_several[c] else most for c in distinct.tolist()]
+        least = np.array(mentions, np.int64)[which].reshape(codes.shape).argmin(axis=1)
+        return codes[np.arange(len(codes)), least]
+
+    def covered(self, normal: FactSet, facts: FactSet, by: Classes) -> Settled:
+        assert isinstance(by, MemoryClasses), "classes of another engine"
+        if not self._classes:
+            return own_set(normal & facts).settled()
+        self._catch_up()
+        by._catch_up()
+        settled, truth = own_set(normal).settled(), membership(facts)
+
+        @cache
+        def parts(representative: int) -> Codes:
+            """Return the representatives of the parts of a class."""
+            return np.unique(by._now[self.of(representative)])
+
+        hits: dict[Table, RowNumbers] = {}
+        many: dict[Table, tuple[RowNumbers, npt.NDArray[np.float64]]] = {}
+        for table, rows in settled.listed():
+            values = table.rows[rows].astype(np.int64)
+            columns = constant_columns(table.types)
+            numbers = self._combinations(values, columns, parts)
+            few = numbers <= _MOST_FORMED
+            formed, of = _spread(values[few], columns, parts)
+            at = _find(table, formed)
+            missing = np.bincount(of, (at < 0) | ~truth[table.flags[at]], np.count_nonzero(few))
+            hits[table] = rows[few][missing == 0]
+            if not few.all():
+                many[table] = rows[~few], numbers[~few]
+        result = Settled(self.context, {table: rows for table, rows in hits.items() if len(rows)})
+        return self._with_counted(result, many, facts, by) if many else result
+
+    def _with_counted(
+        self,
+        covered: Settled,
+        many: dict[Table, tuple[RowNumbers, npt.NDArray[np.float64]]],
+        facts: FactSet,
+        by: MemoryClasses,
+    ) -> Settled:
+        """Return facts, and those of others that have this number of expansions that are normal by other classes."""
+        others = {}
+        expansions = self.expansions(Settled(self.context, {table: rows for table, (rows, _) in many.items()}), facts)
+        for table, (rows, numbers) in many.items():
+            expansion_rows = expansions.of(table)
+            normal = expansion_rows[~by._represented(table, expansion_rows)[0]]
+            columns = list(constant_columns(table.types))
+            values = table.rows[normal].astype(np.int64)
+            values[:, columns] = self._now[values[:, columns]]
+            at, counts = np.unique(_find(table, values), return_counts=True)
+            number_of = dict(zip(at.tolist(), counts.tolist(), strict=True))
+            chosen = np.array([number_of.get(row, 0) for row in rows.tolist()]) == numbers
+            if chosen.any():
+                others[table] = rows[chosen]
+        return own_set(covered | Settled(self.context, others)).settled()
+
     def _mention(self, table: Table, rows: RowNumbers, wanted: Codes) -> Flags:
         """Return which rows have some of the codes in a column of constants."""
         mention = np.zeros(len(rows), np.bool_)
@@ -362,9 +486,16 @@ class MemoryClasses:
         loose = (c for c in _own(representatives).tolist() if not _is_one(self.of(c), codes, groups))
         return CodeSet(np.fromiter(loose, np.int64))
 
-    def split(self, representatives: Constants) -> None:
+    def split(self, representatives: Constants, by: Classes | None = None) -> None:
+        assert by is None or isinstance(by, MemoryClasses), "classes of another engine"
+        if by is not None:
+            by._catch_up()
         for representative in _own(representatives).tolist():
+            members = self.of(representative)
             self._leave_alone(representative)
+            if by is not None:
+                parts = {c: by.of(c) for c in np.unique(by._now[members]).tolist()}
+                self.set({c: part for c, part in parts.items() if len(part) > 1})
 
     def split_all(self) -> None:
         for representative in list(self._classes):
@@ -498,6 +629,32 @@ class Touched(NamedTuple):
     codes: Codes
     before: Codes
     now: Codes
+
+
+def _spread(values: Codes, columns: Sequence[int], classes: Callable[[int], Codes]) -> tuple[Codes, Codes]:
+    """Return the rows that have members of classes in the place of their representatives, and the row each is made of.
+
+    A class is an array of codes. All rows of all combinations are formed.
+    """
+    of = np.arange(len(values))
+    for column in columns:
+        distinct, which = np.unique(values[:, column], return_inverse=True)
+        members = [classes(c) for c in distinct.tolist()]
+        sizes = np.array([len(mine) for mine in members], np.int64)
+        if (sizes == 1).all():
+            values[:, column] = np.concatenate([_NOBODY, *members])[which]
+            continue
+        starts, lengths = np.cumsum(sizes) - sizes, sizes[which]
+        row = np.repeat(np.arange(len(values)), lengths)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        values, of = values[row], of[row]
+        values[:, column] = np.concatenate([_NOBODY, *members])[starts[which[row]] + within]
+    return values, of
+
+
+def _find(table: Table, values: Codes) -> RowNumbers:
+    """Return the number of each row of codes in a table, or -1."""
+    return table.find(np.ascontiguousarray(values.T), len(values), np.arange(table.arity), _NOBODY)
 
 
 def connected(left: Codes, right: Codes) -> tuple[Codes, Codes]:
