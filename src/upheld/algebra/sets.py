@@ -11,7 +11,7 @@ a derivation may be part of one expression that is settled; an algorithm that us
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from upheld.algebra.instances import RuleInstance
@@ -67,6 +67,13 @@ class FactSet(Protocol):
 
     def classes(self, strata: Stratification) -> set[int]:
         """The atom classes of a program that facts of the set may have: a superset. Cheap like `predicates`."""
+        ...
+
+    def classes_apart(self, other: FactSet, stratum: Stratum) -> set[int]:
+        """The atom classes of a stratum whose facts may be in one of two named sets alone: a superset.
+
+        Law: it contains `((A - B) | (B - A)).in_stratum(s).classes(strata)` for `A.classes_apart(B, s)`.
+        """
         ...
 
     def count(self, predicate: str | None = None) -> int:
@@ -190,6 +197,10 @@ class SetEngine(Protocol):
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> FactSet:
         """The facts of one predicate with these argument tuples. Law: `load(p, rows).rows(p)` are the rows."""
+        ...
+
+    def load_all(self, facts: Mapping[str, Iterable[tuple[Value, ...]]]) -> FactSet:
+        """The facts of several predicates. Law: `load_all(facts)` is the union of the `load(p, rows)`."""
         ...
 
     def declare(self, predicate: Predicate) -> None:

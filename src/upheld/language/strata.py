@@ -13,7 +13,7 @@ that no rule derives are in stratum 1.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, TypeVar
@@ -74,6 +74,16 @@ class Stratum:
         return frozenset(bodies.union(*(of.classes_of(classing.relation) for classing in self.classings)))
 
     @cached_property
+    def looked_at(self) -> tuple[str, ...]:
+        """The predicates of the positive atoms in the bodies of the rules."""
+        return tuple(dict.fromkeys(a.predicate for rule in self.rules for a in rule.positive))
+
+    @cached_property
+    def has_negation(self) -> bool:
+        """Whether a rule has a negated atom."""
+        return any(rule.negative for rule in self.rules)
+
+    @cached_property
     def classes(self) -> frozenset[int]:
         """The classes of facts in this stratum."""
         return self.stratification.classes_in(self.index)
@@ -94,10 +104,6 @@ class Stratum:
                 return tuple(found)
             found.update(dict.fromkeys(more))
             columns.update((r.head.predicate, column) for r in more for column in _columns_from(r, columns))
-
-    def may_hold(self, predicate: str) -> bool:
-        """Return whether facts of a predicate may belong to this stratum: to the first, those no atom speaks of too."""
-        return self.index == 1 or predicate in self.holds
 
     def own(self, rule: Rule) -> tuple[int, ...]:
         """Return the positions of the positive atoms of one of the rules that belong to this stratum."""
@@ -142,6 +148,31 @@ class Stratification:
 
     def __len__(self) -> int:
         return len(self.strata)
+
+    @cached_property
+    def with_rules(self) -> tuple[Stratum, ...]:
+        """The strata that have rules."""
+        return tuple(s for s in self.strata if s.rules)
+
+    def reading(self, classes: Iterable[int]) -> set[int]:
+        """Return the strata with an atom of one of some classes in a body."""
+        return {index for c in classes for index in self._readers.get(c, ())}
+
+    @cached_property
+    def _readers(self) -> dict[int, list[int]]:
+        readers: dict[int, list[int]] = defaultdict(list)
+        for s in self.strata:
+            for c in s.reads:
+                readers[c].append(s.index)
+        return dict(readers)
+
+    def holding(self, classes: Iterable[int]) -> set[int]:
+        """Return the strata that facts of some classes belong to."""
+        return {self._levels_of_classes[c] for c in classes}
+
+    @cached_property
+    def _levels_of_classes(self) -> dict[int, int]:
+        return {c: level for level, classes in self._classes_by_level.items() for c in classes}
 
     def has(self, atom: Atom) -> bool:
         """Return whether an atom is one of the program."""

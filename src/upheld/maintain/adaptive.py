@@ -91,7 +91,7 @@ def changes_much(state: State, E_minus: FactSet, E_plus: FactSet) -> bool:
     if gone + new <= FEW_FACTS:
         return False
     there = state.E.count() + new
-    with_rules = [s for s in state.strata if s.rules]
+    with_rules = state.strata.with_rules
     if len(with_rules) >= MANY_STRATA:
         much = gone > MOST_DELETED * there or new > MOST_INSERTED * there
     else:  # strata with recursion would start again one by one
@@ -130,9 +130,9 @@ class Adaptive:
         size = self.ranks.derivations(self.s)
         if size <= SMALL:
             return False
-        changed = settle(self.D - self.A)
-        looked_at = {a.predicate for rule in self.s.rules for a in rule.positive}
-        gone = {predicate: changed.count(predicate) for predicate in sorted(looked_at & changed.predicates())}
+        changed = self.D - self.A
+        counts = {predicate: changed.count(predicate) for predicate in self.s.looked_at}
+        gone = {predicate: number for predicate, number in counts.items() if number}
         there = {predicate: self.I.at_most(predicate) for predicate in gone}
         if sum(gone.values()) * MOST_DERIVATIONS <= size:
             return False

@@ -36,7 +36,7 @@ def dred(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fact
 
 def loses_nothing(s: Stratum, E_minus: FactSet, D: FactSet) -> bool:
     """Return whether no fact of a stratum can go: none is deleted, and what its rules look at has only grown."""
-    return not E_minus and not D and not any(rule.negative for rule in s.rules)
+    return not E_minus and not D and not s.has_negation
 
 
 @phase("overdeletion")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import TypeVar
 
 from upheld.algebra.engine import Engine
@@ -74,17 +75,17 @@ Update = Callable[[State, FactSet, FactSet], tuple[FactSet, FactSet]]
 def reached(strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> Iterator[Stratum]:
     """Yield the strata that explicit facts of an update belong to, or whose rules read facts that have changed so far.
 
-    Strata of explicit facts alone are always among them. D and A are read before each further stratum.
+    Each is found by the classes of facts that have changed, so no other stratum costs anything. The difference between
+    D and A in a stratum is read before the next one.
     """
-    explicit = E_minus.classes(strata) | E_plus.classes(strata)
-    changed: set[int] = set()
-    for s in strata:
-        if not s.rules and not s.classings:
-            yield s
-            changed |= explicit & s.classes
-        elif s.classes & explicit or s.reads & changed:
-            yield s
-            changed |= D.classes(strata) | A.classes(strata)
+    known = strata.holding(E_minus.classes(strata) | E_plus.classes(strata))
+    due = sorted(known)  # a heap
+    while due:
+        s = strata.strata[heappop(due) - 1]
+        yield s
+        for index in strata.reading(D.classes_apart(A, s)) - known:
+            known.add(index)
+            heappush(due, index)
 
 
 def maintained_alike(state: State, s: Stratum, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> bool:

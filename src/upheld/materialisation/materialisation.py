@@ -5,8 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 from pathlib import Path
 from typing import NoReturn, SupportsIndex, overload
 
@@ -693,10 +692,7 @@ class Materialisation:
         return fitted_facts(self._core, by_name(facts), self._read)
 
     def _load(self, delete: Mapping[str, Iterable[Row]], insert: Mapping[str, Iterable[Row]]) -> Requested:
-        return Requested(self._loaded(delete), self._loaded(insert))
-
-    def _loaded(self, fitted: Mapping[str, Iterable[Row]]) -> FactSet:
-        return reduce(or_, (self._engine.load(name, rows) for name, rows in fitted.items()), self._engine.nothing)
+        return Requested(self._engine.load_all(delete), self._engine.load_all(insert))
 
 
 def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> Draft:

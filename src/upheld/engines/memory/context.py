@@ -40,6 +40,8 @@ class Context:
         self.journal = Journal()
         self.columns = ColumnNames(self.tables)
         self.holders = Holders()
+        #: The tables with a column that counts derivations for a moment: see `scratch`.
+        self.scratched: list[Table] = []
         #: Counts attempts. A failed one restores the sets that are older than `kept_before`.
         self.clock = self.kept_before = 0
 

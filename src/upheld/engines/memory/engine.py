@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -102,11 +102,18 @@ class MemoryEngine:
         return Named(self.context, name)
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> Settled:
-        table = self.tables[predicate]
+        return self.load_all({predicate: rows})
+
+    def load_all(self, facts: Mapping[str, Iterable[tuple[Value, ...]]]) -> Settled:
+        return load_codes(
+            self.context, *((self.tables[name], self._codes(self.tables[name], rows)) for name, rows in facts.items())
+        )
+
+    def _codes(self, table: Table, rows: Iterable[tuple[Value, ...]]) -> Codes:
+        """Return the codes of some rows, an array of them for each column."""
         if isinstance(rows, Columns):
-            return load_codes(self.context, table, self.codec.encode_columns(rows), rows.count)
-        listed = list(rows)
-        return load_codes(self.context, table, self.codec.encode_rows(listed, table.types), len(listed))
+            return self.codec.encode_columns(rows)
+        return self.codec.encode_rows(rows, table.types)
 
     def rows_with_numbers(self, facts: FactSet, predicate: str, books: Sequence[Numbered]) -> Columns:
         self.context.pending.count_all()
@@ -123,7 +130,7 @@ class MemoryEngine:
         table = self.tables[predicate]
         arity = len(table.types)
         codes = self.codec.encode_columns(Columns(table.types, rows.columns[:arity], rows.count))
-        loaded = load_codes(self.context, table, codes, rows.count)
+        loaded = load_codes(self.context, (table, codes))
         found = table.find(codes, rows.count, np.arange(arity), np.empty(0, np.int64))
         for name, numbers in zip(columns_of(books), rows.columns[arity:], strict=True):
             table.column(name)[found] = numbers

@@ -6,7 +6,7 @@ Nothing here is clever, and nothing but `upheld.engines` and tests imports it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, TypeVar
@@ -94,6 +94,9 @@ class ReferenceEngine:
 
     def load(self, predicate: str, rows: Iterable[Row]) -> Facts:
         return Facts(self, ((predicate, row) for row in rows))
+
+    def load_all(self, facts: Mapping[str, Iterable[Row]]) -> Facts:
+        return Facts(self, ((predicate, row) for predicate, rows in facts.items() for row in rows))
 
     def rows_with_numbers(self, facts: FactSet, predicate: str, books: Sequence[Numbered]) -> list[Row]:
         rows = own_set(facts).rows(predicate)

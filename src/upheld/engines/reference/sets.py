@@ -59,6 +59,9 @@ class Facts:
     def classes(self, strata: Stratification) -> set[int]:
         return {strata.class_of_fact((p, row)) for p, rows in self.by_predicate.items() for row in rows}
 
+    def classes_apart(self, other: FactSet, stratum: Stratum) -> set[int]:
+        return ((self - other) | (other - self)).in_stratum(stratum).classes(stratum.stratification)
+
     def profile(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
         given = {i: term.value for i, term in enumerate(atom.terms) if isinstance(term, Constant)}
         rows = [row for row in self.rows(atom.predicate) if all(row[i] == value for i, value in given.items())]

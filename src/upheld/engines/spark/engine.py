@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -143,6 +145,9 @@ class DataFrameEngine:
             return SparkSet(self, {predicate: part} if part is not None else {})
         encoded = frozenset(map(self.codecs[predicate].encode, rows))
         return SparkSet(self, {predicate: self.local(predicate, encoded)} if encoded else {})
+
+    def load_all(self, facts: Mapping[str, Iterable[tuple[Value, ...]]]) -> SparkSet:
+        return reduce(or_, (self.load(predicate, rows) for predicate, rows in facts.items()), self.nothing)
 
     def rows_with_numbers(
         self, facts: FactSet, predicate: str, books: Sequence[Numbered]

@@ -361,6 +361,10 @@ class SparkSet:
     def classes(self, strata: Stratification) -> set[int]:
         return set().union(*map(strata.classes_of, self.predicates()))
 
+    def classes_apart(self, other: FactSet, stratum: Stratum) -> set[int]:
+        strata = stratum.stratification
+        return (self.classes(strata) | other.classes(strata)) & stratum.classes
+
     def parts(self) -> dict[str, Part]:
         """Return the parts, all of them known from now on, and none of them empty."""
         if not self._is_known:

@@ -54,6 +54,23 @@ class Counting:
         count_kernels.add_counts(column, rows, counts, self.sign)
 
 
+#: The column of `Scratch`.
+_SCRATCH = "scratch"
+
+
+class Scratch(Counting):
+    """Counts in a column that is dropped afterwards, so nothing is noted to be undone."""
+
+    def __init__(self, context: Context):
+        super().__init__(Journal(), _SCRATCH, 1)
+        self.context = context
+
+    def add_rows(self, collected: Collected, table: Table, values: Rows, reject: Truth, heights: Codes | None) -> None:
+        if _SCRATCH not in table.columns:
+            self.context.scratched.append(table)  # before it gets the column: an interruption leaves no stray one
+        super().add_rows(collected, table, values, reject, heights)
+
+
 class TallySink:
     """Counts the heads of a plan."""
 
@@ -90,7 +107,7 @@ def counted(matcher: Matcher, rules: Sequence[Rule], where: Where) -> Counts:
 @contextmanager
 def scratch(context: Context) -> Iterator[tuple[Collected, Counting]]:
     """Give what counts rows for a moment: a bit and a column of their own, which nothing undoes."""
-    counting = Counting(Journal(), "scratch", 1)
+    counting = Scratch(context)
     with context.new_bit("counted") as bit:
         collected = Collected(context, bit)
         _drop_scratch(context)  # if an interruption has left some
@@ -102,8 +119,9 @@ def scratch(context: Context) -> Iterator[tuple[Collected, Counting]]:
 
 
 def _drop_scratch(context: Context) -> None:
-    for table in context.tables.values():
-        table.columns.pop("scratch", None)
+    while context.scratched:
+        context.scratched[-1].columns.pop(_SCRATCH, None)
+        context.scratched.pop()
 
 
 def numbers_of(collected: Collected, counting: Counting) -> Counts:

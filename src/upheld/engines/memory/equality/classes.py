@@ -201,7 +201,7 @@ class MemoryClasses:
             made, numbers = np.unique(self._represented(table, rows)[1], axis=0, return_counts=True)
             if len(made):
                 codes = np.ascontiguousarray(made.T, np.int64)
-                load_codes(self.context, table, codes, len(made))
+                load_codes(self.context, (table, codes))
                 counts[table] = table.find(codes, len(made), np.arange(table.arity), _NOBODY), numbers
         return MemoryBag(self.matcher, counts=counts)
 
@@ -465,7 +465,7 @@ class MemoryClasses:
         table, codes = self.context.tables[self.equality.predicate], _own(constants)
         rows = np.empty((table.arity, len(codes)), np.int64)
         rows[list(self.equality.sides)], rows[self.equality.column] = codes, self._code
-        return load_codes(self.context, table, rows, len(codes))
+        return load_codes(self.context, (table, rows))
 
     def joining(self, equalities: FactSet) -> MemoryJoining:
         left, right = self._pairs(equalities)
@@ -550,7 +550,7 @@ class MemoryClasses:
         def others(representatives: Codes) -> Settled:
             chosen = moved & (representatives != touched.codes)
             rows = np.stack([representatives[chosen], touched.codes[chosen]])
-            return load_codes(self.context, table, rows, rows.shape[1])
+            return load_codes(self.context, (table, rows))
 
         return others(touched.before), others(touched.now)
 

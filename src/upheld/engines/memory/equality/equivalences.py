@@ -198,4 +198,4 @@ class MemoryGroups:
     def _loaded(self, values: Codes, numbers: Codes) -> Settled:
         if not len(values):
             return nothing(self.context)
-        return load_codes(self.context, self._members, np.stack([values, numbers]), len(values))
+        return load_codes(self.context, (self._members, np.stack([values, numbers])))

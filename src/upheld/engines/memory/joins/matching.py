@@ -179,14 +179,14 @@ class Matcher:
             if kind == "positive" and run.may_copy:
                 together = self.together(rules, forward_copies, run.ranked_in)
                 alone = together.others
-                for table in changed.tables():
-                    for copying, is_ranked in together.by_table.get(table.name, ()):
+                for table in changed.tables_of(together.by_table):
+                    for copying, is_ranked in together.by_table[table.name]:
                         run.from_copied(copying, changed.of(table), is_ranked)
             index = self.delta_index(alone, kind)
-            for table in changed.tables():
-                if index.concerns(table):
-                    for occurrence, rows in index.concerned(table, changed.of(table)):
-                        run_from(occurrence.rule, occurrence.position, table, rows)
+            for table in changed.tables_of(index.predicates):
+                if len(rows := changed.of(table)):
+                    for occurrence, mine in index.concerned(table, rows):
+                        run_from(occurrence.rule, occurrence.position, table, mine)
 
     def starts(self, s: Stratum, where: Where, ranked: tuple[str, Stratum] | None) -> list[Start]:
         """Return the plans that `forwards` follows from changed facts of a stratum to what its own rules derive."""
@@ -276,7 +276,7 @@ class Matcher:
         if facts.is_void():
             return False
         index = self.delta_index(rules, kind)
-        return not index.is_empty() and (facts.has_work() or any(map(index.concerns, facts.tables())))
+        return bool(index.predicates) and (facts.has_work() or bool(facts.tables_of(index.predicates)))
 
     def together(self, rules: Sequence[Rule], copies: Copies, ranked_in: Stratum | None = None) -> Together:
         """Return which of some rules copy rows together; apart from the others those that copy ranked ones."""

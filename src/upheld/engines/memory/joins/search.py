@@ -19,7 +19,7 @@ from upheld.engines.memory.plans.plan import Place, Plan
 from upheld.engines.memory.sets.expressions import Settled, filtered, own_set
 from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import Column, Rows, Table
 from upheld.language.core import Rule
 
 
@@ -30,11 +30,17 @@ class MemorySearch:
         self.matcher, self.context, self.rules = matcher, matcher.context, rules
         self._index = matcher.delta_index(rules, "heads")
         self._streams: dict[Table, list[Candidates]] = {}
+        self._with_turns: list[Table] = []
         #: How often a row has been asked for; negative when nothing is left for it.
-        (self._turns,) = self.context.columns.new(self, "turns")
+        (self._turns,) = self.context.columns.new(self, "turns", tables=self._with_turns)
 
     def unfinished(self, H: FactSet) -> Settled:
-        return filtered(H, lambda table, rows: table.column(self._turns)[rows] >= 0)
+        return filtered(H, lambda table, rows: self._turns_of(table)[rows] >= 0)
+
+    def _turns_of(self, table: Table) -> Column:
+        if self._turns not in table.columns:
+            self._with_turns.append(table)
+        return table.column(self._turns)
 
     def more(self, H: FactSet, P: FactSet, N: FactSet) -> MemoryInstances:
         found: list[Group] = []
@@ -46,7 +52,7 @@ class MemorySearch:
         return MemoryInstances(self.matcher, found)
 
     def _more(self, table: Table, rows: Rows, asked: Truth, where: Where, found: list[Group]) -> None:
-        turns = table.column(self._turns)
+        turns = self._turns_of(table)
         rows = rows[turns[rows] >= 0]
         fresh = rows[turns[rows] == 0]
         mine = self._opened(table, fresh, where, found)
@@ -55,7 +61,7 @@ class MemorySearch:
             self._streams[table] = mine
         else:
             self._streams.setdefault(table, []).extend(mine)
-        turns = table.column(self._turns)
+        turns = self._turns_of(table)
         turns[rows] = -turns[rows] - 1
         for stream in mine:
             chosen = np.flatnonzero(asked[table.flags[stream.rows]] & (stream.cursors != END))

@@ -42,13 +42,10 @@ class DeltaIndex:
                 groups = self._groups.setdefault(atom.predicate, defaultdict(lambda: defaultdict(list)))
                 groups[columns][codes].append(Occurrence(rule, position, atom))
 
-    def is_empty(self) -> bool:
-        """Return whether there are no atoms."""
-        return not self._groups
-
-    def concerns(self, table: Table) -> bool:
-        """Return whether some atom has the predicate of a table."""
-        return table.name in self._groups
+    @property
+    def predicates(self) -> Collection[str]:
+        """The predicates of the atoms."""
+        return self._groups
 
     def concerned(self, table: Table, rows: Rows) -> Iterator[tuple[Occurrence, Rows]]:
         """Yield each atom that some of the rows match, with these rows; repeated variables are not looked at."""

@@ -12,7 +12,7 @@ settled yet are evaluated, and expressions that mention the set are listed.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Self
 
 import numpy as np
@@ -80,7 +80,7 @@ class MemorySet:
         raise AssertionError("only a named set can be changed")
 
     def in_stratum(self, stratum: Stratum) -> MemorySet:
-        if self.is_void() or not any(stratum.may_hold(table.name) for table in self.tables()):
+        if self.is_void() or not self.context.placing.tables(self, stratum):
             return nothing(self.context)
         return OfStratum(self.context, self, stratum)
 
@@ -97,6 +97,10 @@ class MemorySet:
 
     def classes(self, strata: Stratification) -> set[int]:
         return self.context.placing.classes(self, strata)
+
+    def classes_apart(self, other: FactSet, stratum: Stratum) -> set[int]:
+        one, two, placing = self - other, own_set(other) - self, self.context.placing
+        return placing.classes_in(one, stratum) | placing.classes_in(two, stratum)
 
     def count(self, predicate: str | None = None) -> int:
         if predicate is not None:
@@ -134,6 +138,17 @@ class MemorySet:
     def tables(self) -> list[Table]:
         """Return the tables that may have rows in the set."""
         raise NotImplementedError
+
+    def may_have(self, table: Table) -> bool:
+        """Return whether a table is one of `tables`."""
+        raise NotImplementedError
+
+    def tables_of(self, names: Collection[str]) -> list[Table]:
+        """Return the tables of `tables` with one of some names. It takes the time of the shorter list."""
+        mine = self.tables()
+        if len(mine) <= len(names):
+            return [table for table in mine if table.name in names]
+        return [table for table in map(self.context.tables.__getitem__, names) if self.may_have(table)]
 
     def of(self, table: Table) -> Rows:
         """Return the rows of a table that are in the set, each once."""
@@ -233,6 +248,9 @@ class Settled(MemorySet):
     def tables(self) -> list[Table]:
         return list(self._rows)
 
+    def may_have(self, table: Table) -> bool:
+        return table in self._rows
+
     def of(self, table: Table) -> Rows:
         return self._rows.get(table, NO_ROWS)
 
@@ -319,15 +337,25 @@ class Deferred(MemorySet):
     def tables(self) -> list[Table]:
         return self.force().tables()
 
+    def may_have(self, table: Table) -> bool:
+        return self.force().may_have(table)
+
     def of(self, table: Table) -> Rows:
         return self.force().of(table)
+
+    def listed(self) -> Iterator[tuple[Table, Rows]]:
+        return self.force().listed()
 
     def __bool__(self) -> bool:
         return bool(self.force())
 
 
 class Combined(Deferred):
-    """`left operator right`."""
+    """`left operator right`.
+
+    Where no rule must be applied to compute it, the rows of one table are listed without those of other tables: a
+    stratum reads few of the relations that have changed so far.
+    """
 
     def __init__(self, context: Context, operator: str, left: MemorySet, right: MemorySet):
         self.operator = operator
@@ -363,6 +391,39 @@ class Combined(Deferred):
         assert self.context.bits.evaluation, "an expression of sets that may lend their bits meanwhile"
         return (self.operator, self.left.spelling(), self.right.spelling())
 
+    def tables(self) -> list[Table]:
+        if self.now is not None or self.has_work():
+            return super().tables()
+        left, right = self.operands()
+        return list(dict.fromkeys((*left.tables(), *right.tables()))) if self.operator == "|" else left.tables()
+
+    def may_have(self, table: Table) -> bool:
+        if self.now is not None or self.has_work():
+            return super().may_have(table)
+        left, right = self.operands()
+        return left.may_have(table) or (self.operator == "|" and right.may_have(table))
+
+    def of(self, table: Table) -> Rows:
+        if self.now is not None or self.has_work():
+            return super().of(table)
+        if self.width > WIDEST:
+            narrow(self.operands())
+        left, right = self.operands()
+        with self.context.bits.evaluating():
+            mine = left.of(table)
+            if self.operator != "|":
+                return selected(table, mine, self._wanted()) if len(mine) else mine
+            more = right.of(table)
+        if not len(mine) or not len(more):
+            return mine if len(mine) else more
+        return distinct_rows(np.concatenate([mine, more]))
+
+    def _wanted(self) -> Truth:
+        """Return the truth table of the rows of the left operand that an intersection or a difference keeps."""
+        _, right = self.operands()
+        spelling = right.spelling()
+        return self.context.truths[("~", spelling, spelling) if self.operator == "-" else spelling]
+
     def known_rows(self) -> dict[Table, Rows]:
         if self.now is not None:
             return super().known_rows()
@@ -373,8 +434,7 @@ class Combined(Deferred):
                 mine = together.get(table)
                 together[table] = rows if mine is None else distinct_rows(np.concatenate([mine, rows]))
             return together
-        spelling = right.spelling()
-        wanted = self.context.truths[("~", spelling, spelling) if self.operator == "-" else spelling]
+        wanted = self._wanted()
         chosen = ((table, selected(table, rows, wanted)) for table, rows in left.known_rows().items())
         return {table: rows for table, rows in chosen if len(rows)}
 
@@ -466,16 +526,20 @@ def nothing(context: Context) -> Settled:
     return Settled(context, {})
 
 
-def load_codes(context: Context, table: Table, codes: Codes, count: int) -> Settled:
-    """Return a set of the facts with these codes, an array of them for each column."""
-    if not table.n:
-        table.make_room(count)  # most are distinct, so growing step by step would copy all of them a few times
-    if codes.size:
-        table.fit(int(codes.min()), int(codes.max()))
+def load_codes(context: Context, *facts: tuple[Table, Codes]) -> Settled:
+    """Return a set of the facts of some tables with these codes, an array of them for each column."""
     with context.new_bit("loaded") as bit:
         collected = Collected(context, bit)
-        collected.enter(table, np.ascontiguousarray(codes.T, table.rows.dtype), NOTHING)
-        return Settled(context, collected.rows(), bit)
+        for table, codes in facts:
+            if not table.n:  # most are distinct, so growing step by step would copy all of them a few times
+                table.make_room(codes.shape[1])
+            if codes.size:
+                table.fit(int(codes.min()), int(codes.max()))
+            collected.enter(table, np.ascontiguousarray(codes.T, table.rows.dtype), NOTHING)
+        if rows := collected.rows():
+            return Settled(context, rows, bit)
+    context.bits.give_back(bit)
+    return nothing(context)
 
 
 def membership(facts: FactSet) -> Truth:

@@ -205,6 +205,9 @@ class Named(MemorySet):
     def tables(self) -> list[Table]:
         return list(self.logs)
 
+    def may_have(self, table: Table) -> bool:
+        return table in self.logs
+
     def of(self, table: Table) -> Rows:
         if self._lent is not None:
             return self._lent.of(table)

@@ -11,8 +11,10 @@ from upheld.engines.memory.storage.table import Table
 class Owned(weakref.ref[object]):
     """Whose some columns are."""
 
-    __slots__ = ("names",)
+    __slots__ = ("names", "tables")
     names: tuple[str, ...]
+    #: The tables that may have the columns; None for all.
+    tables: list[Table] | None
 
 
 class ColumnNames:
@@ -28,10 +30,15 @@ class ColumnNames:
         #: Of objects that nobody holds any more. An object that goes is entered by no statement of Python.
         self._left: list[Owned] = []
 
-    def new(self, owner: object, *names: str) -> tuple[str, ...]:
-        """Return names for columns of an object, which no other object has."""
+    def new(self, owner: object, *names: str, tables: list[Table] | None = None) -> tuple[str, ...]:
+        """Return names for columns of an object, which no other object has.
+
+        An object that lasts for a moment lists the `tables` in which it has columns, so that no other is looked at when
+        it goes.
+        """
         self.sweep()
         owned = Owned(owner, self._left.append)
+        owned.tables = tables
         owned.names = tuple(f"{name} {next(self._numbering)}" for name in names)
         self._owned.add(owned)
         return owned.names
@@ -45,7 +52,7 @@ class ColumnNames:
         """Drop the columns of objects that nobody holds any more."""
         while self._left:
             owned = self._left[0]
-            for table in self._tables.values():
+            for table in self._tables.values() if owned.tables is None else owned.tables:
                 for name in owned.names:
                     table.columns.pop(name, None)
             self._owned.discard(owned)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +18,10 @@ class ListedSet(Protocol):
 
     def tables(self) -> list[Table]:
         """Return the tables that may have rows in the set."""
+        ...
+
+    def tables_of(self, names: Collection[str]) -> list[Table]:
+        """Return the tables of `tables` with one of some names."""
         ...
 
     def of(self, table: Table) -> Rows:
@@ -53,12 +57,14 @@ class Placing:
         self._strata, self._levels, self._groupings = None, {}, self._program
         self._program.clear()
 
+    def tables(self, whole: ListedSet, stratum: Stratum) -> list[Table]:
+        """Return the tables that may have rows of a set in a stratum. The first has facts that no atom names, too."""
+        return whole.tables() if stratum.index == 1 else whole.tables_of(stratum.holds)
+
     def rows(self, whole: ListedSet, stratum: Stratum) -> Iterator[tuple[Table, Rows]]:
         """Yield the rows of a set that belong to a stratum."""
         strata = stratum.stratification
-        for table in whole.tables():
-            if not stratum.may_hold(table.name):
-                continue
+        for table in self.tables(whole, stratum):
             sole = strata.sole_stratum(table.name)
             if sole is None:
                 yield table, self._chosen(whole, table, stratum)
@@ -73,10 +79,24 @@ class Placing:
             if len(possible) == 1:
                 classes |= possible
             elif len(rows := facts.of(table)):
-                grouping = self._grouping(table, strata)
-                numbers = np.flatnonzero(np.bincount(grouping.numbers()[rows])).tolist()
-                classes.update(UNSPOKEN if number == grouping.unspoken else number for number in numbers)
+                classes |= self._classes_of(table, rows, strata)
         return classes
+
+    def classes_in(self, facts: ListedSet, stratum: Stratum) -> set[int]:
+        """Return the classes that facts of a set have in a stratum."""
+        strata = stratum.stratification
+        classes: set[int] = set()
+        for table in self.tables(facts, stratum):
+            if not len(rows := facts.of(table)):
+                continue
+            possible = strata.classes_of(table.name)
+            classes |= possible if len(possible) == 1 else self._classes_of(table, rows, strata)
+        return classes & stratum.classes
+
+    def _classes_of(self, table: Table, rows: Rows, strata: Stratification) -> set[int]:
+        grouping = self._grouping(table, strata)
+        numbers = np.flatnonzero(np.bincount(grouping.numbers()[rows])).tolist()
+        return {UNSPOKEN if number == grouping.unspoken else number for number in numbers}
 
     def _chosen(self, whole: ListedSet, table: Table, stratum: Stratum) -> Rows:
         grouping = self._grouping(table, stratum.stratification)
