@@ -339,6 +339,13 @@ def test_proposition_32(engine, algorithm, stratification):
     assert instances(m.update(insert={"B": [(1,)]})) == {"insertion": 2}
 
 
+@pytest.mark.parametrize("algorithm", ["dred", "bf"])
+def test_proposition_32_leaves_out_facts_that_stop_being_explicit(engine, algorithm):
+    """B(a) is no longer explicit and all instances still fire, but an old one is considered, to prove B(a)."""
+    m = materialise("B(x) :- A(x).", facts("A a, B a"), engine=engine, algorithm=algorithm)
+    assert sum(instances(m.update(delete=facts("B a"))).values()) == 1
+
+
 def test_proposition_33(engine):
     """Counting is optimal there too without recursion; with it, see proposition 29: facts move to other rounds."""
     m = materialise(

@@ -9,7 +9,10 @@ loss, gain, doubt       instances that may stop or begin to fire in a round; fac
 Departures from the paper: algorithm 3 goes through all rounds and rebuilds I_o and I_n. Here a fact is in I_o after
 round i if its old level is at most i, and an instance fires in the round after the highest level of its body facts that
 belong to the stratum. So rounds are visited in ascending order and only where there is work. Each instance is taken
-away once and added once, as theorem 12 asks. The algorithm as printed is in `counting_by_rounds`.
+away once and added once, as theorem 12 asks. Without recursion nothing else is considered (proposition 27). In
+recursive strata, to find the instances to add, more are considered than (b) and (c) of theorem 12 allow: instances of a
+fact that has come and of another that has yet to go, and an instance that two facts of its body bring to earlier
+rounds, once for each of them. The algorithm as printed is in `counting_by_rounds`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ R                 facts of the stratum that were over-deleted and are derivable 
 N, delta          candidates of a round; those not seen before
 
 Departures from the paper: E and I are brought up to date (line 44) by the caller, once nothing can fail any more.
-Strata that the update cannot reach are left out, and so is deletion where an update can only insert.
+Strata that the update cannot reach are left out, and so is deletion where an update can only insert. Line 42 needs one
+derivation of each fact; an engine that evaluates rules in batches may consider all of them.
 """
 
 from __future__ import annotations
