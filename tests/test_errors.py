@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 import upheld
 from upheld.cli import main
-from upheld.errors import Problem, warn
+from upheld.errors import EvaluationError, Problem, warn
 
 #: Wherever a run fails, this was there before and is all that is there after.
 KEPT = "was here before\n"
@@ -536,3 +537,11 @@ def test_warnings_name_the_line_of_the_caller():
         inside["issue"](problem)
     assert issued[0].filename == __file__
     assert issued[0].message.problem is problem
+
+
+def test_errors_go_to_other_processes():
+    """An error that is pickled and read again is the same: tasks send each other theirs."""
+    error = EvaluationError([Problem("undefined-result", "1 / 0", note="with x = 0"), Problem("undefined-result", "2")])
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is EvaluationError
+    assert (str(again), again.problems) == (str(error), error.problems)

@@ -90,6 +90,10 @@ class UpheldError(Exception):
         assert self.problems, "an error without a problem"
         super().__init__("\n".join(map(str, self.problems)))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors of tasks go to other processes."""
+        return type(self), (self.problems,)
+
     @property
     def slugs(self) -> tuple[str, ...]:
         """The slug of each problem."""

@@ -46,8 +46,8 @@ class MemoryEngine:
 
     name = "memory"
 
-    def __init__(self, core: Core, meter: Meter | None = None):
-        codec = Codec(_constants(core))
+    def __init__(self, core: Core, meter: Meter | None = None, new_codec: Callable[[Iterable[str]], Codec] = Codec):
+        codec = new_codec(_constants(core))
         groupings = Groupings(classes_of_atoms(core), codec)
         # The context does not hold the engine: then its memory is freed as soon as nobody does.
         self.context = Context(weakref.proxy(self), meter or Meter(), codec, groupings)

@@ -258,6 +258,11 @@ class MemoryRanks(RoundByRound):
     def forget(self, facts: FactSet, stratum: Stratum) -> None:
         for table, rows in self._read(facts):
             self.change_sum(stratum, -int(table.column(self.total)[rows].sum(dtype=np.int64)))
+        self.clear(facts)
+
+    def clear(self, facts: FactSet) -> None:
+        """Set rank, total and support of facts to zero; the sums of strata stay."""
+        for table, rows in self._read(facts):
             for column in (self.rank, self.total, self.support):
                 self._assign(table, column, rows, 0)
 

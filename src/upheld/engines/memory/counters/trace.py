@@ -81,6 +81,10 @@ class MemoryTrace:
         """The column that tells where the chain of a row begins."""
         return self._first
 
+    def levels(self, *, old: bool) -> str:
+        """Return the column of the old levels, or of the new ones."""
+        return self._old if old else self._new
+
     def lengths(self, table: Table, rows: Rows) -> npt.NDArray[np.int64]:
         """Return for each row in how many rounds its number is not zero."""
         out = np.empty(len(rows), np.int64)
@@ -110,7 +114,7 @@ class MemoryTrace:
 
         return filtered(facts, keep)
 
-    def later_rounds(self, facts: FactSet, round: int) -> dict[int, FactSet]:
+    def later_rounds(self, facts: FactSet, round: int) -> dict[int, Settled]:
         found: dict[int, dict[Table, list[Rows]]] = {}
         for table, rows in own_set(facts).listed():
             entries = self._entries.setdefault(table, Entries())
@@ -160,7 +164,7 @@ class MemoryTrace:
     def by_round(self, found: Instances, stratum: Stratum, *, old: bool) -> dict[int, Instances]:
         groups: dict[int, list[Group]] = {}
         for group in own_instances(found).groups:
-            rounds = self._rounds(group, stratum, self._old if old else self._new)
+            rounds = self._rounds(group, stratum, self.levels(old=old))
             first = int(rounds[0])
             if (rounds == first).all():  # as a rule
                 groups.setdefault(first, []).append(group)
@@ -178,7 +182,7 @@ class MemoryTrace:
         fire, quiet = [], []
         with (where := Where(self.context, P, N)):
             for group in own_instances(found).groups:
-                fires = self._rounds(group, stratum, self._old if old else self._new) == round
+                fires = self._rounds(group, stratum, self.levels(old=old)) == round
                 fires &= group.hold(self.matcher, where[Place.P], where[Place.N])
                 if fires.all():
                     fire.append(group)

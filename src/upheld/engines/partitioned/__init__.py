@@ -1,0 +1,31 @@
+"""The facts of a program in partitions: a memory engine in each of several tasks, which run one algorithm in step.
+
+Every task runs the code in `maintain/`, unchanged, on an engine of its own. The tasks meet in one primitive,
+`Wire.exchange`: parcels for each task, and a note that all of them read. Whatever steers an algorithm (truth and counts
+of sets, instances considered, rounds, failures) is made of notes, so all tasks take the same branch. Every exchange has
+the name of its operator; tasks that are at different operators stop with the error `out-of-step`.
+
+    wire        exchanges, failures that all tasks share, and tasks that are threads of one process
+    owners      which task owns a value, and so where a fact is at home
+    codec       a dictionary of texts that is the same in all tasks
+    plans       bodies in legs, between which bindings travel; the columns that facts have copies for
+    context     the state that the parts of a task's engine share
+    sets        sets of facts: rows at home, and copies
+    matching    the instances of rules, in all partitions together
+    bags, numbers, trace, search, engine    as in the memory engine
+
+Of the memory engine a task uses, on the facts that it has:
+
+    tables, named and settled sets, expressions of them, truth tables      `Named`, `Settled`, `Where`
+    entering facts by their codes into a table and a set                   `Collected.enter`, `Collected.take`
+    plans of a leg from bindings of some variables, and joins by them      `Planner.plan`, `Join`
+    which rules concern some rows                                          `Matcher.delta_index`
+    numbers of facts in columns, with the journal that undoes changes      `Counting`, `MemoryRanks`, `MemoryTrace`
+    transactions and attempts                                              `MemoryEngine.transaction`, `.attempt`
+
+Facts come in as arrays of codes by predicate, and set changes as sets; bindings and heads go out as arrays of codes.
+
+State: the operators on sets, counters, ranks, traces, search and transactions are complete and tested with threads as
+tasks. Users cannot choose this engine yet. It has no classes of equal constants, no equivalences by classes, and no
+saved states, and no transport between processes.
+"""

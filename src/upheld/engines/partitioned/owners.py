@@ -1,0 +1,89 @@
+"""Which task owns a value, and so which facts are at home where."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory.kernels.hashing import GOLDEN, HALF
+from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.storage.table import Rows, Table
+
+#: The number of a task for each of some values.
+Tasks = npt.NDArray[np.int32]
+Values = npt.NDArray[np.signedinteger]
+
+
+@kernel
+def owners_of(values, parts, out):
+    """Write the task that owns each value."""
+    tasks = np.uint64(parts)
+    for i in range(len(values)):
+        h = np.uint64(np.int64(values[i])) * GOLDEN
+        h = (h ^ (h >> HALF)) * GOLDEN
+        out[i] = np.int32(((h >> HALF) * tasks) >> HALF)
+
+
+@kernel
+def grouped(tasks, parts, order, ends):
+    """Write the places of each task's values, task by task, and where those of each end."""
+    counts = np.zeros(parts + 1, np.int64)
+    for task in tasks:
+        counts[task + 1] += 1
+    for q in range(parts):
+        counts[q + 1] += counts[q]
+        ends[q] = counts[q + 1]
+    for i in range(len(tasks)):
+        order[counts[tasks[i]]] = i
+        counts[tasks[i]] += 1
+
+
+class Owners:
+    """The owners of values, as one of `parts` tasks sees them."""
+
+    def __init__(self, me: int, parts: int):
+        self.me, self.parts = me, parts
+
+    def of(self, values: Values) -> Tasks:
+        """Return the task that owns each value. Values are codes: equal ones have one owner."""
+        out = np.empty(len(values), np.int32)
+        owners_of(values, self.parts, out)
+        return out
+
+    def of_one(self, value: int) -> int:
+        return int(self.of(np.array([value], np.int64))[0])
+
+    def of_name(self, predicate: str) -> int:
+        """Return the home of the one fact that a predicate without columns may have."""
+        return zlib.crc32(predicate.encode()) % self.parts
+
+    def homes(self, predicate: str, codes: Values) -> Tasks:
+        """Return the homes of facts, given an array with a row of codes for each."""
+        if not codes.shape[1]:
+            return np.full(len(codes), self.of_name(predicate), np.int32)
+        return self.of(codes[:, 0])
+
+    def at_home(self, table: Table, rows: Rows) -> Rows:
+        """Return the rows, of some, that are at home in this task."""
+        return self.owned(table, rows, 0)
+
+    def owned(self, table: Table, rows: Rows, column: int) -> Rows:
+        """Return the rows, of some, whose value in a column this task owns."""
+        if self.parts == 1:
+            return rows
+        if not table.arity:
+            return rows if self.of_name(table.name) == self.me else rows[:0]
+        return rows[self.of(table.rows[rows, column]) == self.me]
+
+    def split(self, tasks: Tasks) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+        """Yield each task that some values belong to, with the places of these."""
+        order, ends = np.empty(len(tasks), np.int64), np.empty(self.parts, np.int64)
+        grouped(tasks, self.parts, order, ends)
+        begin = 0
+        for task, end in enumerate(ends.tolist()):
+            if end > begin:
+                yield task, order[begin:end]
+            begin = end

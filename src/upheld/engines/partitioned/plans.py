@@ -1,0 +1,309 @@
+"""How a body is matched in several tasks: in legs, between which bindings travel to the owner of their next key.
+
+A leg is what can be matched in one place. All tasks have the same legs, because these follow from the rules alone; the
+order of the steps within a leg is up to the planner of each task.
+
+Views are the columns beside the first by which rules look facts up. A fact has a copy with the owner of its value in
+each of them. They are collected from the plans of all rules before there is any fact.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from upheld.algebra.instances import cheapest_first, is_ready
+from upheld.engines.memory.plans.plan import Literal, Place, Plan, Planner
+from upheld.language.core import Atom, Builtin, CoreTerm, Rule
+from upheld.language.strata import Stratum
+from upheld.language.syntax.ast import Constant, Variable
+
+
+class Target(NamedTuple):
+    """Where bindings are, or go to: the owner of a term, the home of a predicate without columns, or all tasks.
+
+    Two are the same place if their keys are equal.
+    """
+
+    key: str
+    term: CoreTerm | None = None
+    predicate: str | None = None
+
+    @classmethod
+    def of(cls, term: CoreTerm) -> Target:
+        """Return the owner of a term. Two constants may be equal in Python and have different codes: 0.0 and -0.0."""
+        key = f"variable {term.name}" if isinstance(term, Variable) else f"{term.type} {term.value!r}"
+        return cls(key, term)
+
+    @classmethod
+    def of_atom(cls, atom: Atom, column: int) -> Target:
+        """Return the owner of the term in a column, or of the name of an atom without columns."""
+        return cls.of(atom.terms[column]) if atom.terms else cls(f"predicate {atom.predicate}", None, atom.predicate)
+
+
+#: All tasks: each joins the bindings with the facts that are at home there.
+EVERYWHERE = Target("everywhere")
+
+
+class Views:
+    """The columns beside the first by which facts are looked up, and the predicates that all tasks have whole."""
+
+    def __init__(self, replicated: Iterable[str] = ()):
+        self.replicated = frozenset(replicated)
+        self._columns: dict[str, list[int]] = defaultdict(list)
+        #: Whether plans may ask for further columns: until there are facts.
+        self.may_grow = True
+
+    def columns(self, predicate: str) -> Sequence[int]:
+        """The columns beside the first."""
+        return self._columns.get(predicate, ())
+
+    def has(self, predicate: str, column: int) -> bool:
+        """Whether the owner of a value has all facts with the value in a column."""
+        return column == 0 or column in self._columns.get(predicate, ())
+
+    def add(self, predicate: str, column: int) -> None:
+        if not self.has(predicate, column):
+            assert self.may_grow, "a column that facts have no copies for"
+            self._columns[predicate].append(column)
+
+
+@dataclass(eq=False)
+class Leg:
+    """Literals and built-ins that are matched in one place, for bindings of `start` that have gone to `route`.
+
+    Without a route they stay where they are. `needed` are the variables that go on, in the order in which they travel.
+    """
+
+    route: Target | None
+    literals: list[Literal] = field(default_factory=list)
+    builtins: list[Builtin] = field(default_factory=list)
+    start: tuple[str, ...] = ()
+    needed: tuple[str, ...] | None = None
+    _plan: Plan | None = None
+
+    def plan(self, planner: Planner, rule: Rule) -> Plan:
+        """Return the order of the steps in this task, legs anew if its tables have changed much."""
+        if self._plan is None or self._plan.is_stale():
+            self._plan = planner.plan(rule, self.start, self.literals, self.needed, self.builtins)
+        return self._plan
+
+
+@dataclass(eq=False)
+class Pipeline:
+    """The legs of a rule from one beginning: rows of an atom whose values in a column the task owns, or nothing."""
+
+    rule: Rule
+    legs: list[Leg]
+    atom: Atom | None
+    column: int = 0
+
+    @property
+    def start(self) -> tuple[str, ...]:
+        return self.legs[0].start
+
+
+class Kind(NamedTuple):
+    """From where a rule is matched, and what is asked for.
+
+    `begin` is `via` (positive atom i), `via not` (negated atom i), `heads`, or `all`. `own` is whether atoms of the
+    rule's stratum are matched in a set of their own. With `ranked_in`, bindings carry the highest rank of the facts of
+    that stratum. With `whole`, they have all variables of the rule at the end.
+    """
+
+    begin: str
+    position: int = 0
+    own: Stratum | None = None
+    ranked_in: Stratum | None = None
+    whole: bool = False
+
+
+def pipeline(rule: Rule, kind: Kind, views: Views, height: str) -> Pipeline:
+    """Return the pipeline of a rule with the fewest legs. `height` is the variable that carries ranks."""
+    last = rule.variables() if kind.whole else None
+    carried = (height,) if kind.ranked_in is not None else ()
+    literals = list(_literals(rule, kind))
+    match kind.begin:
+        case "via":
+            atoms = [(rule.positive[kind.position], literals)]
+        case "via not":
+            atoms = [(rule.negative[kind.position], literals)]
+        case "heads":
+            atoms = [(rule.head, literals)]
+        case _:
+            positive = [k for k, literal in enumerate(literals) if not literal.negated]
+            atoms = [(literals[k].atom, [*literals[:k], *literals[k + 1 :]]) for k in positive]
+    candidates: list[tuple[_Legs, Atom | None, int]] = []
+    for atom, others in atoms:
+        variables = (*dict.fromkeys(atom.variables()), *carried)
+        columns = (0,) if kind.begin in ("heads", "all") else (0, *views.columns(atom.predicate))
+        for column in columns:
+            place = Target.of_atom(atom, column)
+            legs = _Legs(rule, variables, place, others, rule.builtins, views, last, carried)
+            candidates.append((legs, atom, column))
+    if not candidates:
+        candidates.append((_Legs(rule, carried, None, literals, rule.builtins, views, last, carried), None, 0))
+    best, start, column = min(candidates, key=lambda f: (len(f[0].legs), len(f[0].asked)))
+    for predicate, wanted in best.asked:
+        views.add(predicate, wanted)
+    return Pipeline(rule, best.legs, start, column)
+
+
+def rest_of(
+    rule: Rule, start: tuple[str, ...], literals: Sequence[Literal], builtins: Sequence[Builtin], views: Views,
+    needed: tuple[str, ...],
+) -> Pipeline:  # fmt: skip
+    """Return a pipeline for bindings that are anywhere, through some literals and the built-ins that can be evaluated.
+
+    Negated atoms with a variable that has no value are left out.
+    """
+    bound = set(start).union(*(x.atom.variables() for x in literals if not x.negated))
+    left, ready = cheapest_first(builtins), []
+    while some := next((b for b in left if is_ready(b, bound)), None):
+        left.remove(some)
+        ready.append(some)
+        bound.update(some.variables())
+    known = [x for x in literals if not x.negated or bound.issuperset(x.atom.variables())]
+    return Pipeline(rule, _Legs(rule, start, None, known, ready, views, needed, needed).legs, None)
+
+
+def _literals(rule: Rule, kind: Kind) -> Iterator[Literal]:
+    """Yield where the atoms are matched beside the one that a plan begins with: queries (155) to (157)."""
+    for k, atom in enumerate(rule.positive):
+        if kind.begin == "via" and k == kind.position:
+            continue
+        before = kind.begin == "via not" or (kind.begin == "via" and k < kind.position)
+        place = Place.P_NOT_X if before else Place.P
+        if kind.own is not None and k in kind.own.own(rule):
+            place = place.within_own
+        yield Literal(atom, place, kind.ranked_in is not None and k in kind.ranked_in.own(rule))
+    for k, atom in enumerate(rule.negative):
+        if kind.begin != "via not" or k > kind.position:
+            yield Literal(atom, Place.N)
+        elif k < kind.position:
+            yield Literal(atom, Place.N_OR_Y)
+
+
+class _Legs:
+    """Makes the legs of a body from bindings of `start` at a place, which is None if they may be anywhere.
+
+    `last` are the variables at the end, by default those of the head, and `carried` those that no literal binds.
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        start: tuple[str, ...],
+        place: Target | None,
+        literals: Sequence[Literal],
+        builtins: Sequence[Builtin],
+        views: Views,
+        last: tuple[str, ...] | None,
+        carried: tuple[str, ...],
+    ):
+        self.place, self.views = place, views
+        self.held = dict.fromkeys(start)
+        self.literals, self.builtins = list(literals), cheapest_first(builtins)
+        self.legs = [Leg(None, start=start)]
+        #: Columns of predicates by which there are no copies yet.
+        self.asked: list[tuple[str, int]] = []
+        self._make()
+        needed = {*(rule.head.variables() if last is None else last), *carried}
+        self._set_variables(needed, last)
+
+    def _make(self) -> None:
+        while True:
+            while ready := next((b for b in self.builtins if is_ready(b, self.held)), None):
+                self.builtins.remove(ready)
+                self.legs[-1].builtins.append(ready)
+                self.held.update(dict.fromkeys(ready.variables()))
+            if not self.literals:
+                assert not self.builtins, "an unsafe rule: nothing binds the variables that are left"
+                return
+            at = next((k for k, x in enumerate(self.literals) if self._is_here(x)), None)
+            self._match(self._travel() if at is None else at)
+
+    def _match(self, at: int) -> None:
+        literal = self.literals.pop(at)
+        scanned = not any(map(self._is_known, literal.atom.terms))
+        self.legs[-1].literals.append(literal)
+        self.held.update(dict.fromkeys(literal.atom.variables()))
+        if self.legs[-1].route is EVERYWHERE:
+            # Alone in its leg: what follows is looked up where the rows of this atom are at home.
+            self.place = Target.of_atom(literal.atom, 0) if scanned and literal.atom.terms else None
+            if self.literals or self.builtins:
+                self.legs.append(Leg(None))
+
+    def _is_bound(self, literal: Literal) -> bool:
+        return all(v in self.held for v in literal.atom.variables())
+
+    def _is_known(self, term: CoreTerm) -> bool:
+        return isinstance(term, Constant) or term.name in self.held
+
+    def _has(self, predicate: str, column: int) -> bool:
+        return self.views.has(predicate, column) or (predicate, column) in self.asked
+
+    def _is_here(self, literal: Literal) -> bool:
+        """Return whether all facts that a literal may match are where the bindings are."""
+        if literal.negated and not self._is_bound(literal):
+            return False
+        atom = literal.atom
+        if atom.predicate in self.views.replicated and (not atom.terms or any(map(self._is_known, atom.terms))):
+            return True
+        return self.place is not None and self._is_at(atom, self.place)
+
+    def _is_at(self, atom: Atom, place: Target) -> bool:
+        targets = self._targets(atom)
+        return any(target.key == place.key and self._has(atom.predicate, column) for column, target in targets)
+
+    def _targets(self, atom: Atom) -> Iterator[tuple[int, Target]]:
+        """Yield the owners of the values that an atom can be looked up by, each with its column."""
+        for column in range(max(1, len(atom.terms))):
+            if not atom.terms or self._is_known(atom.terms[column]):
+                yield column, Target.of_atom(atom, column)
+
+    def _travel(self) -> int:
+        """Begin another leg where most can be matched, and return which literal is matched first."""
+        best: tuple[tuple[bool, bool, bool, int, int, int], Target] | None = None
+        for k, literal in enumerate(self.literals):
+            if literal.negated and not self._is_bound(literal):
+                continue
+            for column, target in self._targets(literal.atom):
+                has = self._has(literal.atom.predicate, column)
+                if has or self.views.may_grow:
+                    together = sum(self._is_at(x.atom, target) for x in self.literals)
+                    varies = not isinstance(target.term, Constant)
+                    worth = (not literal.negated, varies, has, together, -k, -column)
+                    if best is None or worth > best[0]:
+                        best = worth, target
+        if best is None:
+            k = next((k for k, x in enumerate(self.literals) if not x.negated), 0)
+            if self.literals[k].atom.predicate not in self.views.replicated:
+                self.legs.append(Leg(EVERYWHERE))
+            return k
+        (_, _, has, _, k, column), self.place = best
+        if not has:
+            self.asked.append((self.literals[-k].atom.predicate, -column))
+        self.legs.append(Leg(self.place))
+        return -k
+
+    def _set_variables(self, needed: set[str], last: tuple[str, ...] | None) -> None:
+        """Set the variables that bindings have at the beginning and at the end of each leg."""
+        after: list[set[str]] = []
+        for leg in reversed(self.legs):
+            after.append(set(needed))
+            needed.update(v for x in leg.literals for v in x.atom.variables())
+            needed.update(v for b in leg.builtins for v in b.variables())
+            if leg.route is not None and isinstance(leg.route.term, Variable):
+                needed.add(leg.route.term.name)
+        bound = dict.fromkeys(self.legs[0].start)
+        for leg, following, wanted in zip(self.legs, [*self.legs[1:], None], reversed(after), strict=True):
+            for literal in leg.literals:
+                bound.update(dict.fromkeys(literal.atom.variables()))
+            for builtin in leg.builtins:
+                bound.update(dict.fromkeys(builtin.variables()))
+            leg.needed = last
+            if following is not None:
+                leg.needed = following.start = tuple(v for v in bound if v in wanted)

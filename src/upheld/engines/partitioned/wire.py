@@ -1,0 +1,148 @@
+"""The exchange: the only way in which the tasks of a partitioned engine meet.
+
+All tasks run the same algorithm. Where one of them needs something of the others, all of them call `exchange` with the
+name of the operator: each sends some parcels to each other task, and a note that all of them read. Notes make up
+whatever steers an algorithm, so that all tasks take the same branch. A task that calls another operator than the others
+is out of step: all of them stop.
+
+A task that fails says so in its next exchange, whichever operator the others are at. So all tasks fail together, with
+the error of the first of them, and are in step again when each has undone its part.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from upheld.errors import Problem, UpheldError, quote
+
+#: One item of a message: a name that both understand, and arrays.
+Parcel = tuple[Any, ...]
+#: The parcels for each task.
+Outbox = Sequence[list[Parcel]]
+
+R = TypeVar("R")
+
+
+class Frame(NamedTuple):
+    """The message of one task to another in an exchange."""
+
+    operator: str
+    parcels: list[Parcel]
+    note: Any = None
+    failure: BaseException | None = None
+
+
+class Wire:
+    """The way from a task to the others. A transport defines `swap`."""
+
+    def __init__(self, me: int, parts: int):
+        self.me, self.parts = me, parts
+        #: How many exchanges there have been.
+        self.exchanges = 0
+        #: The failure that all tasks know of, while it is on its way to whoever undoes the work.
+        self._known: BaseException | None = None
+
+    def swap(self, frames: Sequence[Frame]) -> list[Frame]:
+        """Send a frame to each task, and return the frames that they sent to this one."""
+        raise NotImplementedError
+
+    def exchange(self, operator: str, outbox: Outbox | None = None, note: Any = None) -> tuple[Outbox, list[Any]]:
+        """Send parcels to each task and a note to all; return the parcels from each task, and all notes."""
+        self.exchanges += 1
+        frames = self.swap([Frame(operator, outbox[q] if outbox else [], note) for q in range(self.parts)])
+        failure = next((f.failure for f in frames if f.failure is not None), None)
+        if failure is None and any(f.operator != operator for f in frames):
+            failure = _out_of_step([f.operator for f in frames])
+        if failure is not None:
+            self._known = _again(failure)
+            raise self._known
+        return [f.parcels for f in frames], [f.note for f in frames]
+
+    @contextmanager
+    def in_step(self) -> Iterator[None]:
+        """A block that fails in all tasks if it fails in one of them."""
+        try:
+            yield
+            self.exchange("end of a block")
+        except BaseException as error:
+            if error is not self._known:
+                self.exchanges += 1
+                self._known = error
+                self.swap([Frame("failure", [], None, error)] * self.parts)
+            raise
+
+
+def _again(error: BaseException) -> BaseException:
+    """Return an error of another task, to be raised in this one."""
+    return type(error)(error.problems) if isinstance(error, UpheldError) else error
+
+
+def _out_of_step(operators: Sequence[str]) -> UpheldError:
+    shown = ", ".join(f"task {q} at {quote(operator)}" for q, operator in enumerate(operators))
+    return UpheldError(
+        Problem(
+            "out-of-step",
+            f"the tasks of a partitioned engine have taken different branches: {shown}",
+            note="all tasks run the same operators in the same order",
+            hint="this is a bug in Upheld; the update was undone, and the memory engine can make it",
+        )
+    )
+
+
+# -- tasks that are threads of one process -----------------------------------------------------------------------------
+
+
+class Threads:
+    """The boards and the barrier by which threads of one process exchange frames."""
+
+    def __init__(self, parts: int):
+        #: Two boards, used in turn: nobody writes to one before all have read what was there.
+        self.boards: list[list[Sequence[Frame]]] = [[()] * parts for _ in range(2)]
+        self.barrier = threading.Barrier(parts)
+
+
+class ThreadWire(Wire):
+    """A wire between threads of one process. Arrays are handed over, not copied: nobody changes one that has come."""
+
+    def __init__(self, me: int, parts: int, shared: Threads):
+        super().__init__(me, parts)
+        self._shared = shared
+
+    def swap(self, frames: Sequence[Frame]) -> list[Frame]:
+        board = self._shared.boards[self.exchanges % 2]
+        board[self.me] = frames
+        self._shared.barrier.wait()
+        return [theirs[self.me] for theirs in board]
+
+
+def in_threads(parts: int, main: Callable[[Wire], R]) -> list[R]:
+    """Run a function in step in as many threads as there are parts, and return the result of each."""
+    shared = Threads(parts)
+    results: dict[int, R] = {}
+    failures: dict[int, BaseException] = {}
+
+    def task(me: int) -> None:
+        wire = ThreadWire(me, parts, shared)
+        try:
+            with wire.in_step():
+                results[me] = main(wire)
+        except threading.BrokenBarrierError:
+            return
+        except BaseException as error:
+            failures[me] = error
+
+    threads = [threading.Thread(target=task, args=(me,), name=f"task {me}") for me in range(parts)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        shared.barrier.abort()
+        raise
+    if failures:
+        raise failures[min(failures)]
+    return [results[me] for me in range(parts)]

@@ -1,0 +1,33 @@
+"""The partitioned engine goes through the contract: each law in several tasks, which are threads."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from random import Random
+
+import pytest
+
+from tests.contract import test_counters, test_sets
+from tests.contract.laws import Law, Setting, laws_of
+from tests.engines.partitioned.tasks import Task
+from tests.helpers.sizes import exhaustive, usually
+from tests.helpers.strategies import Case, random_case
+from upheld.engines.partitioned.wire import in_threads
+
+LAWS: dict[str, Law] = laws_of(test_sets) | laws_of(test_counters)
+
+
+def hold_in_threads(law: Law, case: Case, r: Random, parts: int, replicated: frozenset[str]) -> None:
+    in_threads(parts, lambda wire: law(Setting(Task(wire, replicated), case, deepcopy(r))))
+
+
+@pytest.mark.parametrize("parts", [pytest.param(1, marks=exhaustive), 2, 3])
+@pytest.mark.parametrize("name", LAWS)
+def test_law(name: str, parts: int) -> None:
+    """Each law holds in every task, and all tasks see the same."""
+    r = Random(f"{name} {parts}")
+    for _ in range(usually(1, 20)):
+        case = random_case(r)
+        replicated = frozenset(f"r{i}" for i in range(5) if r.random() < 0.15)
+        state = Random(r.random())
+        hold_in_threads(LAWS[name], case, state, parts, replicated)

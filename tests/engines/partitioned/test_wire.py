@@ -1,0 +1,152 @@
+"""Tasks in step: exchanges, failures that all of them share, and tasks that are out of step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.engines.partitioned.tasks import Task
+from upheld.algebra.sets import derive, settle
+from upheld.engines.partitioned.wire import Wire, in_threads
+from upheld.errors import EvaluationError, LimitReached, Problem, UpheldError
+from upheld.language.compile import compile_program
+from upheld.language.syntax.files import read_text
+
+CLOSURE = """
+.decl edge(x: number, y: number)
+.decl path(x: number, y: number)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+"""
+
+
+def core_of(text: str):
+    return compile_program(read_text(text)).core
+
+
+def test_parcels_and_notes():
+    """Each task gets the parcels that the others have for it, and the notes of all."""
+
+    def main(wire: Wire):
+        outbox = [[(wire.me, to)] for to in range(wire.parts)]
+        return wire.exchange("test", outbox, wire.me * 10)
+
+    for me, (came, notes) in enumerate(in_threads(3, main)):
+        assert came == [[(q, me)] for q in range(3)]
+        assert notes == [0, 10, 20]
+
+
+def test_tasks_out_of_step_stop():
+    """A task that takes another branch than the others stops all of them, with the operators at which they are."""
+
+    def main(wire: Wire) -> None:
+        wire.exchange("settle" if wire.me == 1 else "derive")
+
+    with pytest.raises(UpheldError) as caught:
+        in_threads(3, main)
+    assert caught.value.slugs == ("out-of-step",)
+    assert "task 0 at `derive`, task 1 at `settle`" in str(caught.value)
+
+
+def test_a_task_that_ends_early_is_out_of_step():
+    with pytest.raises(UpheldError) as caught:
+        in_threads(2, lambda wire: wire.exchange("settle") if wire.me else None)
+    assert caught.value.slugs == ("out-of-step",)
+
+
+def test_one_task_fails_and_all_undo():
+    """What fails in one task fails in all; each undoes its part, and they go on in step."""
+    core = core_of(CLOSURE)
+
+    def main(wire: Wire):
+        engine = Task(wire).open(core)
+        I, E = engine.named("I"), engine.load("edge", [(i, i + 1) for i in range(9)])
+
+        def fail_in_one() -> None:
+            nonlocal I
+            with engine.transaction():
+                I |= settle(E)
+                if wire.me == 1:
+                    raise EvaluationError(Problem("undefined-result", "only here"))
+                settle(derive(core.rules, I, I))
+
+        with pytest.raises(EvaluationError):
+            fail_in_one()
+        before = I.count()
+        with engine.transaction():
+            I |= E
+            while delta := settle(derive(core.rules, I, I) - I):
+                I |= delta
+        return before, I.count("path")
+
+    assert in_threads(3, main) == [(0, 45)] * 3
+
+
+def test_a_limit_that_one_task_reaches_stops_all():
+    """No task may look at its own clock and stop alone."""
+    core = core_of(CLOSURE)
+
+    def main(wire: Wire) -> int:
+        engine = Task(wire).open(core)
+        I = engine.named("I")
+
+        def look(rule) -> None:
+            if wire.me == 1:
+                raise LimitReached(Problem("limit-reached", "time is up in one task"))
+
+        engine.meter.look = look
+
+        def reach_limit() -> None:
+            nonlocal I
+            with engine.transaction():
+                I |= engine.load("edge", [(i, i + 1) for i in range(40)])
+                settle(derive(core.rules, I, I, via=I))
+
+        with pytest.raises(LimitReached):
+            reach_limit()
+        return I.count()
+
+    assert in_threads(2, main) == [0, 0]
+
+
+def test_texts_have_one_code_in_all_tasks():
+    """Texts that come in one task, or that rules make in several, mean the same everywhere."""
+    core = core_of(
+        """
+        .decl name(x: symbol, n: number)
+        .decl made(y: symbol, n: number)
+        .decl twice(z: symbol)
+        made(cat(x, "-", to_string(n % 2)), n) :- name(x, n).
+        twice(cat(y, y)) :- made(y, n), made(y, m), n < m.
+        """
+    )
+
+    def main(wire: Wire):
+        engine = Task(wire).open(core)
+        I = engine.named("I")
+        I |= engine.load("name", [(f"text {wire.me % 2}", n) for n in range(wire.me, 12, wire.parts)])
+        while delta := settle(derive(core.rules, I, I) - I):
+            I |= delta
+        texts = engine.context.codec.pool
+        return sorted(I.rows("twice")), [str(t) for t in texts.take(np.arange(len(texts)))]
+
+    results = in_threads(3, main)
+    assert results[0][0] == sorted((f"text {i}-{j}" * 2,) for i in (0, 1) for j in (0, 1))
+    assert all(result == results[0] for result in results)
+
+
+def test_exchanges_of_a_round():
+    """A round of linear closure takes two exchanges: heads go home, and what is new goes to its copies."""
+    core = core_of(CLOSURE)
+
+    def main(wire: Wire) -> int:
+        engine = Task(wire).open(core)
+        I = engine.named("I")
+        I |= engine.load("edge", [(i, i + 1) for i in range(30)])
+        I |= (delta := settle(derive(core.rules, I, I, via=I)))
+        before = wire.exchanges
+        for _ in range(10):
+            I |= (delta := settle(derive(core.rules, I, I, via=delta) - I))
+        return wire.exchanges - before
+
+    assert in_threads(2, main) == [20, 20]
