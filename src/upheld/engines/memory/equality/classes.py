@@ -71,6 +71,8 @@ class MemoryJoining:
 
     def make(self) -> None:
         classes = self.classes
+        if not len(self._losers):
+            return
         joined: dict[int, Codes] = {}
         order = np.argsort(self._winners, kind="stable")
         winners, starts = np.unique(self._winners[order], return_index=True)
@@ -474,7 +476,7 @@ class MemoryClasses:
         order = np.argsort(groups, kind="stable")
         starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
         losers, winners = [], []
-        for group in np.split(codes[order], starts[1:]):
+        for group in np.split(codes[order], starts[1:]) if len(codes) else ():
             texts = self.context.codec.decode(group, "term")
             least = min(range(len(group)), key=lambda i: self.equality.order(texts[i]))
             losers.append(np.delete(group, least))
