@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from tests.helpers.strategies import Update
 from tests.helpers.streams import Recomputed, Stream, facts_of
 from upheld.engines.partitioned.engine import PartitionedEngine
 from upheld.engines.partitioned.sets import PartitionedSet
 from upheld.engines.partitioned.wire import Wire, in_threads
 from upheld.errors import EvaluationError
 from upheld.language.core import Core, Fact
+from upheld.language.strata import Stratification
 from upheld.maintain.marking import make
 from upheld.maintain.registry import algorithm_named
 from upheld.maintain.update import Requested, State, step
@@ -92,59 +94,74 @@ def assert_copies(engine: PartitionedEngine, I: PartitionedSet, ranks: dict[Fact
                 assert (name, row) not in ranks or ranks[name, row][0] == rank, "a copy with another rank"
 
 
+class Follower:
+    """A session that goes through a stream in one task."""
+
+    def __init__(self, wire: Wire):
+        self.wire = wire
+
+    def begin(
+        self, core: Core, strata: Stratification, explicit: set[Fact], algorithm: str, replicated: frozenset[str]
+    ) -> Kept:
+        """Materialise a program."""
+        self.engine, self.algorithm = Task(self.wire, replicated).open(core), algorithm
+        E = self.engine.named("E")
+        E |= self.load(explicit)
+        self.state = algorithm_named(algorithm).materialise(self.engine, E, strata)
+        return kept(self.state)
+
+    def load(self, facts: Iterable[Fact]) -> PartitionedSet:
+        """Load facts, some of them in each task."""
+        loaded, rows = self.engine.named("loaded"), defaultdict(list)
+        for p, row in sorted(facts, key=repr):
+            rows[p].append(row)
+        for p in sorted(rows):
+            loaded |= self.engine.load(p, rows[p][self.wire.me :: self.wire.parts])
+        return loaded
+
+    def update(self, u: Update, then: Update | None, twice: bool) -> Kept:
+        """Make an update; with `twice`, make it, undo it, and make it again. `then` is the one that follows."""
+        engine, state, chosen = self.engine, self.state, algorithm_named(self.algorithm)
+        with engine.meter.run():
+            minus, plus = self.load(facts_of(u.deletions)), self.load(facts_of(u.insertions))
+            E_minus, E_plus = engine.settle((minus & state.E) - plus), engine.settle(plus - state.E)
+            books = state.bookkeeping
+            try:
+                with engine.transaction():
+                    if twice:
+                        with engine.attempt() as attempt:
+                            step(state, chosen.update, E_minus, E_plus)
+                            attempt.undo()
+                        state.bookkeeping = books
+                    if self.algorithm.endswith("-marking"):
+                        ahead = then and Requested(
+                            *(engine.settle(self.load(facts_of(f))) for f in (then.deletions, then.insertions))
+                        )
+                        done = make(state, chosen.update, chosen.marking, E_minus, E_plus, ahead)
+                        state.marks = done.marks
+                    else:
+                        done = step(state, chosen.update, E_minus, E_plus)
+            except EvaluationError:
+                state.bookkeeping = books
+                return kept(state)
+            return kept(state, (here(done.deleted), here(done.inserted)))
+
+    def state_now(self) -> Kept:
+        return kept(self.state)
+
+
 def follow(
     stream: Stream, algorithm: str, parts: int, states: list[Recomputed | None], *, twice: bool = False,
     replicated: Iterable[str] = (),
 ) -> list[list[Kept]]:  # fmt: skip
-    """Go through a stream in so many tasks, and return what each of them has after each update.
-
-    With `twice`, each update is made, undone, and made again.
-    """
+    """Go through a stream in threads, and return what each of them has after each update."""
 
     def main(wire: Wire) -> list[Kept]:
-        engine = Task(wire, frozenset(replicated)).open(stream.core)
-        chosen = algorithm_named(algorithm)
-
-        def load(facts: Iterable[Fact]) -> PartitionedSet:
-            """Load facts, some of them in each task."""
-            loaded, rows = engine.named("loaded"), defaultdict(list)
-            for p, row in sorted(facts, key=repr):
-                rows[p].append(row)
-            for p in sorted(rows):
-                loaded |= engine.load(p, rows[p][wire.me :: wire.parts])
-            return loaded
-
-        E = engine.named("E")
-        E |= load(stream.explicit)
-        state = chosen.materialise(engine, E, stream.strata)
-        found = [kept(state)]
-        coming = [*stream.case.updates[1:], None]
-        for u, then, now in zip(stream.case.updates, coming, states[1:]):
-            with engine.meter.run():
-                minus, plus = load(facts_of(u.deletions)), load(facts_of(u.insertions))
-                E_minus, E_plus = engine.settle((minus & state.E) - plus), engine.settle(plus - state.E)
-                books, change = state.bookkeeping, None
-                try:
-                    with engine.transaction():
-                        if twice:
-                            with engine.attempt() as attempt:
-                                step(state, chosen.update, E_minus, E_plus)
-                                attempt.undo()
-                            state.bookkeeping = books
-                        if algorithm.endswith("-marking"):
-                            ahead = then and Requested(
-                                *(engine.settle(load(facts_of(f))) for f in (then.deletions, then.insertions))
-                            )
-                            done = make(state, chosen.update, chosen.marking, E_minus, E_plus, ahead)
-                            state.marks = done.marks
-                        else:
-                            done = step(state, chosen.update, E_minus, E_plus)
-                    change = here(done.deleted), here(done.inserted)
-                except EvaluationError:
-                    state.bookkeeping = books
-                assert (change is None) == (now is None), "an update that fails where it must not, or the reverse"
-                found.append(kept(state, change))
-        return found
+        follower = Follower(wire)
+        first = follower.begin(stream.core, stream.strata, stream.explicit, algorithm, frozenset(replicated))
+        updates = stream.case.updates
+        coming = [*updates[1:], None]
+        return [first, *(follower.update(u, then, twice) for u, then, _ in zip(updates, coming, states[1:]))]
 
     with stream.constants_in_place():
         return in_threads(parts, main)
@@ -156,6 +173,7 @@ def assert_followed(tasks: list[list[Kept]], states: list[Recomputed | None]) ->
     assert before is not None
     assert_together([task[0] for task in tasks], before, None)
     for i, now in enumerate(states[1:], 1):
+        assert now is not None or all(task[i].change is None for task in tasks), "an update that must fail did not"
         assert_together([task[i] for task in tasks], now or before, before)
         before = now or before
     return sum(now is not None for now in states[1:])
@@ -166,7 +184,8 @@ def assert_together(tasks: list[Kept], now: Recomputed, before: Recomputed | Non
     assert all(task.books == tasks[0].books for task in tasks)
     assert union(task.I for task in tasks) == now.facts
     assert union(task.E for task in tasks) == now.explicit
-    if before is not None and tasks[0].change is not None:
+    if before is not None and now is not before:
+        assert all(task.change is not None for task in tasks), "an update that fails where it must not"
         deleted, inserted = zip(*(task.change for task in tasks if task.change is not None))
         assert union(deleted) == before.facts - now.facts
         assert union(inserted) == now.facts - before.facts

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
 from tests.engines.partitioned.tasks import Task
-from upheld.algebra.sets import derive, settle
+from upheld.algebra.sets import derive, derive_bag, settle
 from upheld.engines.partitioned.wire import Wire, in_threads
 from upheld.errors import EvaluationError, LimitReached, Problem, UpheldError
 from upheld.language.compile import compile_program
@@ -150,3 +153,31 @@ def test_exchanges_of_a_round():
         return wire.exchanges - before
 
     assert in_threads(2, main) == [20, 20]
+
+
+def test_a_derivation_leaves_nothing_behind():
+    """An expression that nobody needs any more is gone: the memory engine lists those that somebody holds.
+
+    A listing before a set changes takes as long as the set is large.
+    """
+    core = core_of(CLOSURE)
+
+    def main(wire: Wire) -> None:
+        engine = Task(wire).open(core)
+        I, D = engine.named("I"), engine.named("D")
+        I |= (E := settle(engine.load("edge", [(i, i + 1) for i in range(30)])))
+        for use in (lambda P: derive(core.rules, P, I, via=E), lambda P: engine.numbers("n").gain(bag(core, P, I, E))):
+            P = I - D
+            left = weakref.ref(P.local)
+            use(P)
+            del P
+            assert left() is None
+
+    def bag(core, P, I, E):
+        return derive_bag(core.rules, P, I, via=E)
+
+    gc.disable()
+    try:
+        in_threads(2, main)
+    finally:
+        gc.enable()

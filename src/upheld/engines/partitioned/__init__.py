@@ -6,6 +6,8 @@ of sets, instances considered, rounds, failures) is made of notes, so all tasks 
 the name of its operator; tasks that are at different operators stop with the error `out-of-step`.
 
     wire        exchanges, failures that all tasks share, and tasks that are threads of one process
+    sockets     a wire between processes, authenticated with a key
+    tasks       processes that serve the calls of a driver; barrier_job, those of one job of Spark
     owners      which task owns a value, and so where a fact is at home
     codec       a dictionary of texts that is the same in all tasks
     plans       bodies in legs, between which bindings travel; the columns that facts have copies for
@@ -25,7 +27,7 @@ Of the memory engine a task uses, on the facts that it has:
 
 Facts come in as arrays of codes by predicate, and set changes as sets; bindings and heads go out as arrays of codes.
 
-State: the operators on sets, counters, ranks, traces, search and transactions are complete and tested with threads as
-tasks. Users cannot choose this engine yet. It has no classes of equal constants, no equivalences by classes, and no
-saved states, and no transport between processes.
+State: the operators on sets, counters, ranks, traces, search and transactions are complete, and so are the transports
+between threads, processes and the tasks of a barrier job. Users cannot choose this engine yet. It has no classes of
+equal constants, no equivalences by classes, and no saved states.
 """

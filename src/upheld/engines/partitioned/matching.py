@@ -280,7 +280,9 @@ class _Run:
         rank: str | None = None,
     ):
         self.matching, self.rules, self.where, self.kind, self.rank = matching, rules, where, kind, rank
-        self.end, self.reach = self._counting(end), reach
+        # Nothing here refers back to the run: it must go when it is done, because expressions that somebody still holds
+        # are listed before one of their sets changes.
+        self.end, self.reach = end, reach
         self.context = matching.context
         self.matcher = self.context.matcher
         self.outbox = self.context.outbox()
@@ -354,7 +356,7 @@ class _Run:
             if last and self.reach.new_texts:
                 self.ended.append((key[0], plan, B))
             elif last:
-                self.end(key[0], plan, B, width, self.outbox)
+                self._take_result(key[0], plan, B, width)
             else:
                 assert leg.needed is not None, "a leg that others follow"
                 order = [plan.last.index(v) for v in leg.needed]
@@ -367,12 +369,9 @@ class _Run:
             some = B if B.shape[1] <= CHUNK else np.ascontiguousarray(B[:, begin : begin + CHUNK])
             join.run(some, some.shape[1])
 
-    def _counting(self, end: End) -> End:
-        def counted(k: int, plan: Plan, B: Codes, width: int, outbox: Outbox) -> None:
-            self.considered[k] += width
-            end(k, plan, B, width, outbox)
-
-        return counted
+    def _take_result(self, k: int, plan: Plan, B: Codes, width: int) -> None:
+        self.considered[k] += width
+        self.end(k, plan, B, width, self.outbox)
 
     def _listed(self, source: Table | Part, place: Place) -> Rows:
         """Return the rows at home of a set, or all rows if all tasks have them."""
@@ -447,7 +446,7 @@ class _Run:
         if self.reach.new_texts:
             self._agree_on_texts(self.reach.legs)
             for k, plan, B in self.ended:
-                self.end(k, plan, B, B.shape[1], self.outbox)
+                self._take_result(k, plan, B, B.shape[1])
             self.ended = []
         note = self.considered, bool(self.doomed)
         came, notes = self.context.wire.exchange(operator, self.outbox, note)

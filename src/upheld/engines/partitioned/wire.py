@@ -49,6 +49,11 @@ class Wire:
         """Send a frame to each task, and return the frames that they sent to this one."""
         raise NotImplementedError
 
+    def broken(self, error: BaseException) -> BaseException:
+        """Return an error that cannot go to the other tasks, because the wire is broken."""
+        self._known = error
+        return error
+
     def exchange(self, operator: str, outbox: Outbox | None = None, note: Any = None) -> tuple[Outbox, list[Any]]:
         """Send parcels to each task and a note to all; return the parcels from each task, and all notes."""
         self.exchanges += 1
