@@ -277,6 +277,7 @@ class _Update:
         D = self.D
         gone, self.A = checking.changes()
         D |= gone
+        gamma.split_all()  # it belongs to this update, and so does the cost
 
     @phase("overdeletion")
     def overdelete(self) -> Constants | None:

@@ -282,7 +282,7 @@ class MemoryClasses:
             values = table.rows[rows].astype(np.int64)
             columns = constant_columns(table.types)
             few = self._combinations(values, columns, self.of) <= _MOST_FORMED
-            formed, _ = _spread(values[few], columns, self.of)
+            formed, _ = _spread(values[few], columns, self._has_several, self.of)
             at = _find(table, formed)
             hits[table] = at[(at >= 0) & truth[table.flags[at]]]
             if not few.all():
@@ -347,7 +347,7 @@ class MemoryClasses:
             columns = constant_columns(table.types)
             numbers = self._combinations(values, columns, parts)
             few = numbers <= _MOST_FORMED
-            formed, of = _spread(values[few], columns, parts)
+            formed, of = _spread(values[few], columns, self._has_several, parts)
             at = _find(table, formed)
             missing = np.bincount(of, (at < 0) | ~truth[table.flags[at]], np.count_nonzero(few))
             hits[table] = rows[few][missing == 0]
@@ -633,24 +633,27 @@ class Touched(NamedTuple):
     now: Codes
 
 
-def _spread(values: Codes, columns: Sequence[int], classes: Callable[[int], Codes]) -> tuple[Codes, Codes]:
+def _spread(
+    values: Codes, columns: Sequence[int], several: Flags, classes: Callable[[int], Codes]
+) -> tuple[Codes, Codes]:
     """Return the rows that have members of classes in the place of their representatives, and the row each is made of.
 
-    A class is an array of codes. All rows of all combinations are formed.
+    A class is an array of codes; `several` says which codes have one. All rows of all combinations are formed.
     """
     of = np.arange(len(values))
     for column in columns:
-        distinct, which = np.unique(values[:, column], return_inverse=True)
+        large = several[values[:, column]]
+        if not large.any():
+            continue
+        distinct, which = np.unique(values[large, column], return_inverse=True)
         members = [classes(c) for c in distinct.tolist()]
         sizes = np.array([len(mine) for mine in members], np.int64)
-        if (sizes == 1).all():
-            values[:, column] = np.concatenate([_NOBODY, *members])[which]
-            continue
-        starts, lengths = np.cumsum(sizes) - sizes, sizes[which]
+        lengths, starts = np.ones(len(values), np.int64), np.zeros(len(values), np.int64)
+        lengths[large], starts[large] = sizes[which], (np.cumsum(sizes) - sizes)[which]
         row = np.repeat(np.arange(len(values)), lengths)
-        within = np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        values, of = values[row], of[row]
-        values[:, column] = np.concatenate([_NOBODY, *members])[starts[which[row]] + within]
+        within = np.arange(len(row)) - (np.cumsum(lengths) - lengths)[row]
+        values, of, spread = values[row], of[row], large[row]
+        values[spread, column] = np.concatenate(members)[(starts[row] + within)[spread]]
     return values, of
 
 
