@@ -77,22 +77,22 @@ EVERYTHING, NO_PAIRS = np.ones(1 << 16, np.bool_), np.empty((0, 2), np.int64)
 
 def chain_length(kernel, arguments) -> int:
     """Return the rows that a probe looks at, whatever it finds: the pairs it finds if all rows are in the set."""
-    before = arguments[:-4]
+    before = arguments[:-3]
     room = np.empty(1 << 20, np.int32)
-    return kernel(*before, EVERYTHING, NO_PAIRS, room, room.copy())[2] + len(arguments[0])
+    return kernel(*before, EVERYTHING, NO_PAIRS, (room, room.copy()))[2] + len(arguments[0])
 
 
 def rows_passed(kernel, arguments) -> int:
     """Return the rows that a probe for some rows looks at, one at a time until the cursors are where it leaves them."""
     wanted, chosen, limits, cursors, *rest = arguments
-    *tables, _truth, _equal, parents, matches = rest
+    *tables, _truth, _equal, (parents, matches) = rest
     after = cursors.copy()
-    kernel(wanted, chosen, limits, after, *rest[:-2], parents.copy(), matches.copy())
+    kernel(wanted, chosen, limits, after, *rest[:-1], (parents.copy(), matches.copy()))
     step, passed = cursors.copy(), 0
     for i in chosen.tolist():
         while step[i] != after[i]:
             one = np.array([i]), np.array([1])
-            passed += kernel(wanted, *one, step, *tables, EVERYTHING, NO_PAIRS, parents.copy(), matches.copy())
+            passed += kernel(wanted, *one, step, *tables, EVERYTHING, NO_PAIRS, (parents.copy(), matches.copy()))
     return passed + len(chosen)
 
 
@@ -130,6 +130,8 @@ def test_every_kernel_is_counted():
 
 
 def plain(array):
+    if isinstance(array, tuple):
+        return tuple(map(plain, array))
     return array.view(np.ndarray) if isinstance(array, Watched) else array
 
 

@@ -1,14 +1,22 @@
-"""No kernel goes untested."""
+"""No kernel goes untested, and none takes more parameters than a reader can hold."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 from tests.engines.memory.joins import test_bulk_copy
 from tests.engines.memory.kernels import test_indexes, test_rows
 from tests.engines.memory.kernels.kernel_rows import MODULE_OF
 from tests.engines.memory.storage import test_atom_classes
+from tests.helpers.cases import ROOT
+from upheld.engines.memory.rounds import interpreter
+
+#: Parameters of a kernel at most. Arrays that belong together come as a tuple.
+MOST_PARAMETERS = 12
 
 
 def test_every_kernel_has_a_test():
@@ -19,3 +27,34 @@ def test_every_kernel_has_a_test():
     assert {
         name for name in MODULE_OF.keys() - helpers if not re.search(rf"(kernels|hashing|components)\.{name}\b", text)
     } == set()
+
+
+def kernels() -> Iterator[tuple[Path, ast.FunctionDef]]:
+    """Yield the compiled functions of the memory engine."""
+    for file in sorted((ROOT / "src" / "upheld" / "engines" / "memory").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef) and any(ast.unparse(d) == "kernel" for d in node.decorator_list):
+                yield file, node
+
+
+def test_kernels_have_few_parameters():
+    """A kernel with many parameters does more than one thing, or gets the arrays of one thing one by one."""
+    counted = {f"{file.name}: {kernel.name}": len(kernel.args.args) for file, kernel in kernels()}
+    assert len(counted) > 60
+    many = {name for name, count in counted.items() if count > MOST_PARAMETERS}
+    assert many - {"indexes.py: copy_blocks"} == set()
+
+
+def test_fields_of_records_have_names():
+    """The interpreter of rounds reads no field of a record by a bare number."""
+    offsets = []
+    for file, kernel in kernels():
+        if file == Path(interpreter.__file__):
+            for node in ast.walk(kernel):
+                match node:
+                    case ast.Call(func=ast.Name(id="number" | "of_table" | "of_index"), args=[*_, at]):
+                        parts = [at.left, at.right] if isinstance(at, ast.BinOp) else []
+                        offsets += [ast.unparse(node) for part in parts if isinstance(part, ast.Constant)]
+                    case ast.Subscript(slice=ast.Tuple(elts=[_, ast.Constant()])):
+                        offsets.append(ast.unparse(node))
+    assert offsets == []

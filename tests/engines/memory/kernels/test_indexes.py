@@ -95,8 +95,9 @@ def test_probe(case, data, truth, room):
     i, row = 0, -1
     while i < len(wanted):
         i, row, count = index_kernels.probe(
-            numbers(wanted).reshape(-1, len(columns)), i, row, len(wanted), table.array(), numbers(columns),
-            index.slots, index.following, table.flag_array(), np.array(truth), pairs(equal), parents, matches,
+            numbers(wanted).reshape(-1, len(columns)), i, row, len(wanted), table.array(),
+            (numbers(columns), index.slots, index.following), table.flag_array(), np.array(truth), pairs(equal),
+            (parents, matches),
         )  # fmt: skip
         assert count <= room
         found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
@@ -151,8 +152,8 @@ def test_blocks(case, data, truth, room, step):
     i = done = 0
     while i < len(wanted):
         i, done, count = index_kernels.probe_blocks(
-            asked, i, done, len(wanted), array, of, blocks.slots, blocks.entries, blocks.pool,
-            table.flag_array(), np.array(truth), pairs(equal), parents, matches,
+            asked, i, done, len(wanted), array, (of, blocks.slots, blocks.entries, blocks.pool),
+            table.flag_array(), np.array(truth), pairs(equal), (parents, matches),
         )  # fmt: skip
         assert count <= room
         found += list(zip(parents[:count].tolist(), matches[:count].tolist()))
@@ -241,7 +242,7 @@ def test_probe_some(kind, case, data, turns):
         parents, matches = np.full(room, NONSENSE, np.int32), np.full(room, NONSENSE, np.int32)
         found = kernel(
             asked, numbers([i for i, _ in turn]), numbers([limit for _, limit in turn]), cursors, table.array(),
-            numbers(columns), *arrays, table.flag_array(), np.array(truth), pairs(equal), parents, matches,
+            (numbers(columns), *arrays), table.flag_array(), np.array(truth), pairs(equal), (parents, matches),
         )  # fmt: skip
         expected = naive.probe_some(wanted, turn, rows_of_key, table.rows, table.flags, truth, equal, seen)
         assert list(zip(parents[:found].tolist(), matches[:found].tolist())) == expected

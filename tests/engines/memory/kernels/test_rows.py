@@ -138,7 +138,7 @@ def test_tally_rows(table, data, reject, set_number, more, amount, logs):
     while i < len(wanted):
         i, n, found = count_kernels.tally_rows(
             key_view(table.array(rows=wanted)), i, len(wanted), key_view(array), n, slots, flag_array,
-            np.array(reject), FLAGS(bit), out, found, column, amount, log, logged,
+            np.array(reject), FLAGS(bit), out, found, (column, amount, log, logged),
         )  # fmt: skip
         assert log[: logged[0]].tolist() == (expected_log[:i] if logs else [])
         if i < len(wanted):
@@ -166,7 +166,7 @@ def test_tally_rows_that_do_not_fit(before, after):
     out, log, logged = np.empty(room, np.int32), np.empty(count, np.int32), np.zeros(1, np.int64)
     at, n, found = count_kernels.tally_rows(
         keys[:count].copy(), 0, count, keys, count, slots, np.zeros(room, FLAGS), np.zeros(2**SETS, np.bool_),
-        FLAGS(1), out, 0, column, 1, log, logged,
+        FLAGS(1), out, 0, (column, 1, log, logged),
     )  # fmt: skip
     assert (at, n, found, int(logged[0])) == (-1, count, before, before)
     assert column[:count].tolist() == [1] * before + [count_kernels.LARGEST] + [0] * after

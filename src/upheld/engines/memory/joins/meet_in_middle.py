@@ -66,14 +66,14 @@ class Meeting:
         cursor = np.array([0, 0, 0, -1])
         while cursor[0] < len(keys):
             # The tables may have grown, and their arrays moved, since the last time round.
-            found = meet(
-                keys, index.entries, index.pool, join.table.rows, self._columns[0],
-                join.table.flags, truths[join.place],
-                wanted, far_index.slots, far_index.entries, far_index.pool, far.table.rows, self._columns[1],
-                np.array(far.known), far.table.flags, truths[far.place],
-                cursor, parents, near, distant,
+            count = meet(
+                keys, (index.slots, index.entries, index.pool),
+                (join.table.rows, self._columns[0], join.table.flags, truths[join.place]),
+                wanted, (far_index.slots, far_index.entries, far_index.pool),
+                (far.table.rows, self._columns[1], far.table.flags, truths[far.place]),
+                np.array(far.known), cursor, (parents, near, distant),
             )  # fmt: skip
-            yield parents, (distant, near) if self.near else (near, distant), found
+            yield parents, (distant, near) if self.near else (near, distant), count
 
 
 def side_with_runs(wanted: tuple[Codes, Codes]) -> int | None:
@@ -155,16 +155,21 @@ def which_meet(
 
 
 @kernel
-def meet(
-    keys, entries, pool, rows, column, flags, truth,
-    wanted, far_slots, far_entries, far_pool, far_rows, far_column, far_columns, far_flags, far_truth,
-    cursor, parents, matches, far_matches,
-):  # fmt: skip
+def meet(keys, near_index, near_table, wanted, far_index, far_table, far_columns, cursor, triples):
     """Write bindings with a row of the near and one of the far atom, which agree on a column each; return how many.
 
     `wanted` are the values that bindings have in the other columns of the far atom. The cursor holds the first binding
     of a run, how far the blocks of both atoms have been walked for it, and the next binding to be written or -1.
+
+        near_index, far_index   slots, entries and pool of an index of blocks
+        near_table, far_table   rows, the column on which the atoms agree, flags, and the truth table of the set
+        triples                 take the places of bindings, near rows and far rows
     """
+    _, entries, pool = near_index
+    far_slots, far_entries, far_pool = far_index
+    rows, column, flags, truth = near_table
+    far_rows, far_column, far_flags, far_truth = far_table
+    parents, matches, far_matches = triples
     found, tried = 0, 0
     start, near, far, binding = cursor
     marks, following = np.empty(0, np.int32), np.empty(len(keys), np.int32)

@@ -21,11 +21,14 @@ LARGEST = np.iinfo(np.int32).max
 
 
 @kernel
-def tally_rows(wanted, start, width, keys, n, slots, flags, reject, bit, out, found, numbers, amount, log, logged):
+def tally_rows(wanted, start, width, keys, n, slots, flags, reject, bit, out, found, tally):
     """As `find_or_add`; besides add an amount to the number of each row, and write the rows into the log, if any.
 
     Return -1 for the key to go on with if a number would not fit.
+
+        tally   the numbers of rows, the amount, the log, and how many rows are in it
     """
+    numbers, amount, log, logged = tally
     mask, shift = len(slots) - 1, shift_of(len(slots))
     room = min(len(keys), len(slots) * FILL_NUMERATOR // FILL_DENOMINATOR)
     places = np.empty(GROUP, np.int64)

@@ -77,13 +77,18 @@ def rehash_columns(rows, columns, old, slots):
 
 
 @kernel
-def probe(wanted, i, row, width, rows, columns, slots, following, flags, truth, equal, parents, matches):
+def probe(wanted, i, row, width, rows, index, flags, truth, equal, pairs):
     """Write the pairs of a wanted key and a row of the set `truth` that has it in the key columns.
 
     `i` and `row` say where to go on: at key i, at the row of its chain, or -1 for its first. `equal` lists pairs of
     columns that a repeated variable makes equal. Return the key and row to go on with, and the number of pairs. It
     stops too when it has looked at very many rows in vain.
+
+        index   key columns, slots, and for each row the next one of its chain
+        pairs   take the places of keys, and rows
     """
+    columns, slots, following = index
+    parents, matches = pairs
     mask, shift = len(slots) - 1, shift_of(len(slots))
     places = np.empty(GROUP, np.int64)
     found, limit, simple, in_vain = 0, len(parents), len(equal) == 0, 0
@@ -272,8 +277,13 @@ def find_blocks(wanted, rows, columns, slots, entries, pool, out):
 
 
 @kernel
-def probe_blocks(wanted, i, done, width, rows, columns, slots, entries, pool, flags, truth, equal, parents, matches):
-    """As `probe`, for an index of blocks: `done` rows of the block of key i have been looked at."""
+def probe_blocks(wanted, i, done, width, rows, index, flags, truth, equal, pairs):
+    """As `probe`, for an index of blocks: `done` rows of the block of key i have been looked at.
+
+    index   key columns, slots, entries and pool
+    """
+    columns, slots, entries, pool = index
+    parents, matches = pairs
     mask, shift = len(slots) - 1, shift_of(len(slots))
     found, limit, simple, tried = 0, len(parents), len(equal) == 0, 0
     while i < width:
@@ -309,11 +319,14 @@ def probe_blocks(wanted, i, done, width, rows, columns, slots, entries, pool, fl
 
 
 @kernel
-def probe_some(wanted, chosen, limits, cursors, rows, columns, slots, following, flags, truth, equal, parents, matches):
+def probe_some(wanted, chosen, limits, cursors, rows, index, flags, truth, equal, pairs):
     """Write pairs of a chosen wanted key and a row that has it, from the cursor of the key on, up to its limit.
 
-    A cursor is the row to go on with; -2 before the first one, -1 after the last. There is room for all pairs.
+    A cursor is the row to go on with; -2 before the first one, -1 after the last. There is room for all pairs. `index`
+    and `pairs` are as for `probe`.
     """
+    columns, slots, following = index
+    parents, matches = pairs
     mask, shift = len(slots) - 1, shift_of(len(slots))
     found, simple = 0, len(equal) == 0
     for j in range(len(chosen)):
@@ -342,10 +355,10 @@ def probe_some(wanted, chosen, limits, cursors, rows, columns, slots, following,
 
 
 @kernel
-def probe_some_of_blocks(
-    wanted, chosen, limits, cursors, rows, columns, slots, entries, pool, flags, truth, equal, parents, matches
-):
-    """As `probe_some`, for an index of blocks: a cursor is the place in the block to go on with."""
+def probe_some_of_blocks(wanted, chosen, limits, cursors, rows, index, flags, truth, equal, pairs):
+    """As `probe_some`, for the index of `probe_blocks`: a cursor is the place in the block to go on with."""
+    columns, slots, entries, pool = index
+    parents, matches = pairs
     mask, shift = len(slots) - 1, shift_of(len(slots))
     found, simple = 0, len(equal) == 0
     for j in range(len(chosen)):

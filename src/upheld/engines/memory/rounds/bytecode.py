@@ -33,8 +33,30 @@ from upheld.engines.memory.rounds.interpreter import (
     FROM_FACT,
     FROM_MATCH,
     INDEX_FIELDS,
+    NO_INDEX,
+    NO_REGISTER,
+    NO_STEP,
     ONE_NUMBER,
+    PLAN_CHECKS,
+    PLAN_FIRST,
+    PLAN_HEAD,
+    PLAN_ONLY_STEP,
+    PLAN_RANKED,
+    PLAN_RULE,
+    PLAN_STEPS,
+    PLAN_TABLE,
+    PLAN_TRUTH,
+    PLAN_VARIABLES,
+    STEP_FILTERS,
+    STEP_INDEX,
+    STEP_KNOWN,
+    STEP_NEGATED,
+    STEP_NEXT,
+    STEP_RANKED,
+    STEP_TABLE,
+    STEP_TRUTH,
     TABLE_FIELDS,
+    TUPLE_INDEX,
     TWO_NUMBERS,
 )
 from upheld.engines.memory.storage.codec import Codec, Codes
@@ -154,37 +176,40 @@ class RoundCode:
         registers = {v: r for r, v in enumerate(plan.rule.variables())}
         at = len(code)
         self.rules.append(plan.rule)
-        code += [len(self.rules) - 1, table, self._place(start.place), start.ranked, len(plan.steps), 0, 0, 0, -1]
+        code += [0] * PLAN_CHECKS
+        code[at + PLAN_RULE], code[at + PLAN_TABLE] = len(self.rules) - 1, table
+        code[at + PLAN_TRUTH], code[at + PLAN_RANKED] = self._place(start.place), start.ranked
+        code[at + PLAN_STEPS], code[at + PLAN_ONLY_STEP] = len(plan.steps), NO_STEP
         self._add_atom(start.atom, registers, at)
         held = plan.start
         only = plan.steps[0] if len(plan.steps) == 1 else None
         if isinstance(only, AtomStep) and not only.filters and not len(only.equal):
-            code[at + 8] = len(code)
+            code[at + PLAN_ONLY_STEP] = len(code)
         for step in plan.steps:
             assert isinstance(step, AtomStep), "a step that only follows an index or looks a fact up"
             self._add_step(step, held, registers)
             held = step.variables
-        code[at + 5] = len(code)
+        code[at + PLAN_HEAD] = len(code)
         code.append(self._number(self.tables, plan.head))
         self._add_known(range(plan.head.arity), plan.terms, plan.constants, held, registers)
-        code[at + 6] = len(code)
+        code[at + PLAN_FIRST] = len(code)
         self._add_first(start)
-        if code[at + 8] >= 0:
+        if code[at + PLAN_ONLY_STEP] != NO_STEP:
             self._add_sources(start)
         return at
 
     def _add_first(self, start: Start) -> None:
         """Write what the first step of a plan looks up."""
         if not start.plan.steps:
-            self._code += [-1, 0]
+            self._code += [NO_INDEX, 0]
             return
         step = start.plan.steps[0]
         assert isinstance(step, AtomStep), "a step that only follows an index or looks a fact up"
-        self._code += [-2 - self._number(self.tables, step.table) if step.filters else self._index(step)]
+        self._code += [TUPLE_INDEX - self._number(self.tables, step.table) if step.filters else self._index(step)]
         self._code.append(len(step.known))
         columns = _columns(start.atom)
         for t in step.terms.tolist():
-            self._code += (columns[start.plan.start[t]], 0) if t >= 0 else (-1, int(step.constants[-1 - t]))
+            self._code += (columns[start.plan.start[t]], 0) if t >= 0 else (NO_REGISTER, int(step.constants[-1 - t]))
 
     def _add_sources(self, start: Start) -> None:
         """Write where the values of the head of a plan of one step are from."""
@@ -210,19 +235,26 @@ class RoundCode:
                 equal.append((first[term.name], column))
         self._add_pairs(checks)
         self._add_pairs(equal)
-        self._code[at + 7] = len(self._code)
+        self._code[at + PLAN_VARIABLES] = len(self._code)
         self._add_pairs([(column, registers[v]) for v, column in first.items()])
 
     def _add_step(self, step: AtomStep, held: tuple[str, ...], registers: dict[str, int]) -> None:
         code, at = self._code, len(self._code)
-        index = -1 if step.filters else self._index(step)
+        index = NO_INDEX if step.filters else self._index(step)
         place = self._place(step.place)
-        code += [0, step.filters, self._number(self.tables, step.table), index, place, step.negated, step.ranked]
+        code += [0] * STEP_KNOWN
+        code[at + STEP_FILTERS], code[at + STEP_NEGATED], code[at + STEP_RANKED] = (
+            step.filters,
+            step.negated,
+            step.ranked,
+        )
+        code[at + STEP_TABLE], code[at + STEP_INDEX] = self._number(self.tables, step.table), index
+        code[at + STEP_TRUTH] = place
         self._add_known(step.known, step.terms, step.constants, held, registers)
         self._add_pairs(step.equal.tolist())
         new = step.variables[len(step.kept) :] if not step.filters else ()
         self._add_pairs([(c, registers[v]) for c, v in zip(step.added.tolist(), new, strict=True)])
-        code[at] = len(code)
+        code[at + STEP_NEXT] = len(code)
 
     def _index(self, step: AtomStep) -> int:
         wanted = step.table, step.source, step.known
@@ -235,7 +267,7 @@ class RoundCode:
     ) -> None:
         self._code.append(len(columns))
         for column, t in zip(columns, terms.tolist(), strict=True):
-            source = (registers[held[t]], 0) if t >= 0 else (-1, int(constants[-1 - t]))
+            source = (registers[held[t]], 0) if t >= 0 else (NO_REGISTER, int(constants[-1 - t]))
             self._code += [column, *source]
 
     def _add_pairs(self, pairs: Sequence[Sequence[int]]) -> None:

@@ -26,9 +26,14 @@ from upheld.engines.memory.rounds.interpreter import (
     END,
     GREW,
     INSTANCES,
+    LOG_SUPPORTED,
     LOGGED,
+    OLD_RANK,
+    OLD_SUPPORT,
     OUTCOME,
     PLACED,
+    QUEUE_ROW,
+    QUEUE_TABLE,
     ROUNDS,
     TOO_MANY,
     TOP,
@@ -182,8 +187,8 @@ class Call:
         self.state: Numbers = np.zeros(WANTED + 1, np.int64)
         end = 0
         for table, rows in facts:
-            self.queue[end : end + len(rows), 0] = code.numbers[table]
-            self.queue[end : end + len(rows), 1] = rows
+            self.queue[end : end + len(rows), QUEUE_TABLE] = code.numbers[table]
+            self.queue[end : end + len(rows), QUEUE_ROW] = rows
             end += len(rows)
         self.state[END] = self._first = end
 
@@ -217,14 +222,14 @@ class Call:
         context.journal.note(lambda: self._put_back(placed), self._ranked())
         state[TOP] = self.ranks.top
         with context.new_bit("round") as bit:
-            truths, now = self._truths(there, there, bit), address_of(context.truths[there])
+            truths = self._truths(there, there, bit, there)
             bits = np.array([1 << bit, 1 << A.bit], np.int64)
             try:
                 while True:
                     self._look_up()
                     interpreter.gain_rounds(
                         code.table_lines, code.index_lines, code.code, code.begins, truths, self.bench.arrays,
-                        self.queue, self.log, self.met, state, bits, placed, now,
+                        self.queue, self.log, self.met, state, bits, placed,
                     )  # fmt: skip
                     for table, line in zip(code.tables, code.table_lines, strict=True):
                         table.n = int(line[interpreter.COUNT])
@@ -249,9 +254,10 @@ class Call:
     def _look_up(self) -> None:
         self.code.look_up(self.ranks.rank, self.ranks.total, self.ranks.support)
 
-    def _truths(self, P: Spelling, N: Spelling, bit: int) -> Numbers:
+    def _truths(self, P: Spelling, N: Spelling, bit: int, *others: Spelling) -> Numbers:
+        """Return the addresses of the truth tables of the places of the code, and of other sets behind them."""
         spelled: dict[Place, Spelling] = {Place.P: P, Place.P_NOT_X: ("-", P, bit), Place.N: N}
-        self._held = [self.context.truths[spelled[place]] for place in self.code.places]
+        self._held = [self.context.truths[s] for s in (*(spelled[place] for place in self.code.places), *others)]
         return np.array([address_of(truth) for truth in self._held], np.int64)
 
     def _told(self, sign: int) -> MemorySet | None:
@@ -303,26 +309,26 @@ class Call:
         for table, rows in _by_table(self.code.tables, log):
             np.subtract.at(table.columns[self.ranks.total], rows, sign)
         if sign < 0:
-            for table, rows in _by_table(self.code.tables, log[log[:, 2] != 0]):
+            for table, rows in _by_table(self.code.tables, log[log[:, LOG_SUPPORTED] != 0]):
                 np.add.at(table.columns[self.ranks.support], rows, 1)
 
     def _put_back(self, placed: npt.NDArray[np.int32]) -> None:
         """Undo how facts were ranked."""
         count = int(self.state[PLACED])
         for number, table in enumerate(self.code.tables):
-            mine = np.flatnonzero(self.queue[:count, 0] == number)
+            mine = np.flatnonzero(self.queue[:count, QUEUE_TABLE] == number)
             if len(mine):
-                rows = self.queue[mine, 1]
-                table.columns[self.ranks.rank][rows] = placed[mine, 0]
-                table.columns[self.ranks.support][rows] = placed[mine, 1]
+                rows = self.queue[mine, QUEUE_ROW]
+                table.columns[self.ranks.rank][rows] = placed[mine, OLD_RANK]
+                table.columns[self.ranks.support][rows] = placed[mine, OLD_SUPPORT]
 
 
 def _by_table(tables: Sequence[Table], pairs: npt.NDArray[np.int32]) -> list[tuple[Table, Rows]]:
     """Return the rows of pairs of the number of a table and a row."""
     if not len(pairs):
         return []
-    numbers = pairs[:, 0]
+    numbers = pairs[:, QUEUE_TABLE]
     first = int(numbers[0])
     if (numbers == first).all():  # as a rule
-        return [(tables[first], pairs[:, 1].copy())]
-    return [(tables[k], pairs[numbers == k, 1]) for k in np.unique(numbers).tolist()]
+        return [(tables[first], pairs[:, QUEUE_ROW].copy())]
+    return [(tables[k], pairs[numbers == k, QUEUE_ROW]) for k in np.unique(numbers).tolist()]

@@ -2,10 +2,11 @@
 
     tables       a line of numbers for each table, from `ROWS` to `SUPPORT` below
     indexes      a line for each index that plans look into, from `OF_TABLE` to `POOL`
-    code         plans as `roundcode` writes them
+    code         plans as `bytecode` writes them
     truths       the addresses of truth tables
-    bench        where a kernel keeps what it has in hand: see `Bench` in `smallrounds`
+    bench        where a kernel keeps what it has in hand: see `Bench` in `driver`
     queue        pairs of a table and a row: the facts of one round after the other
+    program      the addresses of tables, indexes, code and truths
     state        numbers that are kept from one call to the next, from `BEGIN` to `WANTED`
 
 A round is done in two steps. The first one finds the instances and changes nothing, so that a round that turns out to
@@ -34,14 +35,45 @@ from upheld.engines.memory.rounds.addresses import (
     write_uint16,
 )
 
-#: What is told of a table: addresses, whether its values have 64 bits, how its keys are hashed, sizes, and whether some
+#: A line of a table: addresses, whether its values have 64 bits, how its keys are hashed, sizes, and whether some
 #: plan looks into an index of it.
 ROWS, WIDE, ARITY, KEYS, FLAGS, SLOTS, SIZE, SHIFT, COUNT, ROOM, RANK, TOTAL, SUPPORT, INDEXED = range(14)
 #: How keys are hashed: value by value, as one number of 32 bits, or two of them as one of 64.
 BY_VALUE, ONE_NUMBER, TWO_NUMBERS = range(3)
 
-#: What is told of an index. `NEXT` is the address of the next rows of chains, or of the entries of blocks.
+#: A line of an index. `NEXT` is the address of the next rows of chains, or of the entries of blocks.
 OF_TABLE, BLOCKS, INDEX_SLOTS, INDEX_SIZE, INDEX_SHIFT, NEXT, POOL = range(7)
+
+#: An entry of an index of blocks: where its block begins in the pool, rows, room, and the hash of its key.
+BLOCK_BEGIN, BLOCK_LENGTH, BLOCK_ROOM, BLOCK_HASH = range(4)
+BLOCK_FIELDS = 4
+
+#: The records of code, as `bytecode` describes them.
+PLAN_RULE, PLAN_TABLE, PLAN_TRUTH, PLAN_RANKED, PLAN_STEPS, PLAN_HEAD = range(6)
+PLAN_FIRST, PLAN_VARIABLES, PLAN_ONLY_STEP, PLAN_CHECKS = range(6, 10)
+STEP_NEXT, STEP_FILTERS, STEP_TABLE, STEP_INDEX, STEP_TRUTH, STEP_NEGATED, STEP_RANKED, STEP_KNOWN = range(8)
+HEAD_TABLE, HEAD_KNOWN = range(2)
+FIRST_INDEX, FIRST_VALUES = range(2)
+#: Instead of an index: none, and from here downwards the tuple index of a table.
+NO_INDEX, TUPLE_INDEX = -1, -2
+#: Instead of a register or a column: none, since the value is a constant.
+NO_REGISTER = -1
+#: Instead of a step: none.
+NO_STEP = -1
+#: Lists of what is known, and of pairs, begin with their length; the fields of the first entry come behind it.
+LENGTH = 1
+KNOWN_COLUMN, KNOWN_REGISTER, KNOWN_CONSTANT = range(LENGTH, LENGTH + 3)
+LEFT, RIGHT = range(LENGTH, LENGTH + 2)
+KNOWN_FIELDS, PAIR_FIELDS = 3, 2
+
+#: The columns of the queue, of the log of derivations, of the ranks and supports that facts had, and of the stack.
+QUEUE_TABLE, QUEUE_ROW = range(2)
+QUEUE_FIELDS = 2
+LOG_TABLE, LOG_ROW, LOG_SUPPORTED = range(3)
+OLD_RANK, OLD_SUPPORT = range(2)
+AT_STEP, AT_MATCH, LAST_MATCH = range(3)
+#: The bits of the current round, and of the sets that its facts enter.
+CURRENT, ENTERED = range(2)
 
 #: Where a call has come to: the facts of the current round in the queue, the end of the logs, why it stopped, and for
 #: which table or how much room.
@@ -56,14 +88,19 @@ IN_VAIN = 1 << 16
 TABLE_FIELDS, INDEX_FIELDS = INDEXED + 1, POOL + 1
 
 #: Where a plan of one step has a value of its head from: the fact it begins with, the one that was matched, or neither.
+SOURCE, SOURCE_VALUE = range(2)
 FROM_FACT, FROM_MATCH, A_CONSTANT = range(3)
 
 #: What is noted of an instance: the table of its head, its rule, the highest rank in its body, where its head is in the
 #: tuple index or would be looked for, and the values of its head.
 HEAD, RULE, HEIGHT, AT, VALUES = range(5)
 
-#: A number of an array, by the address of the array.
+#: The place of the instances in a bench.
+MADE = 4
+
+#: A number of an array, by the address of the array, and the bytes of one.
 number = read_int64
+NUMBER = 8
 
 LOW_HALF = np.int64(0xFFFFFFFF)
 LOWEST = np.iinfo(np.int64).min
@@ -78,6 +115,15 @@ def of_table(tables, t, field):
 @kernel
 def of_index(indexes, x, field):
     return read_int64(indexes, x * INDEX_FIELDS + field)
+
+
+@kernel
+def known_value(code, items, k, registers):
+    """Return the value that entry k of a list of what is known has."""
+    register = number(code, items + KNOWN_FIELDS * k + KNOWN_REGISTER)
+    if register != NO_REGISTER:
+        return number(registers, register)
+    return number(code, items + KNOWN_FIELDS * k + KNOWN_CONSTANT)
 
 
 @kernel
@@ -97,7 +143,7 @@ def flags_of(tables, t, row):
 def change_flags(tables, queue, begin, end, keep, add):
     """Clear the bits that `keep` has not, and set others, in rows of the queue."""
     for i in range(begin, end):
-        t, row = queue[i, 0], queue[i, 1]
+        t, row = queue[i, QUEUE_TABLE], queue[i, QUEUE_ROW]
         write_uint16(of_table(tables, t, FLAGS), row, (read_uint16(of_table(tables, t, FLAGS), row) & keep) | add)
 
 
@@ -143,49 +189,71 @@ def prefetch_fact(tables, t, row):
 
 
 @kernel
-def first_match(tables, indexes, code, known, step, registers):
+def first_match(program, step, registers):
     """Return the first row, or the first and the last place in the pool, that an index has for the values of a step."""
-    x = number(code, step + 3)
+    tables, indexes, code, _ = program
+    x, keys = number(code, step + STEP_INDEX), step + STEP_KNOWN
     t, slots = of_index(indexes, x, OF_TABLE), of_index(indexes, x, INDEX_SLOTS)
     mask = of_index(indexes, x, INDEX_SIZE) - 1
-    count = number(code, known)
+    count = number(code, keys)
     h = np.uint64(0)
     for k in range(count):
-        register = number(code, known + 2 + 3 * k)
-        h = mix(h, number(registers, register) if register >= 0 else number(code, known + 3 + 3 * k))
+        h = mix(h, known_value(code, keys, k, registers))
     at = place(h, np.uint64(of_index(indexes, x, INDEX_SHIFT)))
-    found = read_int32(slots, at)
-    while found >= 0:
-        row = found
+    key = read_int32(slots, at)
+    while key >= 0:
+        row = key
         if of_index(indexes, x, BLOCKS):
-            same = np.uint64(read_int64(of_index(indexes, x, NEXT), 4 * found + 3)) == h
-            row = read_int32(of_index(indexes, x, POOL), read_int64(of_index(indexes, x, NEXT), 4 * found))
+            same = np.uint64(read_int64(of_index(indexes, x, NEXT), BLOCK_FIELDS * key + BLOCK_HASH)) == h
+            row = read_int32(
+                of_index(indexes, x, POOL), read_int64(of_index(indexes, x, NEXT), BLOCK_FIELDS * key + BLOCK_BEGIN)
+            )
         else:
             same = True
         for k in range(count):
             if same:
-                register = number(code, known + 2 + 3 * k)
-                value = number(registers, register) if register >= 0 else number(code, known + 3 + 3 * k)
-                same = value_in(tables, t, row, number(code, known + 1 + 3 * k)) == value
+                value = value_in(tables, t, row, number(code, keys + KNOWN_FIELDS * k + KNOWN_COLUMN))
+                same = value == known_value(code, keys, k, registers)
         if same:
             break
         at = (at + 1) & mask
-        found = read_int32(slots, at)
+        key = read_int32(slots, at)
     if not of_index(indexes, x, BLOCKS):
-        return found, np.int64(-1)
-    if found < 0:
+        return key, np.int64(-1)
+    if key < 0:
         return np.int64(0), np.int64(0)
-    begin = read_int64(of_index(indexes, x, NEXT), 4 * found)
-    return begin, begin + read_int64(of_index(indexes, x, NEXT), 4 * found + 1)
+    begin = read_int64(of_index(indexes, x, NEXT), BLOCK_FIELDS * key + BLOCK_BEGIN)
+    return begin, begin + read_int64(of_index(indexes, x, NEXT), BLOCK_FIELDS * key + BLOCK_LENGTH)
 
 
 @kernel
 def fill_in(code, terms, registers, values):
     """Write the values that terms have."""
     for k in range(number(code, terms)):
-        register = number(code, terms + 2 + 3 * k)
-        value = number(registers, register) if register >= 0 else number(code, terms + 3 + 3 * k)
-        write_int64(values, k, value)
+        write_int64(values, k, known_value(code, terms, k, registers))
+
+
+@kernel
+def fill_registers(program, variables, t, row, registers):
+    """Write the values that variables have in a row of a table."""
+    tables, _, code, _ = program
+    for k in range(number(code, variables)):
+        write_int64(
+            registers,
+            number(code, variables + PAIR_FIELDS * k + RIGHT),
+            value_in(tables, t, row, number(code, variables + PAIR_FIELDS * k + LEFT)),
+        )
+
+
+@kernel
+def are_equal(program, pairs, t, row):
+    """Return whether a row has equal values in each pair of columns."""
+    tables, _, code, _ = program
+    same = True
+    for k in range(number(code, pairs)):
+        left, right = number(code, pairs + PAIR_FIELDS * k + LEFT), number(code, pairs + PAIR_FIELDS * k + RIGHT)
+        same = same and value_in(tables, t, row, left) == value_in(tables, t, row, right)
+    return same
 
 
 @kernel
@@ -199,168 +267,177 @@ def fits(tables, t, values):
 
 
 @kernel
-def find_instances(tables, indexes, code, truths, at, row, registers, heights, stack, values, made, count, tried):
+def find_instances(program, at, row, work, made, count, tried):
     """Write the instances that a row has as the atom with which the plan at `at` begins, after those in `made`.
 
     An instance is a line, from `HEAD` to `VALUES`. Return their number, or -1 if there is not enough room for them, and
     the rows that were looked at in vain so far.
+
+        work   registers, heights, stack and values, as a bench has them
     """
-    t, steps, head, added = number(code, at + 1), number(code, at + 4), number(code, at + 5), number(code, at + 7)
-    for k in range(number(code, added)):
-        value = value_in(tables, t, row, number(code, added + 1 + 2 * k))
-        write_int64(registers, number(code, added + 2 + 2 * k), value)
-    heights[0] = read_int32(of_table(tables, t, RANK), row) if number(code, at + 3) else LOWEST
-    stack[0, 0] = added + 1 + 2 * number(code, added)
+    tables, indexes, code, truths = program
+    registers, heights, stack, values = work
+    t, steps = number(code, at + PLAN_TABLE), number(code, at + PLAN_STEPS)
+    head, variables = number(code, at + PLAN_HEAD), number(code, at + PLAN_VARIABLES)
+    fill_registers(program, variables, t, row, registers)
+    heights[0] = read_int32(of_table(tables, t, RANK), row) if number(code, at + PLAN_RANKED) else LOWEST
+    stack[0, AT_STEP] = variables + LENGTH + PAIR_FIELDS * number(code, variables)
     depth, entering = 0, True
     while depth >= 0:
         if depth == steps:
             if count == len(made):
                 return np.int64(-1), tried
-            h = number(code, head)
-            fill_in(code, head + 1, registers, values)
+            h = number(code, head + HEAD_TABLE)
+            fill_in(code, head + HEAD_KNOWN, registers, values)
             if not fits(tables, h, values):
                 return np.int64(-1), tried
-            made[count, HEAD], made[count, RULE], made[count, HEIGHT] = h, number(code, at), heights[depth]
+            made[count, HEAD], made[count, RULE] = h, number(code, at + PLAN_RULE)
+            made[count, HEIGHT] = heights[depth]
             made[count, AT] = place_of(tables, h, values)
             for c in range(of_table(tables, h, ARITY)):
                 made[count, VALUES + c] = number(values, c)
             count += 1
             depth, entering = depth - 1, False
             continue
-        step = stack[depth, 0]
-        t, truth, known = number(code, step + 2), number(truths, number(code, step + 4)), step + 7
-        equal = known + 1 + 3 * number(code, known)
-        added = equal + 1 + 2 * number(code, equal)
-        found = np.int64(-1)
-        if number(code, step + 1):  # all is known
+        step = stack[depth, AT_STEP]
+        t, truth = number(code, step + STEP_TABLE), number(truths, number(code, step + STEP_TRUTH))
+        equal = step + STEP_KNOWN + LENGTH + KNOWN_FIELDS * number(code, step + STEP_KNOWN)
+        match = np.int64(-1)
+        if number(code, step + STEP_FILTERS):
             if entering:
-                fill_in(code, known, registers, values)
+                fill_in(code, step + STEP_KNOWN, registers, values)
                 slot = slot_of(tables, t, values, place_of(tables, t, values))
-                found = read_int32(of_table(tables, t, SLOTS), slot)
-                there = found >= 0 and read_uint8(truth, flags_of(tables, t, found)) != 0
-                entering = there != (number(code, step + 5) != 0)
+                match = read_int32(of_table(tables, t, SLOTS), slot)
+                there = match >= 0 and read_uint8(truth, flags_of(tables, t, match)) != 0
+                entering = there != (number(code, step + STEP_NEGATED) != 0)
             tried += 1
         else:
-            x = number(code, step + 3)
+            x = number(code, step + STEP_INDEX)
             if entering:
-                stack[depth, 1], stack[depth, 2] = first_match(tables, indexes, code, known, step, registers)
+                stack[depth, AT_MATCH], stack[depth, LAST_MATCH] = first_match(program, step, registers)
             entering = False
             while not entering:
                 if of_index(indexes, x, BLOCKS):
-                    if stack[depth, 1] == stack[depth, 2]:
+                    if stack[depth, AT_MATCH] == stack[depth, LAST_MATCH]:
                         break
-                    found = read_int32(of_index(indexes, x, POOL), stack[depth, 1])
-                    stack[depth, 1] += 1
-                    if stack[depth, 1] + GROUP < stack[depth, 2]:
-                        prefetch_fact(tables, t, read_int32(of_index(indexes, x, POOL), stack[depth, 1] + GROUP))
+                    match = read_int32(of_index(indexes, x, POOL), stack[depth, AT_MATCH])
+                    stack[depth, AT_MATCH] += 1
+                    ahead = stack[depth, AT_MATCH] + GROUP
+                    if ahead < stack[depth, LAST_MATCH]:
+                        prefetch_fact(tables, t, read_int32(of_index(indexes, x, POOL), ahead))
                 else:
-                    found = stack[depth, 1]
-                    if found < 0:
+                    match = stack[depth, AT_MATCH]
+                    if match < 0:
                         break
-                    stack[depth, 1] = read_int32(of_index(indexes, x, NEXT), found)
-                entering = read_uint8(truth, flags_of(tables, t, found)) != 0
-                for k in range(number(code, equal)):
-                    first, second = number(code, equal + 1 + 2 * k), number(code, equal + 2 + 2 * k)
-                    entering = entering and value_in(tables, t, found, first) == value_in(tables, t, found, second)
+                    stack[depth, AT_MATCH] = read_int32(of_index(indexes, x, NEXT), match)
+                entering = read_uint8(truth, flags_of(tables, t, match)) != 0 and are_equal(program, equal, t, match)
                 tried += 1
             if entering:
-                for k in range(number(code, added)):
-                    value = value_in(tables, t, found, number(code, added + 1 + 2 * k))
-                    write_int64(registers, number(code, added + 2 + 2 * k), value)
+                fill_registers(program, equal + LENGTH + PAIR_FIELDS * number(code, equal), t, match, registers)
         if tried > IN_VAIN + 4 * count:
             return np.int64(-1), tried
         if entering:
             heights[depth + 1] = heights[depth]
-            if number(code, step + 6):
-                heights[depth + 1] = max(heights[depth], read_int32(of_table(tables, t, RANK), found))
+            if number(code, step + STEP_RANKED):
+                heights[depth + 1] = max(heights[depth], read_int32(of_table(tables, t, RANK), match))
             depth += 1
-            stack[depth, 0] = number(code, step)
+            stack[depth, AT_STEP] = number(code, step + STEP_NEXT)
         else:
             depth -= 1
     return count, tried
 
 
 @kernel
-def is_of_atom(tables, code, at, t, row):
+def is_of_atom(program, at, t, row):
     """Return whether a row has the constants, and the equal values, of the atom with which a plan begins."""
-    checks = at + 9
+    tables, _, code, _ = program
+    checks = at + PLAN_CHECKS
     for k in range(number(code, checks)):
-        if value_in(tables, t, row, number(code, checks + 1 + 2 * k)) != number(code, checks + 2 + 2 * k):
+        if value_in(tables, t, row, number(code, checks + PAIR_FIELDS * k + LEFT)) != number(
+            code, checks + PAIR_FIELDS * k + RIGHT
+        ):
             return False
-    equal = checks + 1 + 2 * number(code, checks)
-    for k in range(number(code, equal)):
-        first, second = number(code, equal + 1 + 2 * k), number(code, equal + 2 + 2 * k)
-        if value_in(tables, t, row, first) != value_in(tables, t, row, second):
-            return False
-    return True
+    return are_equal(program, checks + LENGTH + PAIR_FIELDS * number(code, checks), t, row)
 
 
 @kernel
-def first_value(tables, code, first, t, row, k):
+def first_value(program, first, t, row, k):
     """Return a value that the first step of a plan looks for."""
-    column = number(code, first + 2 + 2 * k)
-    return value_in(tables, t, row, column) if column >= 0 else number(code, first + 3 + 2 * k)
+    tables, _, code, _ = program
+    column = number(code, first + FIRST_VALUES + PAIR_FIELDS * k + LEFT)
+    return (
+        value_in(tables, t, row, column)
+        if column != NO_REGISTER
+        else number(code, first + FIRST_VALUES + PAIR_FIELDS * k + RIGHT)
+    )
 
 
 @kernel
-def first_place(tables, indexes, code, first, t, row, values):
+def first_place(program, first, t, row, values):
     """Return where the first step of a plan begins to look for what a row asks for."""
-    count, x = number(code, first + 1), number(code, first)
+    tables, indexes, code, _ = program
+    x = number(code, first + FIRST_INDEX)
     h = np.uint64(0)
-    for k in range(count):
-        value = first_value(tables, code, first, t, row, k)
+    for k in range(number(code, first + FIRST_VALUES)):
+        value = first_value(program, first, t, row, k)
         write_int64(values, k, value)
         h = mix(h, value)
-    return place_of(tables, -2 - x, values) if x < 0 else place(h, np.uint64(of_index(indexes, x, INDEX_SHIFT)))
+    if x <= TUPLE_INDEX:
+        return place_of(tables, TUPLE_INDEX - x, values)
+    return place(h, np.uint64(of_index(indexes, x, INDEX_SHIFT)))
 
 
 @kernel
-def look_ahead(tables, indexes, code, truths, at, queue, begin, end, places, values):
+def look_ahead(program, at, queue, begin, end, places, values):
     """Write where the first step of a plan begins to look for facts of the queue, or -1 for those it is not for.
 
     The memory that the step will look at is asked for.
     """
-    t, truth, first = number(code, at + 1), number(truths, number(code, at + 2)), number(code, at + 6)
-    x = number(code, first)
+    tables, indexes, code, truths = program
+    t, truth = number(code, at + PLAN_TABLE), number(truths, number(code, at + PLAN_TRUTH))
+    first = number(code, at + PLAN_FIRST)
+    x = number(code, first + FIRST_INDEX)
     for i in range(begin, end):
-        row = read_int32(queue, 2 * i + 1)
+        row = read_int32(queue, QUEUE_FIELDS * i + QUEUE_ROW)
         prefetch_int32(of_table(tables, t, RANK), row)
         slot = np.int64(-1)
-        if read_uint8(truth, flags_of(tables, t, row)) and is_of_atom(tables, code, at, t, row):
-            slot = first_place(tables, indexes, code, first, t, row, values) if x != -1 else np.int64(0)
+        if read_uint8(truth, flags_of(tables, t, row)) and is_of_atom(program, at, t, row):
+            slot = first_place(program, first, t, row, values) if x != NO_INDEX else np.int64(0)
         write_int64(places, i - begin, slot)
-    if x == -1:
+    if x == NO_INDEX:
         return
-    u = -2 - x if x < 0 else of_index(indexes, x, OF_TABLE)
-    slots = of_table(tables, u, SLOTS) if x < 0 else of_index(indexes, x, INDEX_SLOTS)
+    u = TUPLE_INDEX - x if x <= TUPLE_INDEX else of_index(indexes, x, OF_TABLE)
+    slots = of_table(tables, u, SLOTS) if x <= TUPLE_INDEX else of_index(indexes, x, INDEX_SLOTS)
     for i in range(begin, end):
         if number(places, i - begin) >= 0:
             prefetch_int32(slots, number(places, i - begin))
     for i in range(begin, end):
         slot = number(places, i - begin)
-        found = read_int32(slots, slot) if slot >= 0 else np.int64(-1)
-        if found >= 0:
-            if x < 0:
-                prefetch_fact(tables, u, found)
+        match = read_int32(slots, slot) if slot >= 0 else np.int64(-1)
+        if match >= 0:
+            if x <= TUPLE_INDEX:
+                prefetch_fact(tables, u, match)
             elif of_index(indexes, x, BLOCKS):
-                prefetch_int64(of_index(indexes, x, NEXT), 4 * found)
+                prefetch_int64(of_index(indexes, x, NEXT), BLOCK_FIELDS * match)
             else:
-                prefetch_fact(tables, u, found)
-                prefetch_int32(of_index(indexes, x, NEXT), found)
+                prefetch_fact(tables, u, match)
+                prefetch_int32(of_index(indexes, x, NEXT), match)
 
 
 @kernel
-def follow_index(tables, indexes, code, truths, at, queue, begin, end, places, made, room, line, count, tried):
+def follow_index(program, at, queue, begin, end, places, made, room, line, count, tried):
     """As `find_instances`, for facts of the queue whose places are known, and a plan whose one step follows an index.
 
     Most plans are such, and what the step needs to know is looked up once for all facts.
     """
-    rule, t, is_ranked = number(code, at), number(code, at + 1), number(code, at + 3)
-    h, first, step = number(code, number(code, at + 5)), number(code, at + 6), number(code, at + 8)
-    terms = first + 2 + 2 * number(code, first + 1)
+    tables, indexes, code, truths = program
+    rule, t, is_ranked = number(code, at + PLAN_RULE), number(code, at + PLAN_TABLE), number(code, at + PLAN_RANKED)
+    h, first = number(code, number(code, at + PLAN_HEAD) + HEAD_TABLE), number(code, at + PLAN_FIRST)
+    sources = first + FIRST_VALUES + LENGTH + PAIR_FIELDS * number(code, first + FIRST_VALUES)
+    step = number(code, at + PLAN_ONLY_STEP)
     arity, narrow = of_table(tables, h, ARITY), not of_table(tables, h, WIDE)
-    u, x, keys = number(code, step + 2), number(code, step + 3), number(code, step + 7)
-    truth, step_is_ranked = number(truths, number(code, step + 4)), number(code, step + 6)
+    u, x, keys = number(code, step + STEP_TABLE), number(code, step + STEP_INDEX), number(code, step + STEP_KNOWN)
+    truth, step_is_ranked = number(truths, number(code, step + STEP_TRUTH)), number(code, step + STEP_RANKED)
     slots, mask = of_index(indexes, x, INDEX_SLOTS), of_index(indexes, x, INDEX_SIZE) - 1
     blocks, following, pool = of_index(indexes, x, BLOCKS), of_index(indexes, x, NEXT), of_index(indexes, x, POOL)
     flags, ranks = of_table(tables, u, FLAGS), of_table(tables, u, RANK)
@@ -368,85 +445,83 @@ def follow_index(tables, indexes, code, truths, at, queue, begin, end, places, m
         slot = number(places, i - begin)
         if slot < 0:
             continue
-        row = read_int32(queue, 2 * i + 1)
-        found = read_int32(slots, slot)
+        row = read_int32(queue, QUEUE_FIELDS * i + QUEUE_ROW)
+        match = read_int32(slots, slot)
         where, stop = np.int64(0), np.int64(0)
-        while found >= 0:
+        while match >= 0:
             if blocks:
-                where = read_int64(following, 4 * found)
-                stop = where + read_int64(following, 4 * found + 1)
-            other = read_int32(pool, where) if blocks else found
+                where = read_int64(following, BLOCK_FIELDS * match + BLOCK_BEGIN)
+                stop = where + read_int64(following, BLOCK_FIELDS * match + BLOCK_LENGTH)
+            other = read_int32(pool, where) if blocks else match
             same = True
             for k in range(keys):
-                value = value_in(tables, u, other, number(code, step + 8 + 3 * k))
-                same = same and value == first_value(tables, code, first, t, row, k)
+                value = value_in(tables, u, other, number(code, step + STEP_KNOWN + KNOWN_FIELDS * k + KNOWN_COLUMN))
+                same = same and value == first_value(program, first, t, row, k)
             if same:
                 break
             slot = (slot + 1) & mask
-            found = read_int32(slots, slot)
-        if found < 0:
+            match = read_int32(slots, slot)
+        if match < 0:
             continue
         height = read_int32(of_table(tables, t, RANK), row) if is_ranked else LOWEST
-        while where < stop if blocks else found >= 0:
+        while where < stop if blocks else match >= 0:
             if blocks:
-                found = read_int32(pool, where)
+                match = read_int32(pool, where)
                 where += 1
                 if where + GROUP < stop:
                     prefetch_fact(tables, u, read_int32(pool, where + GROUP))
-            if read_uint8(truth, read_uint16(flags, found)):
+            if read_uint8(truth, read_uint16(flags, match)):
                 if count == room:
                     return np.int64(-1), tried
-                instance = made + 8 * line * count
+                instance = made + NUMBER * line * count
                 write_int64(instance, HEAD, h)
                 write_int64(instance, RULE, rule)
-                write_int64(instance, HEIGHT, max(height, read_int32(ranks, found)) if step_is_ranked else height)
+                write_int64(instance, HEIGHT, max(height, read_int32(ranks, match)) if step_is_ranked else height)
                 for c in range(arity):
-                    source, value = number(code, terms + 2 * c), number(code, terms + 1 + 2 * c)
+                    at_source = sources + PAIR_FIELDS * c
+                    source, value = number(code, at_source + SOURCE), number(code, at_source + SOURCE_VALUE)
                     if source == FROM_FACT:
                         value = value_in(tables, t, row, value)
                     elif source == FROM_MATCH:
-                        value = value_in(tables, u, found, value)
+                        value = value_in(tables, u, match, value)
                     if narrow and (value < NARROWEST or value > WIDEST):
                         return np.int64(-1), tried
                     write_int64(instance, VALUES + c, value)
-                write_int64(instance, AT, place_of(tables, h, instance + 8 * VALUES))
+                write_int64(instance, AT, place_of(tables, h, instance + NUMBER * VALUES))
                 count += 1
             tried += 1
             if tried > IN_VAIN + 4 * count:
                 return np.int64(-1), tried
             if not blocks:
-                found = read_int32(following, found)
+                match = read_int32(following, match)
     return count, tried
 
 
 @kernel
 def find_all_instances(tables, indexes, code, begins, truths, bench, queue, begin, end):
     """Write the instances with an atom in a part of the queue; return their number, or -1 for too many."""
-    heights, stack, made = bench[1], bench[2], bench[4]
-    tables, indexes, code, truths = tables.ctypes.data, indexes.ctypes.data, code.ctypes.data, truths.ctypes.data
-    registers, values, places = bench[0].ctypes.data, bench[3].ctypes.data, bench[5].ctypes.data
-    Q, M, room, line = queue.ctypes.data, made.ctypes.data, len(made), made.shape[1]
+    registers, heights, stack, values, made, places = bench
+    program = tables.ctypes.data, indexes.ctypes.data, code.ctypes.data, truths.ctypes.data
+    work = registers.ctypes.data, heights, stack, values.ctypes.data
+    P, V, Q, M = places.ctypes.data, values.ctypes.data, queue.ctypes.data, made.ctypes.data
+    room, line = len(made), made.shape[1]
     count, tried = np.int64(0), np.int64(0)
     while begin < end:
-        t, stop = queue[begin, 0], begin + 1
-        while stop < end and stop < begin + GROUP and queue[stop, 0] == t:
+        t, stop = queue[begin, QUEUE_TABLE], begin + 1
+        while stop < end and stop < begin + GROUP and queue[stop, QUEUE_TABLE] == t:
             stop += 1
         for k in range(begins[t], begins[t + 1]):
-            at = number(code, k)
-            look_ahead(tables, indexes, code, truths, at, Q, begin, stop, places, values)
-            if number(code, at + 8) >= 0:
-                count, tried = follow_index(
-                    tables, indexes, code, truths, at, Q, begin, stop, places, M, room, line, count, tried
-                )
+            at = code[k]
+            look_ahead(program, at, Q, begin, stop, P, V)
+            if code[at + PLAN_ONLY_STEP] != NO_STEP:
+                count, tried = follow_index(program, at, Q, begin, stop, P, M, room, line, count, tried)
                 if count < 0:
                     return count
                 continue
             for i in range(begin, stop):
-                if number(places, i - begin) >= 0:
-                    count, tried = find_instances(
-                        tables, indexes, code, truths, at, np.int64(queue[i, 1]), registers, heights, stack, values,
-                        made, count, tried,
-                    )  # fmt: skip
+                if places[i - begin] >= 0:
+                    row = np.int64(queue[i, QUEUE_ROW])
+                    count, tried = find_instances(program, at, row, work, made, count, tried)
                     if count < 0:
                         return count
         begin = stop
@@ -456,7 +531,7 @@ def find_all_instances(tables, indexes, code, begins, truths, bench, queue, begi
 @kernel
 def look_up_heads(tables, made, start, stop):
     """Write where in the tuple indexes the heads of some instances are, or would be entered."""
-    line = 8 * made.shape[1]
+    line = NUMBER * made.shape[1]
     for i in range(start, stop):
         prefetch_int32(of_table(tables, made[i, HEAD], SLOTS), made[i, AT])
     for i in range(start, stop):
@@ -469,7 +544,7 @@ def look_up_heads(tables, made, start, stop):
                 prefetch_fact(tables, t, row)
     for i in range(start, stop):
         t = made[i, HEAD]
-        at = slot_of(tables, t, made.ctypes.data + i * line + 8 * VALUES, made[i, AT])
+        at = slot_of(tables, t, made.ctypes.data + i * line + NUMBER * VALUES, made[i, AT])
         made[i, AT] = at
         row = read_int32(of_table(tables, t, SLOTS), at)
         if row >= 0:
@@ -487,8 +562,8 @@ def lose_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
     met    the derivations of each rule
     It stops after a round by which more than `enough` derivations were lost, and at a head that is in no table.
     """
-    made, T = bench[4], tables.ctypes.data
-    current, gone = bits[0], bits[1]
+    made, T = bench[MADE], tables.ctypes.data
+    current, gone = bits[CURRENT], bits[ENTERED]
     begin, end, logged = state[BEGIN], state[END], state[LOGGED]
     state[OUTCOME] = DONE
     while begin < end and state[INSTANCES] <= enough and state[OUTCOME] == DONE:
@@ -511,13 +586,13 @@ def lose_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
                 break
             write_int32(tables[t, TOTAL], row, read_int32(tables[t, TOTAL], row) - 1)
             supported = height < read_int32(tables[t, RANK], row)
-            log[logged, 0], log[logged, 1], log[logged, 2] = t, row, supported
+            log[logged, LOG_TABLE], log[logged, LOG_ROW], log[logged, LOG_SUPPORTED] = t, row, supported
             logged += 1
             if supported:
                 left = read_int32(tables[t, SUPPORT], row) - 1
                 write_int32(tables[t, SUPPORT], row, left)
                 if left == 0 and not flags_of(T, t, row) & gone:
-                    queue[end, 0], queue[end, 1] = t, row
+                    queue[end, QUEUE_TABLE], queue[end, QUEUE_ROW] = t, row
                     end += 1
         state[BEGIN], state[END], state[LOGGED] = begin, end, logged
         state[ROUNDS] += 1
@@ -525,18 +600,18 @@ def lose_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
 
 
 @kernel
-def gain_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, state, bits, placed, there):
+def gain_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, state, bits, placed):
     """Rank the facts of the queue on top, count the derivations that they have a part in, and go on with new heads.
 
     bits     of the facts of the current round and of the next one, and of those that are added
     log      for each derivation the table and the row of its head
     placed   for each fact of the queue that is done its table, its row, and the rank and the support that it had
-    there    the truth table of the facts that are there
+    truths   at their end the truth table of the facts that are there
     It stops after a round in which rows were entered that indexes must learn of.
     """
-    made, T = bench[4], tables.ctypes.data
-    line = 8 * made.shape[1]
-    current, added = bits[0], bits[1]
+    made, T = bench[MADE], tables.ctypes.data
+    line, there = NUMBER * made.shape[1], truths[-1]
+    current, added = bits[CURRENT], bits[ENTERED]
     begin, end, logged = state[BEGIN], state[END], state[LOGGED]
     state[OUTCOME] = DONE
     while begin < end and state[OUTCOME] == DONE:
@@ -553,8 +628,9 @@ def gain_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
             break
         state[TOP] += 1
         for i in range(begin, end):
-            t, row = queue[i, 0], queue[i, 1]
-            placed[i, 0], placed[i, 1] = read_int32(tables[t, RANK], row), read_int32(tables[t, SUPPORT], row)
+            t, row = queue[i, QUEUE_TABLE], queue[i, QUEUE_ROW]
+            placed[i, OLD_RANK] = read_int32(tables[t, RANK], row)
+            placed[i, OLD_SUPPORT] = read_int32(tables[t, SUPPORT], row)
             state[PLACED] = i + 1
             write_int32(tables[t, RANK], row, state[TOP])
             write_int32(tables[t, SUPPORT], row, read_int32(tables[t, TOTAL], row))
@@ -565,7 +641,7 @@ def gain_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
             t = made[i, HEAD]
             met[made[i, RULE]] += 1
             # What was entered meanwhile may have taken the place.
-            at = slot_of(T, t, made.ctypes.data + i * line + 8 * VALUES, made[i, AT])
+            at = slot_of(T, t, made.ctypes.data + i * line + NUMBER * VALUES, made[i, AT])
             row = read_int32(tables[t, SLOTS], at)
             if row < 0:
                 row = tables[t, COUNT]
@@ -584,12 +660,12 @@ def gain_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
                 state[OUTCOME], state[WANTED] = TOO_MANY, t
                 break
             write_int32(tables[t, TOTAL], row, total + 1)
-            log[logged, 0], log[logged, 1] = t, row
+            log[logged, LOG_TABLE], log[logged, LOG_ROW] = t, row
             logged += 1
             flags = flags_of(T, t, row)
             if not flags & current and not read_uint8(there, flags):
                 write_uint16(tables[t, FLAGS], row, flags | current)
-                queue[end, 0], queue[end, 1] = t, row
+                queue[end, QUEUE_TABLE], queue[end, QUEUE_ROW] = t, row
                 end += 1
         change_flags(T, queue, begin, end, ~current, np.int64(0))
         state[BEGIN], state[END], state[LOGGED] = begin, end, logged

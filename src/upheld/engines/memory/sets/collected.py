@@ -70,7 +70,7 @@ class Collected:
         def step(i: int, out: Rows, count: int) -> tuple[int, int, int]:
             return count_kernels.tally_rows(  # type: ignore[no-any-return]
                 wanted, i, width, table.keys, table.n, table.slots, table.flags, reject, bit, out, count,
-                table.columns[numbers], amount, log, logged,
+                (table.columns[numbers], amount, log, logged),
             )  # fmt: skip
 
         self._all(table, width, step)

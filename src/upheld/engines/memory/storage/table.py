@@ -196,8 +196,8 @@ class ChainIndex:
     ) -> tuple[int, int, int]:
         """Write pairs of a wanted key and a row of a set, from key i on; return where to go on, and their number."""
         return index_kernels.probe(  # type: ignore[no-any-return]
-            wanted, i, -1 if at is None else at, len(wanted), table.rows, self.columns, self.slots, self.following,
-            table.flags, truth, equal, parents, matches,
+            wanted, i, -1 if at is None else at, len(wanted), table.rows,
+            (self.columns, self.slots, self.following), table.flags, truth, equal, (parents, matches),
         )  # fmt: skip
 
     def probe_some(
@@ -214,8 +214,8 @@ class ChainIndex:
     ) -> int:
         """Write pairs of a chosen key and a row of a set, from its cursor on, at most so many for each."""
         return index_kernels.probe_some(  # type: ignore[no-any-return]
-            wanted, chosen, limits, cursors, table.rows, self.columns, self.slots, self.following,
-            table.flags, truth, equal, parents, matches,
+            wanted, chosen, limits, cursors, table.rows,
+            (self.columns, self.slots, self.following), table.flags, truth, equal, (parents, matches),
         )  # fmt: skip
 
     def nbytes(self) -> int:
@@ -305,8 +305,8 @@ class BlockIndex:
     ) -> tuple[int, int, int]:
         """Write pairs of a wanted key and a row of a set, from key i on; return where to go on, and their number."""
         return index_kernels.probe_blocks(  # type: ignore[no-any-return]
-            wanted, i, at or 0, len(wanted), table.rows, self.columns, self.slots, self.entries, self.pool,
-            table.flags, truth, equal, parents, matches,
+            wanted, i, at or 0, len(wanted), table.rows,
+            (self.columns, self.slots, self.entries, self.pool), table.flags, truth, equal, (parents, matches),
         )  # fmt: skip
 
     def probe_some(
@@ -323,8 +323,8 @@ class BlockIndex:
     ) -> int:
         """Write pairs of a chosen key and a row of a set, from its cursor on, at most so many for each."""
         return index_kernels.probe_some_of_blocks(  # type: ignore[no-any-return]
-            wanted, chosen, limits, cursors, table.rows, self.columns, self.slots, self.entries, self.pool,
-            table.flags, truth, equal, parents, matches,
+            wanted, chosen, limits, cursors, table.rows,
+            (self.columns, self.slots, self.entries, self.pool), table.flags, truth, equal, (parents, matches),
         )  # fmt: skip
 
     def find(self, table: Table, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
