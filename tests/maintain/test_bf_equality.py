@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
+from collections.abc import Callable
+from functools import partial
+from itertools import count, product
+from random import Random
 from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers.equality_streams import EqualityCase, Triple, check_stream, opened, random_equality_case, recomputed
-from tests.helpers.layered_streams import check_layered_stream, random_layered_case, well_founded
+from tests.helpers.equality_streams import (
+    EqualityCase,
+    Triple,
+    assert_seen,
+    check_stream,
+    opened,
+    random_equality_case,
+    recomputed,
+)
+from tests.helpers.layered_streams import check_layered_stream, random_layered_case, unless_refused, well_founded
 from tests.helpers.sizes import examples
 from tests.maintain.test_equality import BIJECTIVE, case, fact_names, kept_names, triple, triples
 from upheld.algebra.instances import RuleInstance
@@ -83,6 +94,48 @@ def test_algorithms_take_turns_above_the_classes(engine):
     assert began == [False, True, False, False, False, True]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_algorithms_take_turns_after_failures(engine):
+    """An update that stops at some set, by any algorithm, changes nothing; another algorithm can make it then."""
+    stopped = 0
+    for seed in range(8):
+        r = Random(seed)
+        case = random_layered_case(seed) if seed % 4 == 3 else random_equality_case(seed)
+        recompute = well_founded if seed % 4 == 3 else recomputed
+        m = unless_refused(partial(opened, case, "rewrite", engine, "bf"))
+        explicit, J = set(case.facts), m["triple"].to_set() if m else set()
+        for deleted, inserted in case.updates if m else ():
+            update = partial(m.update, delete={"triple": deleted}, insert={"triple": inserted})
+            with patch.object(m._engine, "settle", stopping(m._engine.settle, r.randrange(40))):
+                try:
+                    change = unless_refused(partial(update, algorithm=r.choice(TURNS)))
+                except KeyboardInterrupt:
+                    change, stopped = None, stopped + 1
+            if change is None:
+                assert m["triple"].to_set() == J
+                change = unless_refused(partial(update, algorithm=r.choice(TURNS)))
+            if change is not None:
+                explicit = (explicit - deleted) | inserted
+                before, J = J, recompute(case, explicit)
+                assert_seen(m, change, explicit, before, J)
+    assert stopped > 5
+
+
+TURNS = ("bf", "adaptive", "rematerialise")
+
+
+def stopping(settle: Callable[[FactSet], FactSet], after: int) -> Callable[[FactSet], FactSet]:
+    """Return `settle` that is interrupted after some calls."""
+    calls = count()
+
+    def stop(facts: FactSet) -> FactSet:
+        if next(calls) == after:
+            raise KeyboardInterrupt
+        return settle(facts)
+
+    return stop
+
+
 # -- theorem 1, and what the sets mean ---------------------------------------------------------------------------------
 
 
@@ -92,14 +145,14 @@ def test_instances_are_considered_once():
     consider = RuleMatcher.consider
     total: Counter[str] = Counter()
 
-    def count(self: RuleMatcher, instance: RuleInstance) -> None:
+    def note(self: RuleMatcher, instance: RuleInstance) -> None:
         phase = statistics.current_phase.get()
         total[phase] += 1
         if phase in ("forward", "deletion"):
             considered[phase, instance.rule, instance.values] += 1
         consider(self, instance)
 
-    with patch.object(RuleMatcher, "consider", count):
+    with patch.object(RuleMatcher, "consider", note):
         for seed in range(40):
             case = random_equality_case(seed)
             m = opened(case, "rewrite", "reference", "bf")
