@@ -193,7 +193,7 @@ def changed_rows(
     pi: Classes, gone: FactSet, came: FactSet, hidden: Set[str] = frozenset()
 ) -> tuple[dict[str, Rows], dict[str, Rows]]:
     """Return by predicate what has disappeared and appeared since classes were remembered: see `Classes.changed`."""
-    rows = {name: pi.changed(gone, came, name) for name in (gone.predicates() | came.predicates()) - hidden}
+    rows = {name: pi.changed(gone, came, name) for name in sorted((gone.predicates() | came.predicates()) - hidden)}
     return {name: before for name, (before, _) in rows.items()}, {name: now for name, (_, now) in rows.items()}
 
 

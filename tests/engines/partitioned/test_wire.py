@@ -181,3 +181,26 @@ def test_a_derivation_leaves_nothing_behind():
         in_threads(2, main)
     finally:
         gc.enable()
+
+
+def test_atoms_of_constants_alone():
+    """The facts of an atom that rules name with the same constants are all with the owner of one of these."""
+    core = core_of(
+        """
+        .decl t(s: symbol, p: symbol, o: symbol)
+        .decl h()
+        h() :- t(_, "T", "same").
+        t(x, "a", y) :- t(x, "R", x), t("same", "R", y), h().
+        """
+    )
+
+    def main(wire: Wire):
+        engine = Task(wire).open(core)
+        P, H = engine.named("P"), engine.named("H")
+        P |= engine.load("t", [("R", "T", "same"), ("q", "R", "q"), ("same", "R", "z")])
+        H |= engine.load("h", [()])
+        heads = derive(core.rules, P, P, heads=H)
+        return list(heads.rows("h")), sorted(derive(core.rules, P | H, P, via=H).rows("t"))
+
+    for parts in (2, 3):
+        assert in_threads(parts, main) == [([()], [("q", "a", "z")])] * parts

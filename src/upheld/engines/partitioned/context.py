@@ -46,7 +46,8 @@ class Context:
         self.owners = Owners(wire.me, wire.parts)
         #: Held on to, so that when it is done does not depend on who else holds it.
         self.put_off: list[PutOff] = []
-        self._known_rules: set[Rule] = set()
+        #: Rules whose constants have codes.
+        self.known_rules: set[Rule] = set()
         self.know(core.rules)
 
     @property
@@ -58,8 +59,8 @@ class Context:
     def know(self, rules: Iterable[Rule]) -> None:
         """Give the constants of rules their codes, in the same order in all tasks."""
         for rule in rules:
-            if rule not in self._known_rules:
-                self._known_rules.add(rule)
+            if rule not in self.known_rules:
+                self.known_rules.add(rule)
                 self.codec.add(_texts_of(rule))
 
     def outbox(self) -> list[list[Parcel]]:

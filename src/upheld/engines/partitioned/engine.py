@@ -8,22 +8,27 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from upheld.algebra.engine import Attempt
+from upheld.algebra.counters import Numbered
+from upheld.algebra.engine import Attempt, Freed
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet, Own
 from upheld.data.columns import Columns
 from upheld.engines.memory.storage.codec import Codes, is_text
-from upheld.engines.partitioned.bags import PartitionedBag, PartitionedInstances
+from upheld.engines.memory.storage.table import Table
+from upheld.engines.partitioned.bags import PartitionedBag, PartitionedInstances, found_rows
+from upheld.engines.partitioned.classes import PartitionedClasses
 from upheld.engines.partitioned.codec import replaced
 from upheld.engines.partitioned.context import Context
 from upheld.engines.partitioned.matching import Matching, Results, Sets
-from upheld.engines.partitioned.numbers import PartitionedNumbers, PartitionedRanks
+from upheld.engines.partitioned.numbers import PartitionedNumbers, PartitionedRanks, columns_of, rank_columns_of
+from upheld.engines.partitioned.owners import Values
 from upheld.engines.partitioned.plans import Kind, Views
 from upheld.engines.partitioned.search import PartitionedSearch
-from upheld.engines.partitioned.sets import NamedSet, PartitionedSet, at_home, nothing, own_set
+from upheld.engines.partitioned.sets import NamedSet, PartitionedSet, at_home, forward, nothing, own_set
 from upheld.engines.partitioned.trace import PartitionedTrace
 from upheld.engines.partitioned.wire import Wire
-from upheld.language.core import Core, Rule
+from upheld.language.core import Core, Predicate, Rule
+from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
 
 
@@ -53,19 +58,22 @@ class PartitionedEngine:
 
     def load_all(self, facts: Mapping[str, Iterable[tuple[Value, ...]]]) -> PartitionedSet:
         """The facts that the tasks are given, each some of them or all; all tasks name the same predicates."""
-        context = self.context
-        codes = {predicate: self._encoded(predicate, rows) for predicate, rows in facts.items()}
-        texts = {p: [c for c, type in enumerate(context.local.tables[p].types) if is_text(type)] for p in codes}
-        if any(texts.values()):
-            agreed = context.agree_on_texts()
-            for predicate, columns in texts.items():
-                for column in columns:
-                    codes[predicate][:, column] = replaced(codes[predicate][:, column], agreed)
-        outbox = context.outbox()
-        for predicate, mine in codes.items():
-            context.home_of(outbox, predicate, mine)
+        context, outbox = self.context, self.context.outbox()
+        for predicate, codes in self._agreed({p: self._encoded(p, rows) for p, rows in facts.items()}).items():
+            context.home_of(outbox, predicate, codes)
         came, _ = context.wire.exchange("load", outbox)
         return at_home(context, context.entered({}, context.arrived(came)), frozenset(facts))
+
+    def _agreed(self, facts: dict[str, Codes]) -> dict[str, Codes]:
+        """Give new texts in facts the codes that all tasks know."""
+        tables = self.context.local.tables
+        texts = {p: [c for c, type in enumerate(tables[p].types) if is_text(type)] for p in facts}
+        if any(texts.values()):
+            agreed = self.context.agree_on_texts()
+            for predicate, columns in texts.items():
+                for column in columns:
+                    facts[predicate][:, column] = replaced(facts[predicate][:, column], agreed)
+        return facts
 
     def _encoded(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> Codes:
         """Return the codes of facts, a row for each."""
@@ -77,6 +85,13 @@ class PartitionedEngine:
             listed = list(rows)
             codes = context.codec.encode_rows(listed, types).T.reshape(len(listed), len(types))
         return np.ascontiguousarray(codes)
+
+    def declare(self, predicate: Predicate) -> None:
+        self.context.local.declare(predicate)
+
+    def forget(self, predicate: Predicate) -> None:
+        self.context.local.forget(predicate)
+        self.matching.forget(predicate)
 
     def settle(self, facts: FactSet) -> PartitionedSet:
         mine = own_set(facts)
@@ -165,6 +180,9 @@ class PartitionedEngine:
     def trace(self) -> PartitionedTrace:
         return PartitionedTrace(self.context)
 
+    def classes(self, equality: Equality) -> PartitionedClasses:
+        return PartitionedClasses(self.context, equality)
+
     # -- transactions --------------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -181,6 +199,65 @@ class PartitionedEngine:
     def attempt(self) -> Iterator[Attempt]:
         with self.context.local.attempt() as attempt:
             yield attempt
+
+    # -- storage -------------------------------------------------------------------------------------------------------
+
+    def rows_with_numbers(self, facts: FactSet, predicate: str, books: Sequence[Numbered]) -> Columns:
+        """The facts of one predicate in a set with their numbers, from all tasks; each task gets them all."""
+        context, columns = self.context, columns_of(books)
+        table = context.local.tables[predicate]
+        rows = context.owners.at_home(table, own_set(facts).local.of(table))
+        mine = table.rows[rows], [table.column(name)[rows].astype(np.int64) for name in columns]
+        came, _ = context.wire.exchange("rows with numbers", [[mine]] * context.wire.parts)
+        codes = np.concatenate([codes for parcels in came for codes, _ in parcels])
+        numbers = [np.concatenate(parts) for parts in zip(*(n for parcels in came for _, n in parcels), strict=True)]
+        values = context.codec.chosen(codes, np.arange(len(codes)), table.types)
+        types = (*table.types, *("number",) * len(numbers))
+        return Columns(types, lambda: (*values.columns, *numbers), len(codes))
+
+    def load_with_numbers(
+        self, predicate: str, rows: Iterable[tuple[Value, ...]], books: Sequence[Numbered]
+    ) -> PartitionedSet:
+        assert isinstance(rows, Columns), "numbers come by column"
+        context = self.context
+        table = context.local.tables[predicate]
+        facts = Columns(table.types, rows.columns[: table.arity], rows.count)
+        codes = self._agreed({predicate: self._encoded(predicate, facts)})[predicate]
+        outbox = context.outbox()
+        context.home_of(outbox, predicate, codes, *(np.asarray(n) for n in rows.columns[table.arity :]))
+        came, _ = context.wire.exchange("load with numbers", outbox)
+        arrived = [(codes, numbers) for _, codes, *numbers in context.arrived(came)]
+        home = context.entered({}, ((table, codes) for codes, _ in arrived))
+        for codes, numbers in arrived:
+            self._assign(table, codes, columns_of(books), numbers)
+        loaded = at_home(context, home, frozenset([predicate])).settled("copies")
+        ranks, outbox = rank_columns_of(books), context.outbox()
+        if ranks:
+            mine = context.owners.at_home(table, home.of(table))
+            forward(context, outbox, table, mine, *(table.column(name)[mine] for name in ranks))
+            came, _ = context.wire.exchange("ranks of copies", outbox)
+            for _, codes, *numbers in context.arrived(came):
+                self._assign(table, codes, ranks, numbers)
+        return loaded
+
+    def _assign(self, table: Table, codes: Values, columns: Sequence[str], numbers: Sequence[Codes]) -> None:
+        rows = found_rows(table, codes)
+        for name, mine in zip(columns, numbers, strict=True):
+            table.column(name)[rows] = mine
+
+    def abandon(self, keep: Sequence[FactSet]) -> None:
+        self.context.put_off.clear()
+        self.context.local.abandon([own_set(facts).local for facts in keep])
+
+    def reclaim(self, keep: Sequence[FactSet]) -> None:
+        """Free nothing: the rows of facts that have gone stay, because codes of texts must be the same in all tasks."""
+
+    def compact(self, keep: Sequence[FactSet]) -> Freed:
+        """Free nothing, as `reclaim`."""
+        return Freed(0, 0, 0)
+
+    def plans(self, rule: Rule) -> Iterator[str]:
+        return self.matching.plan_texts(rule)
 
 
 def _sets(

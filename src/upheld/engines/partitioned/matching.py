@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from upheld.algebra.instances import undefined
 from upheld.algebra.sets import Own
@@ -31,7 +32,8 @@ from upheld.engines.partitioned.plans import EVERYWHERE, Kind, Leg, Pipeline, pi
 from upheld.engines.partitioned.sets import Bound, PartitionedSet
 from upheld.engines.partitioned.wire import Outbox
 from upheld.errors import EvaluationError
-from upheld.language.core import Apply, Rule
+from upheld.language.core import Apply, Predicate, Rule
+from upheld.language.core_text import atom_text
 from upheld.language.strata import Stratum
 from upheld.language.syntax.ast import Constant, Variable
 
@@ -96,6 +98,9 @@ class Results(NamedTuple):
 #: Puts the results of a plan into an outbox, given the number of its rule and a batch of bindings.
 End = Callable[[int, Plan, Codes, int, Outbox], None]
 
+#: Reaches that are cached.
+_MOST_REACHES = 4096
+
 #: A pipeline by the number of its rule, and from where it is matched.
 Key = tuple[int, str, int]
 
@@ -121,6 +126,16 @@ class Matching:
                 pipeline(rule, kind, self.context.views, HEIGHT)
         self.context.views.may_grow = False
 
+    def forget(self, predicate: Predicate) -> None:
+        """Give up everything that is cached for the rules that derive a predicate."""
+        rules = {rule for rule, _ in self._pipelines if rule.head.predicate == predicate.name}
+        for key in [key for key in self._pipelines if key[0] in rules]:
+            del self._pipelines[key]
+        self._numbers.clear()
+        self._reaches.clear()
+        self._text_makers.clear()
+        self.context.known_rules -= rules
+
     def pipeline(self, rule: Rule, kind: Kind) -> Pipeline:
         mine = self._pipelines.get((rule, kind))
         if mine is None:
@@ -140,7 +155,8 @@ class Matching:
         key = (id(rules), sets.bounds(), heads, kind)
         cached = self._reaches.get(key)
         if cached is None or cached[0] is not rules:
-            if len(self._reaches) > 4096:
+            self.number_of(rules)
+            if len(self._reaches) > _MOST_REACHES:
                 self._reaches.clear()
             cached = self._reaches[key] = rules, self._reach(rules, sets, heads, kind)
         return cached[1]
@@ -205,6 +221,17 @@ class Matching:
             return run.finish(operator, considered)
 
     # -- what comes out at the end -------------------------------------------------------------------------------------
+
+    def plan_texts(self, rule: Rule) -> Iterator[str]:
+        """Yield lines that show the legs of a rule: from all facts, and from new facts of each body atom."""
+        kinds = [("all facts", Kind("all"))]
+        kinds += [(f"new {atom_text(a)}", Kind("via", i)) for i, a in enumerate(rule.positive)]
+        for title, kind in kinds:
+            yield f"from {title}:"
+            for number, leg in enumerate(self.pipeline(rule, kind).legs, 1):
+                where = "there" if leg.route is None else f"at {leg.route.key}"
+                matched = [("!" if x.negated else "") + atom_text(x.atom) for x in leg.literals]
+                yield f"  leg {number}, {where}: {', '.join(matched) or 'nothing to match'}"
 
     def heads(self, _: int, plan: Plan, B: Codes, width: int, outbox: Outbox) -> None:
         """Send heads home."""
@@ -360,24 +387,30 @@ class _Run:
             else:
                 assert leg.needed is not None, "a leg that others follow"
                 order = [plan.last.index(v) for v in leg.needed]
-                self.waiting.setdefault(key, []).append(B[order])
+                some = slice(None) if leg.home is None else self._is_mine(B[plan.last.index(leg.home)])
+                self.waiting.setdefault(key, []).append(B[order][:, some])
 
         planner, types, look = self.matcher.planner, self.matcher.variable_types(rule), self.context.meter.look
-        join = _LegJoin(plan, self.where, planner, types, FunctionSink(take), look, self._listed, self.rank)
+        # Bindings that went to the owner of a constant find all facts with it there, and those of replicated relations
+        # are everywhere.
+        listing = self._at_home if leg.route is EVERYWHERE else self.where.rows
+        join = _LegJoin(plan, self.where, planner, types, FunctionSink(take), look, listing, self.rank)
         join.doom = lambda variables, B, reasons: self.doomed.append(_Doomed(key, j, variables, B, reasons))
         for begin in range(0, B.shape[1], CHUNK):
             some = B if B.shape[1] <= CHUNK else np.ascontiguousarray(B[:, begin : begin + CHUNK])
             join.run(some, some.shape[1])
 
+    def _is_mine(self, values: Codes) -> npt.NDArray[np.bool_]:
+        return self.context.owners.of(values) == self.context.wire.me
+
     def _take_result(self, k: int, plan: Plan, B: Codes, width: int) -> None:
         self.considered[k] += width
         self.end(k, plan, B, width, self.outbox)
 
-    def _listed(self, source: Table | Part, place: Place) -> Rows:
-        """Return the rows at home of a set, or all rows if all tasks have them."""
+    def _at_home(self, source: Table | Part, place: Place) -> Rows:
+        """Return the rows of a set that are at home here: elsewhere other tasks list the others."""
         table = source.table if isinstance(source, Part) else source
-        rows = self.where.rows(source, place)
-        return rows if table.name in self.context.views.replicated else self.context.owners.at_home(table, rows)
+        return self.context.owners.at_home(table, self.where.rows(source, place))
 
     def _pipeline(self, key: Key) -> Pipeline:
         if key in self.extra:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from upheld.algebra.counters import Numbered
 from upheld.algebra.rounds import RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import LOWEST
@@ -45,6 +46,21 @@ def numbered(context: Context, columns: tuple[str, ...]) -> Iterator[tuple[Fact,
             numbers = tuple(table.column(name)[rows] for name in columns)
             listed.append((table, table.rows[rows], numbers))
     return gathered(context, "numbers of facts", listed)
+
+
+def columns_of(books: Sequence[Numbered]) -> list[str]:
+    """Return the names of the columns that counters have in every table."""
+    return [column for book in books for column in _own(book).local.columns]
+
+
+def rank_columns_of(books: Sequence[Numbered]) -> list[str]:
+    """Return the names of the columns that copies have as well."""
+    return [book.local.rank for book in map(_own, books) if isinstance(book, PartitionedRanks)]
+
+
+def _own(book: Numbered) -> PartitionedNumbers | PartitionedRanks:
+    assert isinstance(book, PartitionedNumbers | PartitionedRanks), "numbers of another engine"
+    return book
 
 
 class PartitionedNumbers:

@@ -75,6 +75,7 @@ class Leg:
     """Literals and built-ins that are matched in one place, for bindings of `start` that have gone to `route`.
 
     Without a route they stay where they are. `needed` are the variables that go on, in the order in which they travel.
+    Where bindings have gone everywhere, they go on from facts at home: `home` is the variable whose owner that is.
     """
 
     route: Target | None
@@ -82,6 +83,7 @@ class Leg:
     builtins: list[Builtin] = field(default_factory=list)
     start: tuple[str, ...] = ()
     needed: tuple[str, ...] | None = None
+    home: str | None = None
     _plan: Plan | None = None
 
     def plan(self, planner: Planner, rule: Rule) -> Plan:
@@ -227,14 +229,14 @@ class _Legs:
 
     def _match(self, at: int) -> None:
         literal = self.literals.pop(at)
-        scanned = not any(map(self._is_known, literal.atom.terms))
         self.legs[-1].literals.append(literal)
         self.held.update(dict.fromkeys(literal.atom.variables()))
         if self.legs[-1].route is EVERYWHERE:
-            # Alone in its leg: what follows is looked up where the rows of this atom are at home.
-            self.place = Target.of_atom(literal.atom, 0) if scanned and literal.atom.terms else None
-            if self.literals or self.builtins:
-                self.legs.append(Leg(None))
+            # Alone in its leg: what follows is looked up where the facts of this atom are at home.
+            first = literal.atom.terms[0]
+            assert isinstance(first, Variable), "an atom with an owner, looked for everywhere"
+            self.legs[-1].home, self.place = first.name, Target.of(first)
+            self.legs.append(Leg(None))
 
     def _is_bound(self, literal: Literal) -> bool:
         return all(v in self.held for v in literal.atom.variables())
@@ -293,7 +295,7 @@ class _Legs:
         """Set the variables that bindings have at the beginning and at the end of each leg."""
         after: list[set[str]] = []
         for leg in reversed(self.legs):
-            after.append(set(needed))
+            after.append(needed | ({leg.home} if leg.home else set()))
             needed.update(v for x in leg.literals for v in x.atom.variables())
             needed.update(v for b in leg.builtins for v in b.variables())
             if leg.route is not None and isinstance(leg.route.term, Variable):

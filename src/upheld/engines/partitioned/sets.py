@@ -23,7 +23,7 @@ from upheld.algebra.sets import FactSet, SetEngine
 from upheld.data.columns import Columns
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.memory.sets.named import Named
-from upheld.engines.memory.storage.table import Rows, Table, distinct_values
+from upheld.engines.memory.storage.table import Column, Rows, Table, distinct_values
 from upheld.engines.partitioned.context import Context
 from upheld.engines.partitioned.wire import Parcel
 from upheld.language.core import Atom
@@ -141,7 +141,7 @@ class PartitionedSet:
         outbox, rows = context.outbox(), self.here()
         if not self.whole:
             for table, some in rows.items():
-                _forward(context, outbox, table, some)
+                forward(context, outbox, table, some)
         mine = Counter({table.name: len(some) for table, some in rows.items()})
         came, notes = context.wire.exchange(operator, outbox, mine)
         counts: Counter[str] = sum(notes, Counter())
@@ -193,15 +193,15 @@ def _within(bound: Bound, stratum: Stratum) -> Bound:
     return bound if stratum.index == 1 else bound & stratum.holds
 
 
-def _forward(context: Context, outbox: list[list[Parcel]], table: Table, rows: Rows) -> None:
-    """Put rows that are at home into the boxes of the tasks that have copies of them, once for each task."""
+def forward(context: Context, outbox: list[list[Parcel]], table: Table, rows: Rows, *beside: Column) -> None:
+    """Put rows that are at home into the boxes of the tasks that have copies of them, with further numbers of each."""
     parts, me = context.wire.parts, context.wire.me
     if parts == 1:
         return
     if table.name in context.views.replicated:
         for task in range(parts):
             if task != me:
-                outbox[task].append((table.name, table.rows[rows]))
+                outbox[task].append((table.name, table.rows[rows], *beside))
         return
     columns = context.views.columns(table.name)
     if not columns:
@@ -211,7 +211,7 @@ def _forward(context: Context, outbox: list[list[Parcel]], table: Table, rows: R
         sent[context.owners.of(table.rows[rows, column]), np.arange(len(rows))] = True
     for task in range(parts):
         if task != me and sent[task].any():
-            outbox[task].append((table.name, table.rows[rows[sent[task]]]))
+            outbox[task].append((table.name, table.rows[rows[sent[task]]], *(b[sent[task]] for b in beside)))
 
 
 def at_home(context: Context, local: MemorySet, bound: Bound) -> PartitionedSet:

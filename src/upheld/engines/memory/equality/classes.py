@@ -460,6 +460,11 @@ class MemoryClasses:
         self.context.journal.note(undo)
         self._mentions[distinct] = before + sign * numbers
 
+    def mentions(self, constants: Constants) -> Codes:
+        """Return how often explicit facts mention each of some constants."""
+        self._catch_up()
+        return self._mentions[_own(constants)]
+
     def counted(self, loops: FactSet) -> Settled:
         return self._equalities(loops, lambda left, right: (left == right) & (self._mentions[left] > 0))
 
