@@ -5,8 +5,8 @@
 
 The tests are those of Illich and Glimm 2025: P_trans and P_seq on random graphs, and ways of a map around a GPS track.
 A stream is `undone` if each update deletes what the one before has inserted (the paper's counts of marks imply that of
-its streams), `half undone` if it deletes half of that and other facts, and `random` if it deletes any facts. At the
-large size there are a thousand graphs side by side, and updates a hundred times as large.
+its stream for P_seq), `half undone` if it deletes half of that and other facts, and `random` if it deletes any facts.
+At the large size there are a thousand graphs side by side, and updates a hundred times as large.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
 from random import Random
 from typing import Any
 
 import upheld
 from benchmarks.places import ROOT
-from upheld.maintain.marking import Marking
 
 Update = dict[str, dict[str, list[Any]]]
 
@@ -44,7 +42,7 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 PROGRAMS = {"P_trans": (P_TRANS, 20), "P_seq": (P_SEQ, 100)}
 PAIRS = (("bf", "bf-marking"), ("dred", "dred-marking"), ("adaptive", "adaptive"))
-KINDS = ("undone", "half undone", "half undone, all marked", "random")
+KINDS = ("undone", "half undone", "random")
 TRACK = ROOT.parent / "shared/cases/update-streams/ways.real.0.gps-track.updates.tsv.gz"
 
 
@@ -133,18 +131,6 @@ def compared(program: str, relation: str, given: list[tuple[list[Any], list[Upda
     return found
 
 
-@contextmanager
-def marking_all(wanted: bool) -> Iterator[None]:
-    """A block in which, if it is wanted, whatever the next update undoes is marked, whether that pays or not."""
-    pays = Marking.pays
-    if wanted:
-        Marking.pays = lambda self, plus, *_: bool(plus)  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Marking.pays = pays  # type: ignore[method-assign]
-
-
 def rows(size: str, only: list[str] | None, repeat: int) -> Iterator[dict[str, Any]]:
     """Yield the measurements of each test, kind of stream and size of update."""
     settings = SIZES[size]
@@ -153,19 +139,16 @@ def rows(size: str, only: list[str] | None, repeat: int) -> Iterator[dict[str, A
             sizes = list(settings["sizes"])
             for facts in sizes if kind == "undone" else (sizes[0], sizes[-1]):
                 given = [streams(settings, nodes, facts, kind, seed) for seed in settings["seeds"]]
-                with marking_all(kind.endswith("all marked")):
-                    yield {
-                        "test": name, "kind": kind, "size": facts, "updates": settings["updates"] - 1,
-                        "algorithms": compared(program, "edge", given, repeat),
-                    }  # fmt: skip
+                yield {
+                    "test": name, "kind": kind, "size": facts, "updates": settings["updates"] - 1,
+                    "algorithms": compared(program, "edge", given, repeat),
+                }  # fmt: skip
     if size == "small" and (not only or "track" in only) and TRACK.exists():
         first, updates = track()
-        for kind in ("real", "real, all marked"):
-            with marking_all(kind.endswith("all marked")):
-                yield {
-                    "test": "track", "kind": kind, "size": 18, "updates": len(updates),
-                    "algorithms": compared(WAYS, "nextInWay", [(first, updates)], repeat),
-                }  # fmt: skip
+        yield {
+            "test": "track", "kind": "real", "size": 18, "updates": len(updates),
+            "algorithms": compared(WAYS, "nextInWay", [(first, updates)], repeat),
+        }  # fmt: skip
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Tables of streams with a look at the next update, after tables 1 to 3 of Illich and Glimm 2025."""
+"""Tables of streams with look-ahead, after tables 1 to 3 of Illich and Glimm 2025."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def tables_of_marking(results: Path, size: str) -> list[str]:
         f"{measured['date']}, load average before and after: {load}. CPU milliseconds of a stream, reading the rows of "
         "its updates included, and rule instances by phase, one by one (old) and with look-ahead (new); means of the "
         "seeds. *Deletions* count materialisation, too, where `adaptive` starts again. An `undone` stream deletes with "
-        "each update what the one before has inserted, a `half undone` one half of it, a `random` one any facts. As a "
-        "rule parts of small updates are not marked, and by `adaptive` no parts at all; in streams that are `all "
-        "marked` they are, to show what that would cost and save.",
+        "each update what the one before has inserted, a `half undone` one half of it, a `random` one any facts. "
+        "`bf-marking` and `dred-marking` mark as in the papers; `adaptive` lays what the next update undoes as a whole "
+        "over the state, and takes it off at once.",
         "",
     ]
     for goal in goals_of_marking(found):

@@ -21,7 +21,7 @@ from tests.helpers.cases import CASES, requires_cases
 from tests.helpers.sizes import exhaustive
 from upheld.language.core import Fact
 from upheld.language.values import Value
-from upheld.maintain.marking import Marking
+from upheld.maintain.overlay import Overlay
 from upheld.maintain.registry import ALGORITHMS, MARKING
 
 pytestmark = requires_cases
@@ -196,7 +196,7 @@ def test_adaptive(cases, name, tmp_path):
 @pytest.mark.parametrize("name", LOOKED_AHEAD)
 def test_looking_ahead(cases, name, algorithm, tmp_path):
     """Every state is the expected one when each update is made with a look at the next, and all it undoes is marked."""
-    with patch.object(Marking, "pays", lambda self, plus, *_: bool(plus)):
+    with patch.object(Overlay, "pays", lambda self, plus, *_: bool(plus)):
         assert follow(cases / "update-streams", name, algorithm, tmp_path, look_ahead=(True,)) >= 9
 
 

@@ -35,7 +35,7 @@ from upheld.language.hypertrees.deciding import decompose_program
 from upheld.language.strata import STRATIFICATIONS, Stratification, Stratum, stratify
 from upheld.language.syntax.files import read_text
 from upheld.language.types.primitive import normalise_float
-from upheld.maintain import adaptive, marking
+from upheld.maintain import adaptive, overlay
 from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting
 from upheld.materialisation.build import materialise_core
@@ -349,24 +349,21 @@ def overlapping(updates: list[Update], r: Random) -> list[Update]:
 def eager(wanted: bool = True) -> Iterator[None]:
     """A block in which any part of an update that the next one undoes is worth a step of its own."""
     if wanted:
-        with patch.object(marking.Marking, "pays", lambda self, plus, *_: bool(plus)):
+        with patch.object(overlay.Overlay, "pays", lambda self, plus, *_: bool(plus)):
             yield
     else:
         yield
 
 
 def assert_state(m: Materialisation, now: Recomputed) -> None:
-    """Facts are those of recomputation; books are those of the facts without what is marked."""
-    if m._state.marks is None:
+    """Facts are those of recomputation; bookkeeping is that of the facts without the layer."""
+    if m._state.layer is None:
         assert_recomputed(m, now)
         return
     assert held(m) == now.facts
     assert {(p, row) for p in m._core.predicates for row in m._state.E.rows(p)} == now.explicit
     if (ranks := counter(m, "ranks")) is not None:
-        marks = m._state.marks
-        plus, minus = (
-            {(p, row) for p in m._core.predicates for row in s.rows(p)} for s in (marks.E_plus, marks.E_minus)
-        )
-        below = Recomputed(m._core, m._strata, (now.explicit - plus) | minus)
+        undone = {(p, row) for p in m._core.predicates for row in m._state.layer.E_plus.rows(p)}
+        below = Recomputed(m._core, m._strata, now.explicit - undone)
         totals = {f: total for f, (_, total, _) in ranks.items()}
         assert totals == {f: sum(rounds.values()) for f, rounds in below.trace.items()}

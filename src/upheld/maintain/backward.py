@@ -87,11 +87,16 @@ class Proving:
     @phase("forward")
     def saturate(self, H: FactSet) -> None:
         """Prove those of the facts that hold on other grounds than recursive rules, and what follows for others."""
-        s, I, D, A, C, P, Y = self.s, self.I, self.D, self.A, self.C, self.P, self.Y
+        C, P, Y = self.C, self.P, self.Y
         C |= H  # 87
         N = settle(self.grounds(H) | (H & Y))  # 88, 89
         while delta := settle((N & C) - P):  # 91, 92
             Y |= N - C  # 91
             P |= delta  # 93
-            N = settle(derive(s.recursive, I - (D - A), I | A, via=delta, own=Own(s, P)))  # 94
+            N = settle(self.conclude(delta))  # 94
         Y |= N - C
+
+    def conclude(self, delta: FactSet) -> FactSet:
+        """Return the heads of recursive rules with proved facts in their bodies, one of them in `delta`."""
+        s, I, D, A, P = self.s, self.I, self.D, self.A, self.P
+        return derive(s.recursive, I - (D - A), I | A, via=delta, own=Own(s, P))

@@ -1,152 +1,192 @@
-"""Streams of updates with one update of look-ahead: marking, after Illich and Glimm 2025.
+"""Backward/Forward with marking for streams of updates: algorithm 1 of Illich and Glimm 2025.
 
-E, I, E_minus, E_plus, D, A   as in `dred`
-U1, U2                        the update that is made, and the next one, if it has arrived
-negative marks                facts that U1 inserts and U2 deletes, and what appears with them
-positive marks                facts that U1 deletes and U2 inserts, and what disappears with them
+E, I              explicit facts, and their materialisation before the update
+U1, U2            the update that is made, E_minus and E_plus, and the next one, if it has arrived
+D, A              facts that are deleted so far; facts that are added so far
+C, V, Y           checked, proven and delayed facts of a stratum: C, P and Y of `backward`
+W                 facts of a stratum that have waited to be checked
+N, delta          candidates of a round; facts that are new in it
+marks             `explicit` facts that U2 deletes; `derived` facts, to which rule instances have passed marks on
 
-The paper (algorithm 1) marks the explicit facts that U2 deletes, passes marks on to the heads of rule instances that it
-meets while it makes U1, and begins U2 with the marked facts, so that it need not apply the rules that lead to them. Set
-at a time this alone would save nothing. The join that is driven by deleted facts finds every instance they have a part
-in, whether the head is marked or not; it can be left out only for facts whose marks are *complete*, that is, all of
-whose instances were met while U1 was made. Of the facts that U2 deletes these are the ones that U1 brings: a fact that
-was there before has instances that nothing in U1 led to.
+While U1 is made, the explicit facts that U2 deletes are marked (line 9), and a rule instance with such a fact in its
+body marks its head (12, 29). U2 begins with the marked facts in W (32): it need not apply the rules that lead to them
+(23). Only explicit facts pass marks on, since a derived one may have another derivation.
 
-So marks are made complete by the order of the work. U1 is made in two steps: first all that U2 leaves alone (lines 10
-to 30 of the paper, by whatever algorithm), then what U2 undoes. What appears in the second step is what is marked.
-Every instance of it is met there, and none of it holds without the explicit facts that are about to go: a marked fact
-certainly goes, whichever fact it was marked by, so marks pass on freely for B/F as they do for DRed. A head that was
-there before the second step has a derivation without marked facts, and is not marked. U2 then begins by taking away
-what is marked (line 32: it is put in D at once instead of in W), without a rule, a search or a check, and goes on from
-the state that the first step has left. What disappears in the second step is marked positively, and comes back in the
-same way.
+A mark is a hint. Any set of facts of I may be in W: those that hold are proven, and the others are deleted because they
+do not hold. So an update that is not the one that was announced only has facts to check in vain.
 
-Departures from the paper: the above. Marks that are not complete are not made, since they save nothing: those of facts
-that were there before U1, and those passed on during forward chaining, where some instances of a fact are met but never
-known to be all. Updates may speak of any predicate, and rules may negate: the second step is an update like any other,
-with deletions where it makes negated facts true. An explicit fact that rules derive as well is marked only if it
-appears in the second step, so if rules derive it by means of marked facts alone.
-
-Marks are a wager on U2, no promise: they can be taken off a state before any update. If what comes is not U2, it is
-only more work. Books (counters, ranks, traces) are those of the state without the marked facts.
+Departures from the paper: blocks a to f go stratum by stratum, and set at a time: line 11, 20, 23 or 28 finds all
+instances of a round at once. Blocks a and b are `backward`, which checks facts in batches. It may leave a fact that it
+met on the way to another half searched, so the guard of line 23 is that a head has not waited yet, rather than that it
+is not in C; and line 25 takes the facts that have waited and are not proven. Rules may negate, and updates may speak of
+any relation: an explicit fact that rules derive as well waits like a marked one, and passes marks on, which costs a
+check at most. U2 is looked at once, when U1 begins (4 to 8).
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from upheld.algebra.sets import FactSet, settle
-from upheld.maintain.update import Marks, Outcome, Requested, State, Update, step
+from upheld.algebra.sets import FactSet, Instances, Own, derive, instances, settle, supports
+from upheld.language.strata import Stratum
+from upheld.maintain.backward import Abort, Proving
+from upheld.maintain.dred import insert, loses_nothing
+from upheld.maintain.guards import Guards, derive_unless
+from upheld.maintain.update import Marks, Outcome, Requested, State, Update, maintained_alike, reached, step
+from upheld.runtime.statistics import phase
+
+
+def bf_marking(
+    state: State, E_minus: FactSet, E_plus: FactSet, marks: Marks | None, marker: Marker
+) -> tuple[FactSet, FactSet]:
+    """Return what is deleted and what is added by U1; `marks` are those made for it, `marker` makes them for U2."""
+    I = state.I
+    D, A = I.engine.named("D"), I.engine.named("A")  # 2
+    for s in reached(state.strata, E_minus, E_plus, D, A):
+        if maintained_alike(state, s, E_minus, E_plus, D, A):  # 6, 26: explicit facts alone
+            continue
+        if not loses_nothing(s, E_minus, D):
+            proving = MarkingProving(state, s, E_minus, D, A, marker)
+            delete_unproved(s, I, E_minus, D, A, proving, marks)  # 10 to 25
+        if marker.concerns(s):
+            insert_and_mark(s, I, E_plus, D, A, I.engine.nothing, marker)  # 27 to 30
+        else:
+            insert(s, I, E_plus, D, A, I.engine.nothing)
+    return D, A
+
+
+# -- deletions ---------------------------------------------------------------------------------------------------------
+
+
+@phase("deletion")
+def delete_unproved(
+    s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: FactSet, proving: MarkingProving, marks: Marks | None
+) -> None:
+    """Add to D the facts of the stratum that a deletion affects, or that are marked, and that are not proven."""
+    rules, W = Guards.of(s), I.engine.named("W")
+    explicit = settle(s.out(E_minus))
+    W |= explicit
+    if marks is not None:
+        W |= s.out(marks.negative)  # 32
+    delta = settle(explicit - proving.derivable(explicit))
+    N = derive_unless(rules.recursive, I - (D - A), I | A, W, via=delta)  # 23
+    N = settle(N | derive_unless(rules.rules, I, I, W, via=D - A, via_not=A - D))  # 23: deletions in lower strata
+    D |= delta  # 6
+    W |= N  # 24
+    waiting = settle(W - D)
+    while waiting:
+        proving.check(waiting)  # 11 to 22
+        delta = settle(waiting - proving.P)  # 25
+        N = settle(derive_unless(rules.recursive, I - (D - A), I | A, W, via=delta))  # 23
+        D |= delta
+        waiting = settle(N - W)
+        W |= waiting  # 24
+
+
+class MarkingProving(Proving):
+    """Blocks a and b for a stratum: the search for proofs, which passes marks on in forward chaining."""
+
+    def __init__(self, state: State, s: Stratum, E_minus: FactSet, D: FactSet, A: FactSet, marker: Marker):
+        super().__init__(s, state.I, D, A, self._grounds, Abort())
+        self._E, self._E_minus, self._marker, self._marks = state.E, E_minus, marker, marker.concerns(s)
+
+    def _grounds(self, H: FactSet) -> FactSet:
+        """Return the explicit facts among some (18), and those that a nonrecursive rule derives (20, 11)."""
+        s, P, N = self.s, self.I - (self.D - self.A), self.I | self.A
+        explicit = settle(H & (self._E - self._E_minus))
+        if not self._marks:
+            return explicit | derive(s.nonrecursive, P, N, heads=H - explicit)
+        applied = supports(s.nonrecursive, settle(H - explicit), P, N)
+        self._marker.pass_on(applied, self.P | self.Y)  # 12
+        return explicit | applied.heads()
+
+    @phase("backward")
+    def derivable(self, facts: FactSet) -> FactSet:
+        """Return the facts that a rule derives: unlike other explicit facts, they may hold without being explicit."""
+        return settle(derive(self.s.rules, self.I - (self.D - self.A), self.I | self.A, heads=facts))
+
+    def conclude(self, delta: FactSet) -> FactSet:
+        if not self._marks:
+            return super().conclude(delta)
+        P, N = self.I - (self.D - self.A), self.I | self.A
+        applied = instances(self.s.recursive, P, N, via=delta, own=Own(self.s, self.P))  # 11
+        self._marker.pass_on(applied, self.P | self.Y)  # 12
+        return applied.heads()
+
+
+# -- insertions --------------------------------------------------------------------------------------------------------
+
+
+@phase("insertion")
+def insert_and_mark(
+    s: Stratum, I: FactSet, E_plus: FactSet, D: FactSet, A: FactSet, R: FactSet, marker: Marker
+) -> None:
+    """Add to A what is inserted, R included, and what follows from that, and pass marks on."""
+    applied = instances(s.rules, (I - D) | A, (I - D) | A, via=A - D, via_not=D - A)  # 28
+    marker.pass_on(applied, (I - D) | A)  # 29
+    N = R | s.out(E_plus) | applied.heads()
+    while delta := settle(N - ((I - D) | A)):
+        A |= delta  # 30
+        applied = instances(s.recursive, (I - D) | A, (I - D) | A, via=delta)  # 28
+        marker.pass_on(applied, (I - D) | A)  # 29
+        N = applied.heads()
+
+
+# -- marks -------------------------------------------------------------------------------------------------------------
+
+
+class Marker:
+    """The marks that are made for U2 while U1 is made: of explicit facts, and of derived ones."""
+
+    def __init__(self, state: State, E_minus: FactSet, E_plus: FactSet, ahead: Requested):
+        self.strata, self.ahead = state.strata, ahead
+        #: What U2 both deletes and inserts is there after it.
+        self.explicit = settle((ahead.minus & ((state.E - E_minus) | E_plus)) - ahead.plus)  # 9
+        self.derived = state.E.engine.named("marked")
+
+    def passing(self) -> FactSet:
+        """Return the marked facts that pass marks on."""
+        return self.explicit
+
+    def concerns(self, s: Stratum) -> bool:
+        """Return whether rules of a stratum may read facts that pass marks on."""
+        return bool(self.explicit) and bool(s.reads & self.passing().classes(self.strata))
+
+    def pass_on(self, applied: Instances, known: FactSet) -> None:
+        """Mark the heads outside `known` of rule instances with a marked fact in their body."""
+        marked, _ = applied.partition(self.passing())
+        self.derived |= marked.heads() - known
+
+    def marks(self, state: State) -> Marks | None:
+        """Return the marks, now that U1 is made; None if there are none."""
+        if not self.explicit:
+            return None
+        nothing = state.E.engine.nothing
+        negative = settle((self.derived & state.I) - self.ahead.minus)  # 32
+        state.E.engine.meter.statistics.marks.update(explicit=self.explicit.count(), derived=negative.count())
+        return Marks(negative, nothing, nothing, nothing)
+
+
+#: Makes an update by the marks that were made for it, and makes marks for the next one.
+MarkedUpdate = Callable[[State, FactSet, FactSet, Marks | None, Marker], tuple[FactSet, FactSet]]
 
 
 @dataclass(frozen=True)
 class Marking:
-    """How an algorithm looks ahead. `lay` makes the second step, and keeps no books.
+    """Look-ahead by marks. Where there are none, and no next update, an update is made as without look-ahead."""
 
-    Two steps cost more than one, as far as neither is empty. So what U2 undoes must be all that U1 inserts and U2
-    deletes; with `partly`, it may also be much of it. With `positive`, positive marks are made.
-    """
+    marked_update: MarkedUpdate = bf_marking
+    marker: Callable[[State, FactSet, FactSet, Requested], Marker] = Marker
 
-    lay: Update
-    partly: bool
-    positive: bool
+    def make(self, state: State, update: Update, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None) -> Outcome:
+        if ahead is None and state.marks is None:
+            return step(state, update, E_minus, E_plus)
+        nothing = state.E.engine.nothing
+        marker = self.marker(state, E_minus, E_plus, ahead or Requested(nothing, nothing))
 
-    def pays(self, marked: int, inserted: int, deleted: int) -> bool:
-        """Return whether it is worth it to mark so many of the facts that U1 inserts and U2 deletes.
+        def marked_update(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+            return self.marked_update(state, E_minus, E_plus, state.marks, marker)
 
-        If fewer are worth it, so are more: where not even all could be, they need not be looked for.
-        """
-        if marked == inserted == deleted:
-            return marked > 0
-        return self.partly and marked >= MANY and marked >= SHARE * max(inserted, deleted)
-
-
-#: Facts of a part that is worth a step of its own, and the least share (benchmarks/results/large-marking.md).
-MANY, SHARE = 500, 0.5
-
-
-def make(
-    state: State, update: Update, marking: Marking | None, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None
-) -> Outcome:
-    """Bring E and I up to date with U1, whose net effect is given, and mark what U2 undoes.
-
-    The marks of the state are taken off first. They are still those of the state afterwards: the caller replaces them
-    once nothing can fail any more.
-    """
-    change = None
-    if state.marks is not None:
-        change = take_off(state, state.marks)
-        E_minus, E_plus = from_there(state.marks, E_minus, E_plus)
-    marked = undone(marking, E_minus, E_plus, ahead) if marking is not None and ahead is not None else None
-    if marked is not None:
-        E_minus, E_plus = settle(E_minus - marked[0]), settle(E_plus - marked[1])
-    if E_minus or E_plus or (change is None and marked is None):
-        change = _after(change, step(state, update, E_minus, E_plus))
-    if marking is not None and marked is not None:
-        change = _after(change, lay(state, marking, *marked))
-    assert change is not None, "an update in no step"
-    return change
-
-
-def _after(before: Outcome | None, made: Outcome) -> Outcome:
-    return made if before is None else before.then(made)
-
-
-def undone(marking: Marking, E_minus: FactSet, E_plus: FactSet, ahead: Requested) -> tuple[FactSet, FactSet] | None:
-    """Return those of the explicit facts that U1 deletes and inserts that U2 undoes, if marking them is worth it."""
-    minus = plus = E_minus.engine.nothing
-    inserted, deleted = E_plus.count(), ahead.minus.count()
-    if marking.pays(min(inserted, deleted), inserted, deleted):
-        plus = settle(ahead.minus & E_plus)
-        if plus and (kept := settle(ahead.plus & plus)):  # what U2 both deletes and inserts is there after it
-            plus = settle(plus - kept)
-        if not marking.pays(plus.count(), inserted, deleted):
-            plus = E_plus.engine.nothing
-    # Deleting in two steps looks twice for what holds without the deleted facts: that costs more than inserting again.
-    if marking.positive and 0 < E_minus.count() <= ahead.plus.count() and not settle(E_minus - ahead.plus):
-        minus = E_minus
-    return (minus, plus) if minus or plus else None
-
-
-def lay(state: State, marking: Marking, minus: FactSet, plus: FactSet) -> Outcome:
-    """Make the second step of U1: what U2 undoes. All that changes is marked."""
-    statistics = state.E.engine.meter.statistics
-    before = Counter(statistics.instances)
-    done = step(state, marking.lay, minus, plus)
-    explicit, changed = minus.count() + plus.count(), done.deleted.count() + done.inserted.count()
-    statistics.marks.update(explicit=explicit, derived=changed - _explicit_of(done, minus, plus))
-    marks = Marks(minus, plus, done.deleted, done.inserted, Counter(statistics.instances) - before)
-    return Outcome(done.deleted, done.inserted, marks)
-
-
-def take_off(state: State, marks: Marks) -> Outcome:
-    """Leave E and I as they were before the second step, and return what changed."""
-    E, I = state.E, state.I
-    E -= marks.E_plus
-    E |= marks.E_minus
-    I -= marks.A
-    I |= marks.D
-    return Outcome(marks.A, marks.D)
-
-
-def from_there(marks: Marks, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
-    """Return the explicit facts to delete and to insert when marks have been taken off, for what was to be done."""
-    stays_away, stays = settle(marks.E_minus - E_plus), settle(marks.E_plus - E_minus)
-    if not stays_away and not stays:
-        _note_saved(marks)
-    return settle((E_minus - marks.E_plus) | stays_away), settle((E_plus - marks.E_minus) | stays)
-
-
-def _explicit_of(done: Outcome, minus: FactSet, plus: FactSet) -> int:
-    return settle(minus & done.deleted).count() + settle(plus & done.inserted).count()
-
-
-def _note_saved(marks: Marks) -> None:
-    """Note the instances by which marks were made: what is taken off at once need not be found by them again."""
-    saved = marks.E_plus.engine.meter.statistics.saved
-    for phase, count in marks.instances.items():
-        if phase == "insertion":
-            saved["deletion"] += count
-        elif phase in ("deletion", "overdeletion"):
-            saved["insertion"] += count
+        outcome = step(state, marked_update, E_minus, E_plus)
+        return Outcome(outcome.deleted, outcome.inserted, marks=marker.marks(state))

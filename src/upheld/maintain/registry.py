@@ -16,26 +16,28 @@ from upheld.maintain.bookkeeping import Bookkeeping, Counters, NonrecursiveCount
 from upheld.maintain.counting import counting
 from upheld.maintain.counting_by_rounds import counting_by_rounds
 from upheld.maintain.dred import dred
+from upheld.maintain.dred_marking import DRED_MARKING
 from upheld.maintain.fbf import fbf
 from upheld.maintain.hybrids import bf_c, dred_c
 from upheld.maintain.marking import Marking
+from upheld.maintain.overlay import Overlay
 from upheld.maintain.ranked import ranked
 from upheld.maintain.rematerialise import rematerialise
 from upheld.maintain.seminaive import seminaive
-from upheld.maintain.update import State, Update
+from upheld.maintain.update import LookAhead, State, Update
 
 
 @dataclass(frozen=True)
 class Algorithm:
     """A way to maintain a materialisation, with the kind of bookkeeping that it keeps up to date.
 
-    `marking` is how it makes use of the next update of a stream, if it does.
+    `look_ahead` uses the next update of a stream, for algorithms that do.
     """
 
     name: str
     update: Update
     bookkeeping: type[Bookkeeping] = Bookkeeping
-    marking: Marking | None = None
+    look_ahead: LookAhead | None = None
 
     def materialise(self, engine: Engine, E: FactSet, strata: Stratification) -> State:
         """Return the materialisation of E with the bookkeeping of this algorithm."""
@@ -70,7 +72,7 @@ _DEEP = _fbf(lambda: Abort(depth=DEPTH))
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("adaptive", adaptive, Ranked, Marking(_DEEP, partly=False, positive=False)),
+        Algorithm("adaptive", adaptive, Ranked, Overlay(_DEEP)),
         Algorithm("ranked", ranked, Ranked),
         Algorithm("counting", counting, Traced),
         Algorithm("counting-by-rounds", counting_by_rounds, Traced),
@@ -83,10 +85,13 @@ ALGORITHMS: dict[str, Algorithm] = {
     )
 }
 
-#: Those that make use of the next update of a stream. Without one they do what the algorithms they are named after do.
+#: Algorithms that mark facts for the next update of a stream. Without one, each is the algorithm it is named after.
 MARKING: dict[str, Algorithm] = {
-    f"{name}-marking": Algorithm(f"{name}-marking", update, marking=Marking(update, partly=True, positive=True))
-    for name, update in (("dred", dred), ("bf", _fbf(Abort)))
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm("dred-marking", dred, look_ahead=DRED_MARKING),
+        Algorithm("bf-marking", _fbf(Abort), look_ahead=Marking()),
+    )
 }
 
 _WITH_ABORT = re.compile(r"fbf\((depth|budget)=(\d+)\)")

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, settle
@@ -21,22 +21,39 @@ B = TypeVar("B", bound=Bookkeeping)
 
 
 @dataclass(frozen=True)
-class Marks:
-    """The last step of an update of a stream, for the next update to undo: see `marking`.
+class Layer:
+    """The last step of an update of a stream, for the next update to undo: see `overlay`.
 
-    E_minus, E_plus   explicit facts that it deleted and inserted
-    D, A              facts that disappeared and appeared with them
-    instances         rule instances that were considered to find these, by phase
+    E_plus      explicit facts that it inserted
+    D, A        facts that disappeared and appeared with them
+    instances   rule instances that were considered to find these, by phase
     """
 
-    E_minus: FactSet
     E_plus: FactSet
     D: FactSet
     A: FactSet
     instances: Counter[str]
 
     def sets(self) -> tuple[FactSet, ...]:
-        return self.E_minus, self.E_plus, self.D, self.A
+        return self.E_plus, self.D, self.A
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Facts that an update of a stream has marked for the next one: see `marking` and `dred_marking`.
+
+    negative    derived facts that deletions of the next update affect
+    inserted    explicit facts that the next update inserts again
+    positive    derived facts that come back with them, as long as nothing of `basis` is gone
+    """
+
+    negative: FactSet
+    inserted: FactSet
+    positive: FactSet
+    basis: FactSet
+
+    def sets(self) -> tuple[FactSet, ...]:
+        return self.negative, self.inserted, self.positive, self.basis
 
 
 @dataclass
@@ -44,7 +61,8 @@ class State:
     """Explicit facts E, their materialisation I, and the bookkeeping of the facts that a rule could derive.
 
     beside    further sets, of the classes of equal constants
-    marks     the last step, which the bookkeeping does not count: without it, E and I are what it counts
+    layer     the last step, which the bookkeeping does not count: without it, E and I are what it counts
+    marks     hints for the next update
     """
 
     engine: Engine
@@ -52,12 +70,14 @@ class State:
     I: FactSet
     strata: Stratification
     bookkeeping: Bookkeeping = field(default_factory=Bookkeeping)
+    layer: Layer | None = None
     marks: Marks | None = None
     beside: tuple[FactSet, ...] = ()
 
     def sets(self) -> tuple[FactSet, ...]:
         """The sets that the state consists of."""
-        return self.E, self.I, *self.beside, *(self.marks.sets() if self.marks else ())
+        ahead = [further for further in (self.layer, self.marks) if further is not None]
+        return self.E, self.I, *self.beside, *(facts for further in ahead for facts in further.sets())
 
     def keeping(self, kind: type[B]) -> B:
         """Return the bookkeeping, which must be of this kind."""
@@ -126,17 +146,18 @@ def merged(updates: Sequence[Requested]) -> Requested:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Facts that disappeared and appeared with an update, and the marks that were made for the next one."""
+    """Facts that disappeared and appeared with an update, and what it has prepared for the next one."""
 
     deleted: FactSet
     inserted: FactSet
+    layer: Layer | None = None
     marks: Marks | None = None
 
     def then(self, later: Outcome) -> Outcome:
         """Return the outcome of this change followed by a later one."""
         deleted = settle((self.deleted - later.inserted) | (later.deleted - self.inserted))
         inserted = settle((self.inserted - later.deleted) | (later.inserted - self.deleted))
-        return Outcome(deleted, inserted, later.marks)
+        return Outcome(deleted, inserted, later.layer, later.marks)
 
 
 def step(state: State, update: Update, E_minus: FactSet, E_plus: FactSet) -> Outcome:
@@ -149,3 +170,14 @@ def step(state: State, update: Update, E_minus: FactSet, E_plus: FactSet) -> Out
     I -= deleted
     I |= inserted
     return Outcome(deleted, inserted)
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+
+class LookAhead(Protocol):
+    """How an algorithm makes an update of a stream whose next update may be known."""
+
+    def make(self, state: State, update: Update, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None) -> Outcome:
+        """Bring E and I up to date; `update` is the algorithm that needs no look ahead."""
+        ...

@@ -32,7 +32,7 @@ from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.files import query_prefixes
 from upheld.language.syntax.rdfox import PREFIXES
 from upheld.language.values import Value
-from upheld.maintain.marking import make
+from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import Outcome, Requested, State, merged
 from upheld.materialisation.representation import Plain, representation_of
@@ -585,7 +585,8 @@ class Materialisation:
         updates: tuple[int, ...],
     ) -> Change:
         """Bring the state up to date, looking ahead to the next update if there is one, and return what changed."""
-        state, marks, bookkeeping = self._state, self._state.marks, self._state.bookkeeping
+        state = self._state
+        layer, marks, bookkeeping = state.layer, state.marks, state.bookkeeping
         try:
             with self._engine.transaction():
                 outcome = self._update(E_minus, E_plus, ahead)
@@ -595,16 +596,16 @@ class Materialisation:
                 change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates)
                 following = self._history.now.after(change)
                 interruptions.too_late()  # no interruption may come between the sets and what speaks of them
-                state.marks = outcome.marks
+                state.layer, state.marks = outcome.layer, outcome.marks
         except BaseException:
-            state.marks, state.bookkeeping = marks, bookkeeping
+            state.layer, state.marks, state.bookkeeping = layer, marks, bookkeeping
             raise
         self._history.advance(change, following)
         return change
 
     def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None) -> Outcome:
         update = self._representation.update(self._algorithm)
-        return make(self._state, update, self._algorithm.marking, E_minus, E_plus, ahead)
+        return make(self._state, update, self._algorithm.look_ahead, E_minus, E_plus, ahead)
 
     def _changed(self, outcome: Outcome) -> tuple[ByRelation, ByRelation]:
         """Return the facts that disappeared and appeared, in the constants that users know."""

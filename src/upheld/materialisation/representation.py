@@ -172,7 +172,7 @@ class Rewritten(Plain):
                     hint="choose one of these, or use `equality=axioms`, which works with every algorithm",
                 )
             )
-        return replace(chosen, marking=None)
+        return replace(chosen, look_ahead=None)
 
     def materialise(self, algorithm: Algorithm, strata: Stratification, reopened: Reopened | None) -> State:
         self.rewriting.convert(algorithm.name)

@@ -58,7 +58,7 @@ def serves(books: SavedBooks | None, algorithm: Algorithm) -> bool:
 
 def can_keep(state: State) -> bool:
     """Return whether the bookkeeping of a state can be saved: it counts all of its facts, and not by round."""
-    return state.bookkeeping.is_saved and state.marks is None
+    return state.bookkeeping.is_saved and state.layer is None
 
 
 def keep_books(draft: Draft, core: Core, state: State) -> None:

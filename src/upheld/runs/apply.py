@@ -100,7 +100,7 @@ def apply(
         committed: Function that is called with each `Update` and its `Change`.
         confined: As for `run`.
     """
-    if look_ahead and algorithm_named(algorithm).marking is None:
+    if look_ahead and algorithm_named(algorithm).look_ahead is None:
         raise UsageError(_looks_nowhere(algorithm))
     with within(limits):
         job = Job.of(program, engine, decompose, equality, confined)
@@ -149,7 +149,7 @@ def apply(
 
 
 def _looks_nowhere(algorithm: str) -> Problem:
-    those = [a.name for a in (*ALGORITHMS.values(), *MARKING.values()) if a.marking is not None]
+    those = [a.name for a in (*ALGORITHMS.values(), *MARKING.values()) if a.look_ahead is not None]
     message = f"{quote(algorithm)} does not look ahead"
     note = f"the algorithms that look ahead are {', '.join(map(quote, those))}"
     return Problem("no-look-ahead", message, note=note)

@@ -46,9 +46,9 @@ class Statistics:
     #: Facts touched: the sum of the facts that each round found.
     facts: int = 0
     seconds: float = 0.0
-    #: Facts marked for the next update of a stream: `explicit` ones that it undoes, `derived` ones that go with them.
+    #: Facts marked for the next update of a stream: `explicit` ones that it changes, `derived` ones that it affects.
     marks: Counter[str] = field(default_factory=Counter)
-    #: Rule instances that need not be considered since the update before has marked what they lead to, by phase.
+    #: Rule instances that `adaptive` need not consider since the update before has laid their heads over the state.
     saved: Counter[str] = field(default_factory=Counter)
     #: What was chosen on the way, and why.
     choices: list[str] = field(default_factory=list)
