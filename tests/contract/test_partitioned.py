@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tests.contract import test_counters, test_equality, test_sets
-from tests.contract.laws import EqualitySetting, Law, Setting, laws_of
+from tests.contract.laws import EqualitySetting, EquivalenceSetting, Law, Setting, laws_of
 from tests.engines.partitioned.tasks import Task
 from tests.helpers.sizes import exhaustive, usually
 from tests.helpers.strategies import Case, random_case
@@ -33,14 +33,14 @@ def test_law(name: str, parts: int) -> None:
         hold_in_threads(LAWS[name], case, state, parts, replicated)
 
 
-LAWS_OF_CLASSES = {
-    name: law for name, law in laws_of(test_equality).items() if law.__annotations__["s"] == "EqualitySetting"
-}
+LAWS_OF_EQUALITY = laws_of(test_equality)
 
 
 @pytest.mark.parametrize("parts", [pytest.param(1, marks=exhaustive), pytest.param(2, marks=exhaustive), 3])
-@pytest.mark.parametrize("name", LAWS_OF_CLASSES)
-def test_law_of_classes(name: str, parts: int) -> None:
-    """So do the laws of classes of equal constants."""
+@pytest.mark.parametrize("name", LAWS_OF_EQUALITY)
+def test_law_of_equality(name: str, parts: int) -> None:
+    """So do the laws of classes of equal constants, and of equivalences."""
+    law = LAWS_OF_EQUALITY[name]
+    setting_of = EqualitySetting if law.__annotations__["s"] == "EqualitySetting" else EquivalenceSetting
     for seed in range(usually(1, 30)):
-        in_threads(parts, lambda wire, seed=seed: LAWS_OF_CLASSES[name](EqualitySetting(Task(wire), Random(seed))))
+        in_threads(parts, lambda wire, seed=seed: law(setting_of(Task(wire), Random(seed))))

@@ -11,7 +11,8 @@ import pytest
 
 import upheld
 from tests.engines.partitioned.tasks import Task
-from tests.helpers import streams
+from tests.helpers import eqrel_streams, streams
+from tests.helpers.eqrel_streams import random_eqrel_case
 from tests.helpers.equality_streams import check_stream, random_equality_case
 from tests.helpers.sizes import usually
 from tests.helpers.streams import NAMES, random_stream
@@ -118,5 +119,18 @@ def test_equality_by_rewriting(algorithm):
 
         def main(wire: Wire, case=case) -> int:
             return sum(1 for _ in check_stream(case, Task(wire), algorithm))
+
+        assert len(set(in_threads(2 + seed % 2, main))) == 1
+
+
+@pytest.mark.parametrize("algorithm", ["adaptive", "counting"])
+def test_equivalences_by_classes(algorithm):
+    """What users see of equivalences is what recomputation by rules says, in every task."""
+    for seed in range(usually(2, 40)):
+        case = random_eqrel_case(seed)
+
+        def main(wire: Wire, case=case) -> int:
+            m = eqrel_streams.opened(case, Task(wire), algorithm)
+            return sum(1 for _ in eqrel_streams.check_stream(case, m))
 
         assert len(set(in_threads(2 + seed % 2, main))) == 1

@@ -14,7 +14,7 @@ the name of its operator; tasks that are at different operators stop with the er
     context     the state that the parts of a task's engine share
     sets        sets of facts: rows at home, and copies
     matching    the instances of rules, in all partitions together
-    bags, numbers, trace, search, classes, engine    as in the memory engine
+    bags, numbers, trace, search, classes, equivalences, engine    as in the memory engine
 
 Of the memory engine a task uses, on the facts that it has:
 
@@ -28,8 +28,8 @@ Of the memory engine a task uses, on the facts that it has:
 Facts come in as arrays of codes by predicate, and set changes as sets; bindings and heads go out as arrays of codes.
 
 State: a materialisation whose engine is such a task works in all tasks in step, with every algorithm: updates, queries,
-proofs, equality by rewriting, and states that are saved by any number of tasks and opened by any other, or in memory.
-`rows` and saved states come to every task in full, so a driver has to ask for the facts at home instead. There are
-transports between threads, processes, and the tasks of a barrier job of Spark. Users cannot choose this engine yet. It
-has no equivalences by classes, and it keeps the rows of facts that have gone.
+proofs, equality by rewriting, equivalences by classes, and states that are saved by any number of tasks and opened by
+any other, or in memory. `rows` and saved states come to every task in full, so a driver has to ask for the facts at
+home instead. There are transports between threads, processes, and the tasks of a barrier job of Spark. Users cannot
+choose this engine yet, and it keeps the rows of facts that have gone.
 """

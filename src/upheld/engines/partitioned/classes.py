@@ -20,7 +20,6 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.partitioned.bags import PartitionedBag, found_rows
 from upheld.engines.partitioned.context import Context
 from upheld.engines.partitioned.sets import PartitionedSet, at_home, own_set
-from upheld.engines.partitioned.wire import Parcel
 from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
 
@@ -130,12 +129,7 @@ class PartitionedClasses:
 
     def _everywhere(self, operator: str, facts: PartitionedSet) -> Settled:
         """Return the facts of a set from all tasks, in every task."""
-        context = self.context
-        if not facts.bound:
-            return context.local.nothing
-        parcels: list[Parcel] = [(table.name, table.rows[rows]) for table, rows in facts.here().items()]
-        came, _ = context.wire.exchange(operator, [parcels] * context.wire.parts)
-        return context.entered({}, context.arrived(came))
+        return self.context.gathered(operator, facts.here()) if facts.bound else self.context.local.nothing
 
     def _known(self, local: Settled, predicate: str) -> PartitionedSet:
         """Return a set whose facts all tasks have. A row of a fact that is elsewhere is never looked up here."""

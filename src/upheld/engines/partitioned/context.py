@@ -102,6 +102,13 @@ class Context:
             for predicate, codes, *beside in parcels:
                 yield self.local.tables[predicate], codes, *beside
 
+    def gathered(self, operator: str, rows: Mapping[Table, Rows], to: int | None = None) -> Settled:
+        """Return a set of the rows of all tasks, in every task or in one; in the others it is empty."""
+        parcels: list[Parcel] = [(table.name, table.rows[some]) for table, some in rows.items()]
+        outbox = [parcels if to is None or q == to else [] for q in range(self.wire.parts)]
+        came, _ = self.wire.exchange(operator, outbox)
+        return self.entered({}, self.arrived(came))
+
     def entered(self, rows: Mapping[Table, Rows], arrived: Iterable[Arrived]) -> Settled:
         """Return a settled set of rows and of facts that have arrived; those not in a table yet are entered."""
         with self.memory.new_bit("entered") as bit:

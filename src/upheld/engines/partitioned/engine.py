@@ -19,6 +19,7 @@ from upheld.engines.partitioned.bags import PartitionedBag, PartitionedInstances
 from upheld.engines.partitioned.classes import PartitionedClasses
 from upheld.engines.partitioned.codec import replaced
 from upheld.engines.partitioned.context import Context
+from upheld.engines.partitioned.equivalences import PartitionedGroups
 from upheld.engines.partitioned.matching import Matching, Results, Sets
 from upheld.engines.partitioned.numbers import PartitionedNumbers, PartitionedRanks, columns_of, rank_columns_of
 from upheld.engines.partitioned.owners import Values
@@ -27,7 +28,7 @@ from upheld.engines.partitioned.search import PartitionedSearch
 from upheld.engines.partitioned.sets import NamedSet, PartitionedSet, at_home, forward, nothing, own_set
 from upheld.engines.partitioned.trace import PartitionedTrace
 from upheld.engines.partitioned.wire import Wire
-from upheld.language.core import Core, Predicate, Rule
+from upheld.language.core import Classing, Core, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
 
@@ -39,10 +40,12 @@ class PartitionedEngine:
 
     def __init__(self, core: Core, wire: Wire, meter: Meter | None = None, replicated: Iterable[str] = ()):
         self.meter = meter or Meter()
-        self.context = Context(wire, core, self.meter, Views(replicated))
+        memberships = (classing.members for classing in core.classings)
+        self.context = Context(wire, core, self.meter, Views((*replicated, *memberships)))
         self.context.engine = weakref.proxy(self)
         self.matching = Matching(self.context)
         self.matching.declare(core.rules)
+        self._groups: dict[Classing, PartitionedGroups] = {}
 
     # -- sets ----------------------------------------------------------------------------------------------------------
 
@@ -182,6 +185,11 @@ class PartitionedEngine:
 
     def classes(self, equality: Equality) -> PartitionedClasses:
         return PartitionedClasses(self.context, equality)
+
+    def equivalence(self, classing: Classing) -> PartitionedGroups:
+        if classing not in self._groups:
+            self._groups[classing] = PartitionedGroups(self.context, classing)
+        return self._groups[classing]
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
