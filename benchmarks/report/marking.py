@@ -44,7 +44,7 @@ def tables_of_marking(results: Path, size: str) -> list[str]:
     ]
     for goal in goals_of_marking(found):
         lines.append(f"- {goal.text}: {goal.found} ({'reached' if goal.reached else '**not reached**'})")
-    for algorithm in ("bf", "dred", "adaptive"):
+    for algorithm in found[0]["algorithms"]:
         lines += [
             "",
             f"`{algorithm}`:" if algorithm == "adaptive" else f"`{algorithm}` and `{algorithm}-marking`:",
