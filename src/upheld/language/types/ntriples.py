@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from ipaddress import AddressValueError, IPv6Address
 
 from upheld.errors import quote
+from upheld.language.types.ntriples_grammar import BLANK_NODE, SHORT_ESCAPES, literal_parts
 from upheld.language.types.terms import RDF, XSD, escape, literal
 
 # -- IRIs -------------------------------------------------------------------------------------------------------------
@@ -40,14 +41,7 @@ _FUTURE_ADDRESS = re.compile(r"[vV][0-9A-Fa-f]+\.[A-Za-z0-9\-._~!$&'()*+,;=:]+")
 _PLAIN_IRI = rf"<[A-Za-z][A-Za-z0-9+\-.]*+:(?://[A-Za-z0-9\-.]*+(?=[/#>])|(?!//))[A-Za-z0-9\-._~:@!$&'()*+,;={_UCS}/]*+"
 _PLAIN_IRI += rf"(?:#[A-Za-z0-9\-._~:@!$&'()*+,;={_UCS}/]*+)?+>"
 
-# -- blank nodes and literals -----------------------------------------------------------------------------------------
-
-_LETTER = (
-    "A-Za-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
-    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
-)
-_SIGN = rf"{_LETTER}0-9_\-\xb7\u0300-\u036f\u203f\u2040"
-_BLANK = rf"_:[{_LETTER}0-9_](?:\.*+[{_SIGN}])*+"
+# -- literals --------------------------------------------------------------------------------------------------------
 
 _IRREGULAR = (
     "en-gb-oed|sgn-(?:be-fr|be-nl|ch-de)|i-(?:ami|bnn|default|enochian|hak|klingon|lux|mingo|navajo|pwn|ta[oy]|tsu)"
@@ -61,17 +55,14 @@ _TAG = rf"(?:{_LANGUAGE}|x(?:-[a-z0-9]{{1,8}})+|{_IRREGULAR})(?:--(?:ltr|rtl))?"
 
 #: Datatypes that a text implies: that of strings, and those of strings in a language.
 _IMPLIED = {f"{XSD}string", f"{RDF}langString", f"{RDF}dirLangString"}
-_SHORT = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 _ESCAPED = r'\\[tbnrf"\\]|\\u00(?:0[0-7BEF]|1[0-9A-F]|7F)|\\uFFF[EF]'
 _UNESCAPED = r'[^"\\\x00-\x1f\x7f\ufffe\uffff\ud800-\udfff]*+'
 _CANONICAL_STRING = rf'"{_UNESCAPED}(?:(?:{_ESCAPED}){_UNESCAPED})*+"'
 _NOT_IMPLIED = "".join(f"(?!<{re.escape(iri)}>)" for iri in sorted(_IMPLIED))
 
 #: Terms that are their own canonical text: all but a few, whose IRIs must be looked at closely. Java takes it too.
-CANONICAL = rf"{_PLAIN_IRI}|{_CANONICAL_STRING}(?:\^\^{_NOT_IMPLIED}{_PLAIN_IRI}|@{_TAG})?|{_BLANK}"
+CANONICAL = rf"{_PLAIN_IRI}|{_CANONICAL_STRING}(?:\^\^{_NOT_IMPLIED}{_PLAIN_IRI}|@{_TAG})?|{BLANK_NODE}"
 _is_canonical = re.compile(CANONICAL).fullmatch
-#: Literals as they may be written.
-_LITERAL = re.compile(r'"((?:[^"\\\n\r]|\\.)*+)"(?:@([A-Za-z0-9\-]+)|\^\^(<[^<>]*>))?')
 _TAGS = re.compile(_TAG)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))", re.DOTALL)
 _PREFIXED = re.compile(r"(?!https?:|urn:|mailto:|file:|tag:)(?:[A-Za-z][\w\-]*)?:(?!//)[^\s<>\"]*")
@@ -147,17 +138,17 @@ def language_tag(text: str) -> str:
 
 
 def _literal(text: str) -> str:
-    found = _LITERAL.fullmatch(text)
-    if not found:
+    parts = literal_parts(text)
+    if not parts:
         hint = 'write `\\\\n` for a line break, `\\\\"` for a quote; `upheld.rdf.literal` does so for any text'
         raise NotATerm("is not a literal", hint)
-    inside, tag, datatype = found.groups()
-    quoted = f'"{escape(_unescaped(inside, _SHORT))}"'
+    inside, tag, datatype = parts.groups()
+    quoted = f'"{escape(_unescaped(inside, SHORT_ESCAPES))}"'
     if tag:
         return f"{quoted}@{language_tag(tag)}"
-    if not datatype:
+    if datatype is None:
         return quoted
-    name = iri(_unescaped(datatype[1:-1], {}))
+    name = iri(_unescaped(datatype, {}))
     if name in (f"{RDF}langString", f"{RDF}dirLangString"):
         raise NotATerm("has no language", 'write the language after it, as in `"chat"@fr`')
     return quoted if name == f"{XSD}string" else f"{quoted}^^<{name}>"

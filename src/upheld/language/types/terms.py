@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
 
+from upheld.language.types.ntriples_grammar import SHORT_ESCAPES, literal_parts
 from upheld.language.types.regex import NotARegex, found_in
 from upheld.language.values import Value
 
@@ -19,11 +20,9 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDF_TYPE = f"<{RDF}type>"
 
-_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
-_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 #: Canonical N-Triples escapes these and nothing else, so that no term has a tab or a line break.
 _CANONICAL = {code: f"\\u{code:04X}" for code in (*range(32), 127, 0xFFFE, 0xFFFF)} | {
-    ord(character): f"\\{escape}" for escape, character in _ESCAPES.items() if escape != "'"
+    ord(character): f"\\{escape}" for escape, character in SHORT_ESCAPES.items() if escape != "'"
 }
 _INTEGERS = (
     "integer nonPositiveInteger negativeInteger long int short byte nonNegativeInteger unsignedLong unsignedInt "
@@ -49,7 +48,7 @@ def unescape(text: str) -> str:
 
     def one(found: re.Match[str]) -> str:
         code = found.group(1)
-        return chr(int(code[1:], 16)) if code[0] in "uU" else _ESCAPES.get(code, code)
+        return chr(int(code[1:], 16)) if code[0] in "uU" else SHORT_ESCAPES.get(code, code)
 
     return re.sub(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", one, text, flags=re.DOTALL)
 
@@ -62,7 +61,7 @@ def escape(text: str) -> str:
 @lru_cache(maxsize=65536)
 def number_of(term: str) -> Number | None:
     """Return the value of a numeric literal, and None for every other term."""
-    found = _LITERAL.fullmatch(term)
+    found = literal_parts(term)
     datatype = found.group(3) if found else None
     if not found or datatype not in _NUMERALS:
         return None
@@ -76,13 +75,13 @@ def number_of(term: str) -> Number | None:
 
 def parts(term: str) -> tuple[str, str | None, str | None] | None:
     """Return the inside of a literal, its language and its datatype, and None for every other term."""
-    found = _LITERAL.fullmatch(term)
+    found = literal_parts(term)
     return (found.group(1), found.group(2), found.group(3)) if found else None
 
 
 def string_of(term: str) -> str | None:
     """Return the characters of a plain or language-tagged string, and None for every other term."""
-    found = _LITERAL.fullmatch(term)
+    found = literal_parts(term)
     return unescape(found.group(1)) if found and (found.group(3) in (None, XSD + "string")) else None
 
 
@@ -144,7 +143,7 @@ def _characters(term: str) -> str:
     """Return what SPARQL's STR gives: the IRI without brackets, or the text of any literal."""
     if term.startswith("<"):
         return term[1:-1]
-    found = _LITERAL.fullmatch(term)
+    found = literal_parts(term)
     if not found:
         raise NoValue
     return unescape(found.group(1))

@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 from upheld.data.factfiles.reading import Unpacked
 from upheld.errors import FactsError
 from upheld.language.types.ntriples import are_canonical
+from upheld.language.types.ntriples_grammar import PLAIN_TRIPLE
 from upheld.language.types.terms import XSD
 from upheld.spark.files import shown
 from upheld.spark.packing import packed, unpacked
@@ -69,10 +70,6 @@ _ON_RECORD |= {type: type for type in ("float", "double", "string")}
 WANTED = {"number": pa.int64(), "unsigned": pa.uint64(), "float": pa.float64(), "symbol": pa.string()}
 WANTED["term"] = WANTED["symbol"]
 
-_IRI = r'<[a-zA-Z][a-zA-Z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*>'
-_LITERAL = rf'"[^"\\\x00-\x1f\x7f]*"(?:\^\^{_IRI}|@[a-z]+(?:-[a-z0-9]+)*)?'
-#: Triples that are in their one form as they are, but for the type of a string.
-TRIPLE = rf"^{_IRI} {_IRI} (?:{_IRI}|{_LITERAL}) \.$"
 _STRING_TYPE = f"^^<{XSD}string>"
 
 
@@ -314,7 +311,7 @@ class PlainTriples:
     def read(self, split: Split) -> tuple[pa.Table, pa.Table | None]:
         data = _lines(split)
         lines = _fields(data, ["value"], "\x01", ["value"])["value"]
-        is_plain = pc.match_substring_regex(lines, TRIPLE)
+        is_plain = pc.match_substring_regex(lines, PLAIN_TRIPLE)
         rest = None
         if not pc.all(is_plain, min_count=0).as_py():
             odd = lines.filter(pc.invert(is_plain))

@@ -8,29 +8,16 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.language.types.ntriples_grammar import CODE_ESCAPE, CONTROL, PLAIN_TRIPLE, SHORT_ESCAPES, TRIPLE
 from upheld.language.types.terms import XSD
 from upheld.pipeline.sources.arrow import TEXTS, PlainTriples
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered
 
 NAMES = ("subject", "predicate", "object")
 
-_ESCAPE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
-_SCHEME = "[a-zA-Z][a-zA-Z0-9+.-]*:"  # IRIs of N-Triples are absolute
-_IRI = rf'<{_SCHEME}(?:[^\x00-\x20<>"{{}}|^`\\]|{_ESCAPE})*+>'
-_LABEL = r"_:\w(?:[\w.·-]*[\w·-])?"
-_STRING = rf'"(?:[^"\\\n\r]|\\[tbnrf"\'\\]|{_ESCAPE})*+"'
-_LITERAL = rf"{_STRING}(?:\^\^{_IRI}|@[a-zA-Z]++(?:-[a-zA-Z0-9]++)*+)?"
-_TRIPLE = rf"(?U)^[ \t]*+({_IRI}|{_LABEL})[ \t]*+({_IRI})[ \t]*+({_IRI}|{_LABEL}|{_LITERAL})[ \t]*+\.[ \t]*+(?:#.*+)?$"
-
-# Nearly all lines of nearly all files are of this form, which can be cut at its spaces: no escapes, no blank nodes.
-# It took 4 us a triple where three extractions by the pattern above took 7.
-_PLAIN_IRI = rf'<{_SCHEME}[^\x00-\x20<>"{{}}|^`\\]*>'
-_PLAIN = rf'^{_PLAIN_IRI} {_PLAIN_IRI} (?:{_PLAIN_IRI}|"[^"\\\x00-\x1f\x7f]*"(?:\^\^{_PLAIN_IRI})?) \.$'
-
 _STRING_TYPE = f"^^<{XSD}string>"
-_CONTROL = r"[\x00-\x1f\x7f]"
 #: The characters that canonical N-Triples escapes by a letter or a sign.
-_SHORT = {"\t": "\\t", "\b": "\\b", "\n": "\\n", "\r": "\\r", "\f": "\\f", '"': '\\"', "\\": "\\\\"}
+_SHORT = {character: f"\\{sign}" for sign, character in SHORT_ESCAPES.items() if sign != "'"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +46,7 @@ class NTriples:
     def _rows(self, frame: DataFrame, names: Sequence[str], *more: str) -> DataFrame:
         line, plain, parts = F.col("value"), F.col("plain"), F.col("parts")
         first = F.substring(F.ltrim(line, F.lit(" \t")), 1, 1)
-        frame = frame.filter((first != "") & (first != "#")).select("*", line.rlike(_PLAIN).alias("plain"))
+        frame = frame.filter((first != "") & (first != "#")).select("*", line.rlike(PLAIN_TRIPLE).alias("plain"))
         # Each step names what the next one uses more than once, so that Spark computes it once.
         found = F.when(plain, F.split(line, " ", 3)).otherwise(_matched(line))
         frame = frame.select("value", "_file", "plain", found.alias("parts"), *more)
@@ -81,7 +68,7 @@ def _cut(parts: Column) -> Column:
 
 def _matched(line: Column) -> Column:
     """Return the terms of a line as written; they are empty if the line is not a triple."""
-    return F.array(*(F.regexp_extract(line, _TRIPLE, group) for group in (1, 2, 3)))
+    return F.array(*(F.regexp_extract(line, TRIPLE, group) for group in (1, 2, 3)))
 
 
 def _normal(terms: Column, scoped: bool) -> Column:
@@ -121,17 +108,17 @@ def _scope(file: Column) -> Column:
 
 
 def _unescaped(text: Column) -> Column:
-    tokens = F.regexp_extract_all(text, F.lit(rf"({_ESCAPE}|\\.|{_CONTROL}|[^\\\x00-\x1f\x7f]++)"), F.lit(1))
+    tokens = F.regexp_extract_all(text, F.lit(rf"({CODE_ESCAPE}|\\.|{CONTROL}|[^\\\x00-\x1f\x7f]++)"), F.lit(1))
     return F.array_join(F.transform(tokens, _character), "")
 
 
 def _character(token: Column) -> Column:
     code = F.lpad(F.substring(token, 3, 8), 8, "0")
-    is_code = token.rlike(rf"^(?:{_ESCAPE})$")
+    is_code = token.rlike(rf"^(?:{CODE_ESCAPE})$")
     character = F.when(is_code, F.decode(F.unhex(code), "UTF-32")).otherwise(token)
     # The first quote that is not escaped ends the literal.
     kept = F.when(character == "\\'", "'").when((character == '"') & ~is_code, '"')
     for one, escaped in _SHORT.items():
         kept = kept.when(character == one, escaped)
     controls = F.concat(F.lit("\\u00"), F.lpad(F.hex(F.ascii(character)), 2, "0"))
-    return kept.when(character.rlike(f"^{_CONTROL}$"), controls).otherwise(character)
+    return kept.when(character.rlike(f"^{CONTROL}$"), controls).otherwise(character)
