@@ -42,8 +42,9 @@ from upheld.pipeline.sources.rows import Table
 from upheld.pipeline.sources.validation import Load, check, quarantined
 from upheld.runtime.limits import Limits
 from upheld.spark.errors import explained
-from upheld.spark.files import AnyFiles, FileSystem, child
+from upheld.spark.files import FileSystem, child
 from upheld.spark.session import ARROW, configured
+from upheld.spark.versioned_files import AnyFiles
 from upheld.store import Store
 
 #: Facts are held for seconds: packing them costs more than it saves (2 us a triple).

@@ -6,28 +6,22 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from errno import EIO
-from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote as escaped
 from urllib.parse import unquote
 from uuid import uuid4
 
-from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import IllegalArgumentException, PySparkException
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import functions as F
 
 from upheld.errors import FactsError, Problem
+from upheld.spark.gateway import Gateway
 from upheld.spark.paths import verbatim
-from upheld.store import Checksum, LocalFiles
+from upheld.store import Checksum
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-#: Bytes handed over to another file system at a time.
-_PART = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -74,28 +68,17 @@ def writing_to(path: str) -> Iterator[None]:
         raise FactsError(Problem("unwritable-file", message, place=shown(path), hint=hint)) from None
 
 
-@contextmanager
-def _as_os_error(path: str) -> Iterator[None]:
-    """Raise what Hadoop or Spark fails with as an `OSError`, which is what versions expect of a file system."""
-    try:
-        yield
-    except (Py4JJavaError, PySparkException) as error:
-        last = str(error).strip().splitlines()
-        found = re.findall(r"[\w.$]+Exception: (.*)", str(error))
-        raise OSError(EIO, (found or last or ["unknown reason"])[-1].strip(), path) from None
-
-
 class FileSystem:
     """The file systems that a session knows."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._session = spark
-        self._jvm: Any = spark._jvm
-        self._gateway: Any = spark.sparkContext._gateway
-        self._conf: Any = spark._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+        self._java = Gateway(spark)
+        self._conf = self._java.hadoop_configuration
+        self._hadoop: Any = self._java.java.org.apache.hadoop.fs
 
     def _at(self, path: str) -> tuple[Any, Any]:
-        there = self._jvm.org.apache.hadoop.fs.Path(path)
+        there = self._hadoop.Path(path)
         return there.getFileSystem(self._conf), there
 
     def _bare(self, fs: Any) -> Any:
@@ -103,7 +86,7 @@ class FileSystem:
 
         Files written by Python have none, and may replace a file that Hadoop has written.
         """
-        has_them = is_instance_of(self._gateway, fs, "org.apache.hadoop.fs.ChecksumFileSystem")
+        has_them = self._java.is_instance(fs, "org.apache.hadoop.fs.ChecksumFileSystem")
         return fs.getRawFileSystem() if has_them else fs
 
     def files(self, path: str) -> list[File]:
@@ -215,11 +198,10 @@ class FileSystem:
         beside = f"{path}.{uuid4().hex[:8]}"
         self.write_parts(beside, [text.encode()])
         fs, there = self._at(beside)
-        rename = getattr(self._jvm.org.apache.hadoop.fs, "Options$Rename")
-        options = self._gateway.new_array(rename, 1)
-        options[0] = rename.OVERWRITE if overwrite else rename.NONE
+        rename = getattr(self._hadoop, "Options$Rename")
+        options = self._java.array(rename, rename.OVERWRITE if overwrite else rename.NONE)
         target = self._at(path)[1]
-        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(fs.getUri(), self._conf)
+        context = self._hadoop.FileContext.getFileContext(fs.getUri(), self._conf)
         try:
             with writing_to(path):
                 context.rename(fs.makeQualified(there), fs.makeQualified(target), options)
@@ -228,97 +210,6 @@ class FileSystem:
             if not overwrite and self.exists(path):
                 raise FileExistsError(path) from None
             raise error
-
-
-class AnyFiles:
-    """The file system of saved versions: the local one for plain paths, Hadoop's for paths with a scheme.
-
-    Files of other file systems go through the driver.
-    """
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._local, self._spark = LocalFiles(), FileSystem(spark)
-
-    def _is_local(self, path: str) -> bool:
-        return not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", path)
-
-    def read(self, path: str) -> bytes:
-        if self._is_local(path):
-            return self._local.read(path)
-        with _as_os_error(path):
-            return self._spark.read_bytes(path)
-
-    def checksums(self, paths: Iterable[str]) -> dict[str, Checksum]:
-        """Return the checksum of each file that exists: of plain paths by the driver, of others by a job of Spark."""
-        paths = list(paths)
-        elsewhere = [path for path in paths if not self._is_local(path)]
-        found = self._local.checksums(path for path in paths if self._is_local(path))
-        if elsewhere:
-            with _as_os_error(elsewhere[0]):
-                found |= self._spark.checksums(elsewhere)
-        return found
-
-    @contextmanager
-    def written(self, path: str) -> Iterator[IO[bytes]]:
-        if self._is_local(path):
-            with self._local.written(path) as file:
-                yield file
-            return
-        with TemporaryFile() as file:
-            yield file
-            file.seek(0)
-            self._spark.write_parts(path, iter(lambda: file.read(_PART), b""))
-
-    def spark_path(self, path: str) -> str:
-        return self._local.spark_path(path) if self._is_local(path) else path
-
-    @contextmanager
-    def written_by_spark(self, path: str) -> Iterator[str]:
-        if self._is_local(path):
-            with self._local.written_by_spark(path) as name:
-                yield name
-        else:
-            yield path
-
-    def create(self, path: str, data: bytes) -> None:
-        if self._is_local(path):
-            self._local.create(path, data)
-        else:
-            self._spark.write_text(path, data.decode(), overwrite=False)
-
-    def sync(self, folder: str) -> None:
-        if self._is_local(folder):
-            self._local.sync(folder)
-
-    def anchor(self, folder: str) -> None:
-        if self._is_local(folder):
-            self._local.anchor(folder)
-
-    def names(self, folder: str) -> list[str]:
-        if self._is_local(folder):
-            return self._local.names(folder)
-        with _as_os_error(folder):
-            return self._spark.names(folder)
-
-    def exists(self, path: str) -> bool:
-        if self._is_local(path):
-            return self._local.exists(path)
-        with _as_os_error(path):
-            return self._spark.exists(path)
-
-    def move(self, path: str, target: str) -> None:
-        if self._is_local(path):
-            self._local.move(path, target)
-        else:
-            with _as_os_error(target):
-                self._spark.replace(path, target)
-
-    def remove(self, path: str) -> None:
-        if self._is_local(path):
-            self._local.remove(path)
-        else:
-            with _as_os_error(path):
-                self._spark.remove(path)
 
 
 def _missing(path: str) -> Problem:

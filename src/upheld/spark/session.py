@@ -10,11 +10,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from upheld.arguments import checked
 from upheld.errors import MissingDependency, Problem, UsageError, described_type, quote
 from upheld.runtime.sizes import size_of
+from upheld.spark.gateway import is_java_running, is_stopped
 from upheld.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores
         raise UsageError(Problem("bad-argument", f"`memory` is {quote(memory)}, not a size", hint="write `2g`"))
     if spark is None:
         spark = SparkSession.getActiveSession()
-        if spark is None or _is_stopped(spark):
+        if spark is None or is_stopped(spark):
             # spark-submit has started a Java and chosen a cluster: take what it chose.
             submitted = "PYSPARK_GATEWAY_PORT" in os.environ
             return SparkSession.builder.getOrCreate() if submitted else _start(size, cores or os.cpu_count() or 1)
@@ -67,7 +68,7 @@ def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores
     if not isinstance(given, SparkSession):
         message = f"{described_type(given)} where a Spark session is expected"
         raise UsageError(Problem("unsupported-session", message, hint="pass a `pyspark.sql.SparkSession`"))
-    if _is_stopped(given):
+    if is_stopped(given):
         message = "this Spark session has been stopped"
         hint = "start a new one with `SparkSession.builder.getOrCreate()`, or pass none for a local one"
         raise UsageError(Problem("stopped-session", message, hint=hint))
@@ -101,12 +102,6 @@ def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[Non
                 spark.conf.set(name, old)
 
 
-def _is_stopped(spark: SparkSession) -> bool:
-    context: Any = getattr(spark, "_sc", None)
-    # A context that Python has stopped has no Java side; one that Java has stopped still has.
-    return context is not None and (context._jsc is None or context._jsc.sc().isStopped())
-
-
 # -- the local session -------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +111,7 @@ def _start(memory: int, cores: int) -> SparkSession:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    if SparkContext._gateway is not None:  # one Java serves a process; it has been started before, with its memory
+    if is_java_running():  # one Java serves a process; it has been started before, with its memory
         builder = SparkSession.builder
         for name, value in _settings(memory, cores, Path(tempfile.gettempdir())).items():
             builder = builder.config(name, value)
@@ -189,5 +184,5 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _stop(spark: SparkSession) -> None:
-    if not _is_stopped(spark):
+    if not is_stopped(spark):
         spark.stop()

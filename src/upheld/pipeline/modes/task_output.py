@@ -18,6 +18,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from upheld.engines.spark.codes import Layout
 from upheld.engines.spark.cols import col
+from upheld.spark.gateway import count_in_java
 
 #: A note, or packed facts of the relation with this number.
 Piece = tuple[int, bytes]
@@ -99,7 +100,7 @@ class LeavingPairs:
         return cls(spark, pairs.persist(StorageLevel.MEMORY_AND_DISK), noted)
 
     def notes(self) -> list[bytes]:
-        self.pairs._jrdd.count()  # `RDD.count` would have Java pass all pieces on to Python, to count them there
+        count_in_java(self.pairs)
         return list(self.noted.value.values())
 
     def packed(self, relation: int) -> DataFrame:
