@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.test_imports import cycles
+
 #: Words in conditions of `materialisation.py` by which it asks how its facts are represented.
 REPRESENTATIONS = ("Rewriting", "Layered", "_rewriting", "classings", "_tested", "equality")
 
@@ -34,22 +36,6 @@ def imported(package: Path, file: Path, tree: ast.Module) -> Iterator[Path]:
                         if target != file:
                             yield target
                         break
-
-
-def files_in_cycles(graph: dict[Path, set[Path]]) -> int:
-    """Return how many files can reach themselves along imports."""
-    return sum(file in _reach(graph, file) for file in graph)
-
-
-def _reach(graph: dict[Path, set[Path]], start: Path) -> set[Path]:
-    reached: set[Path] = set()
-    todo = [*graph[start]]
-    while todo:
-        file = todo.pop()
-        if file not in reached:
-            reached.add(file)
-            todo += graph.get(file, ())
-    return reached
 
 
 def protocol_members(tree: ast.Module) -> Iterator[tuple[str, int]]:
@@ -78,7 +64,7 @@ def figures(package: Path) -> dict[str, object]:
         "folders": len(sizes),
         "files in the largest folder": f"{most} ({largest.relative_to(package)})",
         "folders with more than 16 files": sum(count > 16 for count in sizes.values()),
-        "files in cycles of imports": files_in_cycles(graph),
+        "files in cycles of imports": sum(map(len, cycles(graph))),
         "protocols of the algebra": len(algebra),
         "members of these protocols": sum(count for _, count in algebra),
         "branches on representations in `materialisation`": branches_on_representation(parsed[of_materialisation]),

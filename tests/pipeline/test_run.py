@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import upheld
+from tests.helpers.releases import wait_for_releases
 from upheld.cli import main
-from upheld.spark import releases
 from upheld.store import LocalFiles, Store
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -42,7 +42,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 def held_blocks(spark) -> set[int]:
     """Return the numbers of the RDDs that Spark holds."""
     gc.collect()
-    releases.wait()
+    wait_for_releases()
     return set(spark.sparkContext._jsc.getPersistentRDDs().keySet().toArray())
 
 

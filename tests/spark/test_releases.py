@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from tests.helpers.releases import wait_for_releases
 from upheld.spark import releases
 
 
@@ -16,10 +17,10 @@ def test_released_by_another_thread() -> None:
     threads: list[threading.Thread] = []
     holder = Holder()
     releases.release_with(holder, lambda: threads.append(threading.current_thread()))
-    releases.wait()
+    wait_for_releases()
     assert threads == []
     del holder
-    releases.wait()
+    wait_for_releases()
     assert len(threads) == 1
     assert threads[0] is not threading.current_thread()
 
@@ -31,5 +32,5 @@ def test_a_release_that_fails_hinders_no_other() -> None:
     releases.release_with(one, lambda: 1 // 0)
     releases.release_with(other, lambda: released.append("other"))
     del one, other
-    releases.wait()
+    wait_for_releases()
     assert released == ["other"]

@@ -11,7 +11,6 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable
-from functools import partial
 from queue import SimpleQueue
 
 _queue: SimpleQueue[Callable[[], object]] = SimpleQueue()  # `put` is safe within finalizers, as no other queue's is
@@ -23,15 +22,6 @@ def release_with(holder: object, release: Callable[[], object]) -> None:
     if _started.acquire(blocking=False):  # once, and not in the finalizer: a thread cannot be started everywhere
         threading.Thread(target=_work, name="upheld-releases", daemon=True).start()
     weakref.finalize(holder, _queue.put, release).atexit = False
-
-
-def wait() -> None:
-    """Return when everything that was dropped before has been released."""
-    if not _started.locked():
-        return
-    done = threading.Event()
-    _queue.put(partial(done.set))
-    done.wait()
 
 
 def _work() -> None:

@@ -7,11 +7,11 @@ import gc
 import pytest
 
 import upheld
+from tests.helpers.releases import wait_for_releases
 from tests.helpers.streams import Recomputed, assert_recomputed
 from upheld.language.compile import compile_program
 from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
-from upheld.spark import releases
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -48,7 +48,7 @@ def test_updates_equal_recomputation(spark, spark_engine):
     assert m._engine.tables.runs < 120
     del m, change, path
     gc.collect()
-    releases.wait()
+    wait_for_releases()
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
 

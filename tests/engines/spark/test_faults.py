@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import upheld
+from tests.helpers.releases import wait_for_releases
 from upheld.engines.spark.table import Tables
 from upheld.errors import FactsError
-from upheld.spark import releases
 from upheld.spark.session import configured
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -95,7 +95,7 @@ def test_files_outlive_blocks(spark, spark_engine, tmp_path):
         assert files(tmp_path)
         del m
         gc.collect()
-        releases.wait()
+        wait_for_releases()
         assert not files(tmp_path)
     finally:
         # PySpark has no way to say that there is no directory any more.

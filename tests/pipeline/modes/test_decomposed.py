@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 import upheld
+from tests.helpers.releases import wait_for_releases
 from tests.helpers.sizes import usually
 from tests.helpers.strategies import random_typed_case
 from tests.pipeline.test_run import REACH, read, rows_of
@@ -17,7 +18,6 @@ from upheld.errors import LimitReached, ProgramError
 from upheld.language.compile import compile_program
 from upheld.language.pivots import Pivots, find_pivots
 from upheld.language.syntax.files import read_text
-from upheld.spark import releases
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -164,7 +164,7 @@ def test_limits_of_parts(spark, limits):
 def test_what_spark_holds_is_given_back(spark):
     held = spark.sparkContext._jsc.getPersistentRDDs
     gc.collect()
-    releases.wait()
+    wait_for_releases()
     before = len(held())
     edges = spark.createDataFrame([(1, 2), (2, 3)], "x bigint, y bigint")
     program = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z). end(y) :- path(_, y)."
@@ -173,5 +173,5 @@ def test_what_spark_holds_is_given_back(spark):
     assert len(held()) == before + 2
     del run
     gc.collect()
-    releases.wait()
+    wait_for_releases()
     assert len(held()) == before

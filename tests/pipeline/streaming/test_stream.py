@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 import upheld
 from tests.engines.spark.test_faults import drop_blocks
+from tests.helpers.releases import wait_for_releases
 from tests.helpers.sizes import exhaustive
 from tests.pipeline.test_run import REACH, held_blocks, read, rows_of
 from upheld.cli import main
@@ -25,7 +26,6 @@ from upheld.materialisation.build import compile_saved
 from upheld.materialisation.materialisation import draft_of
 from upheld.pipeline.job import job_of
 from upheld.pipeline.streaming.batches import Batches
-from upheld.spark import releases
 from upheld.store import LocalFiles, Store
 from upheld.updatefiles import updates_in
 
@@ -116,7 +116,7 @@ def test_a_folder_of_updates(spark):
     assert (stream.report.versions, stream.version) == ([], 5)
     assert stream.report.to_text() == "went on from version 5\nno updates came"
     assert sorted(p.name for p in Path("out").iterdir()) == ["path"]
-    releases.wait()
+    wait_for_releases()
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
 
