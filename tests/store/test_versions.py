@@ -19,7 +19,7 @@ from tests.helpers.strategies import cases, typed_cases
 from tests.helpers.streams import Recomputed, assert_recomputed
 from upheld.materialisation.materialisation import draft_of
 from upheld.store import LocalFiles, Store
-from upheld.store import versions as module
+from upheld.store import draft as module
 
 ALGORITHMS = ("adaptive", "dred", "dred-c", "bf-c", "counting")
 

@@ -701,7 +701,7 @@ def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> 
 
     If the last version holds the facts as they were before the last update, it is enough to write its `change`.
     """
-    draft = store.begin(m._program_digest())
+    draft = Draft.begin(store, m._program_digest())
     draft.when_in_place = lambda base: setattr(m, "_base", base)
     with m._turns.look(), draft:
         _write(m, draft, change)

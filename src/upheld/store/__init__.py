@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from upheld.store.draft import Draft
 from upheld.store.files import Checksum, Files, LocalFiles
 from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
 from upheld.store.programs import check_program, digest
-from upheld.store.versions import Base, Draft, Store
+from upheld.store.versions import Base, Store
 
 __all__ = [
     "Base",

@@ -17,38 +17,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote as escaped
-from uuid import uuid4
 
 from upheld.data.columns import Row
 from upheld.data.factfiles.reading import unreadable
-from upheld.data.factfiles.replacement import unwritable
-from upheld.data.relation import Relation, missing_package
 from upheld.errors import FactsError, Problem, UpheldError, UsageError, quote
-from upheld.language.core import Predicate
-from upheld.store.files import Checksum, Files, LocalFiles, Summed
-from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
+from upheld.store.access import reading, writing
+from upheld.store.files import Checksum, Files, LocalFiles
+from upheld.store.manifest import Manifest, SavedRelation
+from upheld.store.tables import EXPLICIT, is_file, mask, row_key
 
 if TYPE_CHECKING:
     import pyarrow
 
-#: The status of a fact in a file of changes.
-EXPLICIT, DERIVED, GONE = "explicit", "derived", "gone"
-
-#: The column of a relation without columns, as Parquet must have one.
-_HOLDS = "holds"
-
 #: Versions whose files are kept: the last one, and the one that somebody may be reading while it is made.
 _KEPT = 2
-
-#: Changes are brought together with what they change when they are more than the facts, and more than this many rows,
-#: or this many files: reading one takes about a millisecond.
-_MOST_ROWS, _MOST_FILES = 10_000, 256
 
 _MANIFEST = re.compile(r"(manifest|superseded)-(\d{6,})\.json")
 
@@ -104,7 +91,7 @@ class Store:
         """Take the version that is the last one now, or the one asked for."""
         before: list[str] | None = None
         while True:
-            with _reading(self.folder):
+            with reading(self.folder):
                 names = sorted(self.files.names(self.folder))
             # A writer may give manifests other names while we look: only what is seen twice is wrong or missing.
             is_sure = names in ([], before)
@@ -137,12 +124,12 @@ class Store:
 
     def _read_manifest(self, version: int, kept: Mapping[int, set[str]]) -> Manifest:
         path = self._manifest(version, min(kept[version]))
-        with _reading(path):
+        with reading(path):
             return Manifest.from_json(self.files.read(path), path, version, _way_out(kept, version))
 
     def check_last(self) -> None:
         """Raise if somebody else has made a later version than the one at hand."""
-        with _reading(self.folder):
+        with reading(self.folder):
             now = max(_numbered(self.files.names(self.folder)), default=0)
         if now > self.version:
             raise FactsError(_changed(now, self._manifest(now)))
@@ -175,10 +162,10 @@ class Store:
         if not saved.is_summed:
             return
         expected = {f"{self.folder}/{path}": checksum for path, checksum in saved.checksums.items()}
-        with _reading(self.folder):
+        with reading(self.folder):
             found = self.files.checksums(expected)
-            for folder in (path for path in saved.files() if not _is_file(path)):
-                more = set(self._parts(folder)) - saved.checksums.keys()
+            for folder in (path for path in saved.files() if not is_file(path)):
+                more = set(self.parts(folder)) - saved.checksums.keys()
                 found |= {f"{self.folder}/{path}": Checksum(0, "") for path in more}
             kept = _numbered(self.files.names(self.folder))
         hint = _way_out(kept, saved.version)
@@ -196,7 +183,7 @@ class Store:
         """
         allowed = list(map(_absolute, places))
         for path, target in self.manifest.moves if self.manifest else ():
-            with _writing(target):
+            with writing(target):
                 if self.files.exists(path):
                     if not _may_move(path, target, allowed):
                         raise FactsError(_strange_move(self._manifest(self.version), path, target))
@@ -215,7 +202,7 @@ class Store:
         if said is not None:
             status = said.column(0).to_numpy(zero_copy_only=False)
             values = said.remove_column(0)
-            return [*plus, values.filter(_mask(status == EXPLICIT))], [values.filter(_mask(status != EXPLICIT))]
+            return [*plus, values.filter(mask(status == EXPLICIT))], [values.filter(mask(status != EXPLICIT))]
         return plus, []
 
     def as_written(self, saved: SavedRelation, kind: str, numbers: int = 0) -> pyarrow.Table | None:
@@ -247,7 +234,7 @@ class Store:
         count = len(saved.columns) + 1
         table = pyarrow.concat_tables([self._read(f"{self.folder}/{path}", count) for path in saved.changes])
         rows: Iterable[Row] = zip(*(column.to_pylist() for column in table.columns[1:])) if saved.columns else ()
-        keys: Iterable[Any] = map(_key, rows) if saved.columns else [()] * table.num_rows
+        keys: Iterable[Any] = map(row_key, rows) if saved.columns else [()] * table.num_rows
         last = {key: number for number, key in enumerate(keys)}
         return table.take(list(last.values()))
 
@@ -255,18 +242,18 @@ class Store:
         import pyarrow
 
         count = len(saved.columns) or 1
-        if _is_file(path):
+        if is_file(path):
             table = self._read(f"{self.folder}/{path}", count)
         else:
-            with _reading(f"{self.folder}/{path}"):
-                parts = self._parts(path)
+            with reading(f"{self.folder}/{path}"):
+                parts = self.parts(path)
             table = pyarrow.concat_tables([self._read(f"{self.folder}/{part}", count) for part in parts])
             for i, type in enumerate(saved.types):
                 if type == "unsigned":  # which Spark has no type for
                     table = table.set_column(i, saved.columns[i], table[i].cast(pyarrow.uint64()))
         return table if saved.columns else table.select([])
 
-    def _parts(self, folder: str) -> list[str]:
+    def parts(self, folder: str) -> list[str]:
         """Return the Parquet files in a folder that Spark has written."""
         names = self.files.names(f"{self.folder}/{folder}")
         return [f"{folder}/{name}" for name in sorted(names) if name.endswith(".parquet")]
@@ -276,7 +263,7 @@ class Store:
         from pyarrow import parquet
 
         try:
-            with _reading(where):
+            with reading(where):
                 data = self.files.read(where)
                 file = parquet.ParquetFile(pyarrow.BufferReader(data))
                 table = file.read(use_threads=len(data) > _MANY_BYTES)
@@ -289,16 +276,11 @@ class Store:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    def begin(self, program: str) -> Draft:
-        """Return the next version in the making; as long as nothing is said of a relation, it stays as it is."""
-        before = self.manifest
-        return Draft(self, program, dict(before.relations) if before else {}, books=before.books if before else None)
-
     def put(self, manifest: Manifest, text: bytes) -> None:
         """Make a version the last one; raise if another run has made one of its number."""
         path = self._manifest(manifest.version)
         try:
-            with _writing(path):
+            with writing(path):
                 self.files.create(path, text)
         except FileExistsError:
             raise FactsError(_changed(manifest.version, path)) from None
@@ -309,7 +291,7 @@ class Store:
         self._check_won(manifest, path)
         before, self.manifest = self.manifest, manifest
         for made, target in manifest.moves:
-            with _writing(target):
+            with writing(target):
                 if self.files.exists(made):
                     self.files.move(made, target)
         with suppress(OSError, FactsError):  # the version holds; what stays is removed when the next one does
@@ -317,7 +299,7 @@ class Store:
 
     def holds(self, manifest: Manifest) -> bool:
         """Return whether a version is there. If it is, it is the version at hand from now on."""
-        with _reading(self.folder):
+        with reading(self.folder):
             kept = _numbered(self.files.names(self.folder))
         if manifest.version not in kept:
             return max(kept, default=0) > manifest.version  # it may have been, and gone when others followed from it
@@ -328,13 +310,13 @@ class Store:
 
     def _check_won(self, manifest: Manifest, path: str) -> None:
         """Raise if versions of this number and later ones were made meanwhile, and the one of this number has gone."""
-        with _reading(self.folder):
+        with reading(self.folder):
             kept = _numbered(self.files.names(self.folder))
         if (now := max(kept, default=0)) <= manifest.version:
             return
         following = self._read_manifest(manifest.version + 1, kept) if manifest.version + 1 in kept else None
         if following is None or following.parent != manifest.identity:
-            with _writing(path):
+            with writing(path):
                 self.files.remove(path)
             raise FactsError(_changed(now, self._manifest(now)))
 
@@ -369,242 +351,6 @@ class Store:
 
     def _manifest(self, version: int, kind: str = "manifest") -> str:
         return f"{self.folder}/{kind}-{version:06d}.json"
-
-
-@dataclass
-class Draft:
-    """The next version of a store in the making. Nothing is to be seen of it before `commit`.
-
-    In a `with` block, what was written is removed if the block fails and the version is not in place.
-    """
-
-    store: Store
-    program: str
-    relations: dict[str, SavedRelation]
-    moves: list[tuple[str, str]] = field(default_factory=list)
-    books: SavedBooks | None = None
-    #: Files and folders that were written for this version, and the checksums of files.
-    written: list[str] = field(default_factory=list)
-    checksums: dict[str, Checksum] = field(default_factory=dict)
-    #: The manifest, once it is about to be put in place.
-    manifest: Manifest | None = None
-    #: Called with the version once it is in place, even if something fails then.
-    when_in_place: Callable[[Base | None], None] = lambda base: None
-
-    @property
-    def version(self) -> int:
-        return self.store.version + 1
-
-    def whole(self, predicate: Predicate, explicit: Relation, facts: Relation) -> None:
-        """Write all facts of a relation."""
-        saved = SavedRelation.of(predicate)
-        sizes = (len(explicit), len(facts), 0)
-        stated = self._write_whole(predicate, "explicit", explicit) if len(explicit) else None
-        if len(facts) == len(explicit):  # explicit facts are facts, so these are all
-            self.relations[predicate.name] = replace(saved, explicit=stated, facts=stated, sizes=sizes)
-            return
-        every = self._write_whole(predicate, "facts", facts)
-        self.relations[predicate.name] = replace(saved, explicit=stated, facts=every, sizes=sizes)
-
-    def changed(
-        self, predicate: Predicate, inserted: Relation, deleted: Relation, asserted: Relation, retracted: Relation
-    ) -> None:
-        """Write the change of an update in a relation.
-
-        It has the facts that appeared and disappeared, and the explicit facts that were added and removed.
-        """
-        import pyarrow
-
-        before = self.relations.get(predicate.name) or SavedRelation.of(predicate)
-        said = _said_of(inserted, deleted, asserted, retracted)
-        tables = [_marked(relation, status) for status, relation in said.items() if len(relation)]
-        if not tables:
-            return
-        table = pyarrow.concat_tables(tables)
-        explicit, facts, rows = before.sizes
-        self.relations[predicate.name] = replace(
-            before,
-            changes=(*before.changes, self._write(predicate, "changes", table)),
-            sizes=(
-                explicit + len(asserted) - len(retracted),
-                facts + len(inserted) - len(deleted),
-                rows + table.num_rows,
-            ),
-        )
-
-    def keep_books(
-        self,
-        kinds: tuple[str, ...],
-        rules: str,
-        sums: dict[str, int],
-        numbered: Mapping[Predicate, tuple[tuple[str, ...], Relation]],
-    ) -> None:
-        """Write what is known of facts beside, when all relations have just been written whole.
-
-        `numbered` has facts with their numbers behind them, and what these are called; and all facts of hidden
-        relations, which nobody else writes.
-        """
-        relations, numbers = dict(self.relations), {}
-        for predicate, (names, facts) in numbered.items():
-            saved = relations.get(predicate.name) or SavedRelation.of(predicate)
-            path = self._write_whole(predicate, "books", facts) if len(facts) else None
-            relations[predicate.name] = replace(saved, facts=path, sizes=(saved.sizes[0], len(facts), 0))
-            numbers[predicate.name] = names
-        self.books = SavedBooks(kinds, rules, sums, relations, numbers)
-
-    def books_are_due(self) -> bool:
-        """Return whether to write everything: there is no bookkeeping, or too much has changed since it was written."""
-        if self.books is None:
-            return True
-        explicit = sum(relation.sizes[0] for relation in self.relations.values())
-        return self.books.changed > max(explicit // 4, _MOST_ROWS)
-
-    def is_due(self, name: str) -> bool:
-        """Return whether a relation is to be written whole, as its changes have become more than its facts."""
-        saved = self.relations.get(name)
-        if saved is None:
-            return True
-        _, facts, changed = saved.sizes
-        return len(saved.changes) >= _MOST_FILES or changed > max(facts, _MOST_ROWS)
-
-    def commit(self, notes: Mapping[str, Any] | None = None) -> int:
-        """Make this the last version, with notes that replace those of their names, and return its number."""
-        before = self.store.manifest
-        with self:
-            together = {**(before.notes if before else {}), **(notes or {})}
-            manifest = Manifest(self.version, self.program, self.relations, together, tuple(self.moves), self.books)
-            sums = self._checksums(manifest.files())
-            manifest = replace(manifest, checksums=sums, parent=before.identity if before else None)
-            self._sync()
-            text = manifest.to_json()
-            self.manifest = manifest.read_from(text)
-            self.store.put(self.manifest, text)
-        self.when_in_place(self.store.base)
-        return self.store.version
-
-    def is_in_place(self) -> bool:
-        """Return whether the version is there, even if what belongs to it has not been moved yet."""
-        return self.manifest is not None and self.store.holds(self.manifest)
-
-    def __enter__(self) -> Draft:
-        return self
-
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        if error is not None:
-            with suppress(UpheldError):  # it cannot be known whether the version is in place: then all of it stays
-                if self.is_in_place():
-                    self.when_in_place(self.store.base)
-                else:
-                    self.discard()
-
-    def discard(self) -> None:
-        """Remove what was written for this version."""
-        for path in [*(f"{self.store.folder}/{path}" for path in self.written), *(path for path, _ in self.moves)]:
-            with suppress(OSError):  # the next version removes it
-                self.store.files.remove(path)
-
-    def _checksums(self, named: set[str]) -> dict[str, Checksum]:
-        """Return the checksums of files; those of a version that has none are computed now."""
-        before = self.store.manifest
-        known = {**(before.checksums if before else {}), **self.checksums}
-        found = {path: sum for path, sum in known.items() if path in named or path.rpartition("/")[0] in named}
-        covered = found.keys() | {path.rpartition("/")[0] for path in found}
-        for path in named - covered:
-            found |= self._computed(path)
-        return found
-
-    def _computed(self, path: str) -> dict[str, Checksum]:
-        """Return the checksums of a file, or of the Parquet files in a folder."""
-        folder = self.store.folder
-        with _reading(f"{folder}/{path}"):
-            paths = [path] if _is_file(path) else self.store._parts(path)
-            computed = self.store.files.checksums([f"{folder}/{file}" for file in paths])
-        return {path.removeprefix(f"{folder}/"): checksum for path, checksum in computed.items()}
-
-    def _sync(self) -> None:
-        """Have the folders of what was written outlive a loss of power, whoever has made them and was killed then."""
-        files, folder = self.store.files, self.store.folder
-        with _writing(folder):
-            if self.written:
-                files.sync(f"{folder}/relations")
-            if self.store.manifest is None and files.exists(folder):
-                files.anchor(folder)
-
-    def _write_whole(self, predicate: Predicate, kind: str, facts: Relation) -> str:
-        frame = facts.held_frame()
-        if frame is None:
-            return self._write(predicate, kind, _plain(facts))
-        path = self._path(predicate, kind)
-        where = f"{self.store.folder}/{path}"
-        with _writing(where), self.store.files.written_by_spark(where) as name:
-            frame.write.parquet(name)
-        self.checksums |= self._computed(path)
-        return path
-
-    def _write(self, predicate: Predicate, kind: str, table: pyarrow.Table) -> str:
-        try:
-            from pyarrow import parquet
-        except ImportError:
-            raise missing_package("pyarrow", "arrow") from None
-        path = self._path(predicate, f"{kind}.parquet")
-        where = f"{self.store.folder}/{path}"
-        with _writing(where), self.store.files.written(where) as file:
-            summed = Summed(file)
-            parquet.write_table(table, summed)
-        self.checksums[path] = summed.checksum
-        return path
-
-    def _path(self, predicate: Predicate, kind: str) -> str:
-        path = f"relations/{escaped(predicate.name, safe='')}/{self.version:06d}-{uuid4().hex[:8]}.{kind}"
-        self.written.append(path)
-        return path
-
-
-def _is_file(path: str) -> bool:
-    """Return whether a path of a manifest is that of a file, and not of a folder that Spark has written."""
-    return path.endswith(".parquet")
-
-
-def _said_of(inserted: Relation, deleted: Relation, asserted: Relation, retracted: Relation) -> dict[str, Relation]:
-    """Return what there is to say of each fact that an update has changed."""
-    if not len(asserted) and not len(retracted):
-        return {DERIVED: inserted, GONE: deleted}
-    new, gone, stated = inserted.to_set(), deleted.to_set(), asserted.to_set()
-    derived = (new - stated) | (retracted.to_set() - gone)
-    return {
-        EXPLICIT: asserted,
-        DERIVED: Relation(inserted.name, inserted.columns, inserted.types, derived),
-        GONE: deleted,
-    }
-
-
-def _plain(relation: Relation) -> pyarrow.Table:
-    """Return a relation as Parquet can hold it."""
-    import pyarrow
-
-    return relation.to_arrow() if relation.columns else pyarrow.table({_HOLDS: [True] * len(relation)})
-
-
-def _marked(relation: Relation, status: str) -> pyarrow.Table:
-    """Return facts with what is said of them; columns have no names of their own, which that of the status might be."""
-    import pyarrow
-
-    first = pyarrow.array([status] * len(relation), pyarrow.string())
-    if not relation.columns:
-        return pyarrow.table({"status": first})
-    values = relation.to_arrow().rename_columns([f"c{i}" for i in range(len(relation.columns))])
-    return values.add_column(0, "status", first)
-
-
-def _key(row: Row) -> Row:
-    """Return the key of a row, in which all NaN are equal."""
-    return tuple("nan" if value != value else value for value in row)
-
-
-def _mask(values: Any) -> pyarrow.Array:
-    import pyarrow
-
-    return pyarrow.array(values, pyarrow.bool_())
 
 
 def _numbered(names: Iterable[str]) -> dict[int, set[str]]:
@@ -670,23 +416,3 @@ def _changed(version: int, path: str) -> Problem:
     hint = "run this again after the other one has ended"
     message = f"another run has saved version {version} in the meantime"
     return Problem("state-changed", message, place=path, note=note, hint=hint)
-
-
-@contextmanager
-def _reading(place: str) -> Iterator[None]:
-    """Raise what a file system refuses as a `FactsError`."""
-    try:
-        yield
-    except OSError as error:
-        raise FactsError(unreadable(Path(place), error)) from None
-
-
-@contextmanager
-def _writing(place: str) -> Iterator[None]:
-    """Raise what a file system refuses as a `FactsError`, but that a file is there already."""
-    try:
-        yield
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise FactsError(unwritable(Path(place), error)) from None

@@ -28,7 +28,7 @@ from upheld.runtime.limits import Limits
 from upheld.spark.failures import explained_failures
 from upheld.spark.files import FileSystem
 from upheld.spark.session import ARROW, configured
-from upheld.store import Store
+from upheld.store import Draft, Store
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -267,7 +267,7 @@ def _begin_feeds(spark: SparkSession, job: Job, core: Core, m: Materialisation, 
                 names = sink.relations or by_default(core)
                 writer.write(sink, {name: driver.to_spark(spark, m[name]) for name in names})
             assert store.manifest is not None, "a stream without a version to start from"
-            draft = store.begin(store.manifest.program)
+            draft = Draft.begin(store, store.manifest.program)
             writer.commit(draft, {"feeds": {**known, **writer.feeds}})
 
 

@@ -1,0 +1,222 @@
+"""The next version of a store in the making."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote as escaped
+from uuid import uuid4
+
+from upheld.data.relation import Relation, missing_package
+from upheld.errors import UpheldError
+from upheld.language.core import Predicate
+from upheld.store.access import reading, writing
+from upheld.store.files import Checksum, Summed
+from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
+from upheld.store.tables import is_file, marked_table, plain_table, statuses
+from upheld.store.versions import Base, Store
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+#: Changes are brought together with what they change when they are more than the facts, and more than this many rows,
+#: or this many files: reading one takes about a millisecond.
+_MOST_ROWS, _MOST_FILES = 10_000, 256
+
+
+@dataclass
+class Draft:
+    """The next version of a store in the making. Nothing is to be seen of it before `commit`.
+
+    In a `with` block, what was written is removed if the block fails and the version is not in place.
+    """
+
+    store: Store
+    program: str
+    relations: dict[str, SavedRelation]
+    moves: list[tuple[str, str]] = field(default_factory=list)
+    books: SavedBooks | None = None
+    #: Files and folders that were written for this version, and the checksums of files.
+    written: list[str] = field(default_factory=list)
+    checksums: dict[str, Checksum] = field(default_factory=dict)
+    #: The manifest, once it is about to be put in place.
+    manifest: Manifest | None = None
+    #: Called with the version once it is in place, even if something fails then.
+    when_in_place: Callable[[Base | None], None] = lambda base: None
+
+    @classmethod
+    def begin(cls, store: Store, program: str) -> Draft:
+        """Return the next version of a store in the making; relations that are not written stay as they are."""
+        before = store.manifest
+        return cls(store, program, dict(before.relations) if before else {}, books=before.books if before else None)
+
+    @property
+    def version(self) -> int:
+        return self.store.version + 1
+
+    def whole(self, predicate: Predicate, explicit: Relation, facts: Relation) -> None:
+        """Write all facts of a relation."""
+        saved = SavedRelation.of(predicate)
+        sizes = (len(explicit), len(facts), 0)
+        stated = self._write_whole(predicate, "explicit", explicit) if len(explicit) else None
+        if len(facts) == len(explicit):  # explicit facts are facts, so these are all
+            self.relations[predicate.name] = replace(saved, explicit=stated, facts=stated, sizes=sizes)
+            return
+        every = self._write_whole(predicate, "facts", facts)
+        self.relations[predicate.name] = replace(saved, explicit=stated, facts=every, sizes=sizes)
+
+    def changed(
+        self, predicate: Predicate, inserted: Relation, deleted: Relation, asserted: Relation, retracted: Relation
+    ) -> None:
+        """Write the change of an update in a relation.
+
+        It has the facts that appeared and disappeared, and the explicit facts that were added and removed.
+        """
+        import pyarrow
+
+        before = self.relations.get(predicate.name) or SavedRelation.of(predicate)
+        by_status = statuses(inserted, deleted, asserted, retracted)
+        tables = [marked_table(relation, status) for status, relation in by_status.items() if len(relation)]
+        if not tables:
+            return
+        table = pyarrow.concat_tables(tables)
+        explicit, facts, rows = before.sizes
+        self.relations[predicate.name] = replace(
+            before,
+            changes=(*before.changes, self._write(predicate, "changes", table)),
+            sizes=(
+                explicit + len(asserted) - len(retracted),
+                facts + len(inserted) - len(deleted),
+                rows + table.num_rows,
+            ),
+        )
+
+    def keep_books(
+        self,
+        kinds: tuple[str, ...],
+        rules: str,
+        sums: dict[str, int],
+        numbered: Mapping[Predicate, tuple[tuple[str, ...], Relation]],
+    ) -> None:
+        """Write what is known of facts beside, when all relations have just been written whole.
+
+        `numbered` has facts with their numbers behind them, and what these are called; and all facts of hidden
+        relations, which nobody else writes.
+        """
+        relations, numbers = dict(self.relations), {}
+        for predicate, (names, facts) in numbered.items():
+            saved = relations.get(predicate.name) or SavedRelation.of(predicate)
+            path = self._write_whole(predicate, "books", facts) if len(facts) else None
+            relations[predicate.name] = replace(saved, facts=path, sizes=(saved.sizes[0], len(facts), 0))
+            numbers[predicate.name] = names
+        self.books = SavedBooks(kinds, rules, sums, relations, numbers)
+
+    def books_are_due(self) -> bool:
+        """Return whether to write everything: there is no bookkeeping, or too much has changed since it was written."""
+        if self.books is None:
+            return True
+        explicit = sum(relation.sizes[0] for relation in self.relations.values())
+        return self.books.changed > max(explicit // 4, _MOST_ROWS)
+
+    def is_due(self, name: str) -> bool:
+        """Return whether a relation is to be written whole, as its changes have become more than its facts."""
+        saved = self.relations.get(name)
+        if saved is None:
+            return True
+        _, facts, changed = saved.sizes
+        return len(saved.changes) >= _MOST_FILES or changed > max(facts, _MOST_ROWS)
+
+    def commit(self, notes: Mapping[str, Any] | None = None) -> int:
+        """Make this the last version, with notes that replace those of their names, and return its number."""
+        before = self.store.manifest
+        with self:
+            together = {**(before.notes if before else {}), **(notes or {})}
+            manifest = Manifest(self.version, self.program, self.relations, together, tuple(self.moves), self.books)
+            sums = self._checksums(manifest.files())
+            manifest = replace(manifest, checksums=sums, parent=before.identity if before else None)
+            self._sync()
+            text = manifest.to_json()
+            self.manifest = manifest.read_from(text)
+            self.store.put(self.manifest, text)
+        self.when_in_place(self.store.base)
+        return self.store.version
+
+    def is_in_place(self) -> bool:
+        """Return whether the version is there, even if what belongs to it has not been moved yet."""
+        return self.manifest is not None and self.store.holds(self.manifest)
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if error is not None:
+            with suppress(UpheldError):  # it cannot be known whether the version is in place: then all of it stays
+                if self.is_in_place():
+                    self.when_in_place(self.store.base)
+                else:
+                    self.discard()
+
+    def discard(self) -> None:
+        """Remove what was written for this version."""
+        for path in [*(f"{self.store.folder}/{path}" for path in self.written), *(path for path, _ in self.moves)]:
+            with suppress(OSError):  # the next version removes it
+                self.store.files.remove(path)
+
+    def _checksums(self, named: set[str]) -> dict[str, Checksum]:
+        """Return the checksums of files; those of a version that has none are computed now."""
+        before = self.store.manifest
+        known = {**(before.checksums if before else {}), **self.checksums}
+        sums = {path: sum for path, sum in known.items() if path in named or path.rpartition("/")[0] in named}
+        covered = sums.keys() | {path.rpartition("/")[0] for path in sums}
+        for path in named - covered:
+            sums |= self._computed(path)
+        return sums
+
+    def _computed(self, path: str) -> dict[str, Checksum]:
+        """Return the checksums of a file, or of the Parquet files in a folder."""
+        folder = self.store.folder
+        with reading(f"{folder}/{path}"):
+            paths = [path] if is_file(path) else self.store.parts(path)
+            computed = self.store.files.checksums([f"{folder}/{file}" for file in paths])
+        return {path.removeprefix(f"{folder}/"): checksum for path, checksum in computed.items()}
+
+    def _sync(self) -> None:
+        """Have the folders of what was written outlive a loss of power, whoever has made them and was killed then."""
+        files, folder = self.store.files, self.store.folder
+        with writing(folder):
+            if self.written:
+                files.sync(f"{folder}/relations")
+            if self.store.manifest is None and files.exists(folder):
+                files.anchor(folder)
+
+    def _write_whole(self, predicate: Predicate, kind: str, facts: Relation) -> str:
+        frame = facts.held_frame()
+        if frame is None:
+            return self._write(predicate, kind, plain_table(facts))
+        path = self._path(predicate, kind)
+        where = f"{self.store.folder}/{path}"
+        with writing(where), self.store.files.written_by_spark(where) as name:
+            frame.write.parquet(name)
+        self.checksums |= self._computed(path)
+        return path
+
+    def _write(self, predicate: Predicate, kind: str, table: pyarrow.Table) -> str:
+        try:
+            from pyarrow import parquet
+        except ImportError:
+            raise missing_package("pyarrow", "arrow") from None
+        path = self._path(predicate, f"{kind}.parquet")
+        where = f"{self.store.folder}/{path}"
+        with writing(where), self.store.files.written(where) as file:
+            summed = Summed(file)
+            parquet.write_table(table, summed)
+        self.checksums[path] = summed.checksum
+        return path
+
+    def _path(self, predicate: Predicate, kind: str) -> str:
+        path = f"relations/{escaped(predicate.name, safe='')}/{self.version:06d}-{uuid4().hex[:8]}.{kind}"
+        self.written.append(path)
+        return path
