@@ -134,11 +134,11 @@ def test_saved_and_restored(tmp_path):
     assert_goes(lambda: updated(restore(RULES, tmp_path)))
 
 
-def test_while_tables_are_copied():
-    def copying() -> Materialisation:
+def test_while_tables_are_compacted():
+    def compacting() -> Materialisation:
         with always("single rows"):
             m = updated(materialise(RULES, {"edge": [(f"{i}", f"{i + 1}") for i in range(20)]}))
         assert m._engine.reclaiming.nbytes() > 0
         return m
 
-    assert_goes(copying)
+    assert_goes(compacting)

@@ -464,7 +464,7 @@ class Materialisation:
         """Free the memory of deleted facts, and return the number of rows, texts and bytes freed.
 
         Updates free memory gradually; call this after a large deletion to free all of it at once. It takes time
-        proportional to the remaining facts, and temporarily memory for a second copy of them. Facts, relations returned
+        proportional to all rows, and temporarily memory for a part of the largest table. Facts, relations returned
         earlier and bookkeeping do not change.
 
         >>> m = materialise("q(x) :- p(x).", {"p": [(str(i),) for i in range(1000)]})

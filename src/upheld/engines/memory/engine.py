@@ -87,7 +87,7 @@ class MemoryEngine:
         self.codec.has_late_constants = self._had_late_constants.pop(predicate.name)
 
     def reclaim(self, keep: Sequence[FactSet]) -> None:
-        with self.context.bits.evaluating():  # a copy goes by the bits of the sets that are kept
+        with self.context.bits.evaluating():  # a slice goes by the bits of the sets that are kept
             self.reclaiming.step(keep)
 
     def compact(self, keep: Sequence[FactSet]) -> Freed:
@@ -95,7 +95,7 @@ class MemoryEngine:
             return self.reclaiming.compact(keep)
 
     def nbytes(self) -> int:
-        """Return the bytes of tables, their indexes and the dictionary, and of a copy of them in the making."""
+        """Return the bytes of tables, their indexes and the dictionary, and of what compacting them needs."""
         return self.context.nbytes() + self.reclaiming.nbytes()
 
     def named(self, name: str) -> Named:

@@ -219,7 +219,7 @@ class PartitionedEngine:
         came, _ = context.wire.exchange("rows with numbers", [[mine]] * context.wire.parts)
         codes = np.concatenate([codes for parcels in came for codes, _ in parcels])
         numbers = [np.concatenate(parts) for parts in zip(*(n for parcels in came for _, n in parcels), strict=True)]
-        values = context.codec.chosen(codes, np.arange(len(codes)), table.types)
+        values = context.codec.reading.columns(codes, table.types)
         types = (*table.types, *("number",) * len(numbers))
         return Columns(types, lambda: (*values.columns, *numbers), len(codes))
 

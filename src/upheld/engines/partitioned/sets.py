@@ -84,7 +84,7 @@ class PartitionedSet:
         parcels: list[Parcel] = [(predicate, table.rows[mine])]
         came, _ = context.wire.exchange("rows", [parcels] * context.wire.parts)
         codes = np.concatenate([codes for parcels in came for _, codes in parcels])
-        return context.codec.chosen(codes, np.arange(len(codes)), table.types)
+        return context.codec.reading.columns(codes, table.types)
 
     def here(self) -> dict[Table, Rows]:
         """Return the rows that are at home in this task."""

@@ -36,7 +36,10 @@ MODULE_OF = {
     if callable(value) and getattr(value, "__module__", "") == module.__name__
 }
 #: Called by other kernels only.
-PARTS = {"shift_of", "mix", "place", "hash_key", "same_key", "copy_key", "hash_columns", "columns_equal", "key_of"}
+PARTS = {
+    "shift_of", "mix", "place", "hash_key", "same_key", "copy_key", "hash_columns", "columns_equal", "key_of",
+    "free_block", "size_class", "slot_of_block",
+}  # fmt: skip
 
 ARITIES = (0, 1, 2, 3, 4, 16)
 #: Few values, so that rows meet; the widest that fit, and small ones of either sign.

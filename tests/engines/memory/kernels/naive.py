@@ -225,10 +225,6 @@ def number_in_round(by_round: ByRound, rows: Sequence[int], round: int) -> list[
     return [by_round.get((row, round), 0) for row in rows]
 
 
-def count_rounds(by_round: ByRound, rows: Sequence[int]) -> list[int]:
-    return [sum(1 for (row, _), number in by_round.items() if row == mine and number) for mine in rows]
-
-
 def rounds_after(by_round: ByRound, rows: Sequence[int], round: int) -> set[Pair]:
     """The pairs of one of the rows and a later round in which its number is above zero."""
     return {(row, i) for (row, i), number in by_round.items() if row in rows and i > round and number > 0}

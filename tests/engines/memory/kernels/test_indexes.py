@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.engines.memory.kernels import naive
 from tests.engines.memory.kernels.kernel_rows import (
     NONSENSE,
+    WIDE,
     Rows,
     lengthened,
     numbers,
@@ -22,7 +23,13 @@ from tests.engines.memory.kernels.kernel_rows import (
     truths,
 )
 from tests.engines.memory.kernels.naive import Row
+from tests.engines.memory.storage.test_table import assert_whole
+from upheld.engines.memory.kernels import groups as group_kernels
+from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
+from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table
+
+NO_LINKS = np.empty(0, np.int32)
 
 
 @dataclass
@@ -39,7 +46,7 @@ def column_index(table: Rows, columns: list[int], step: int) -> Index:
     row = distinct = 0
     while row < len(table.rows):
         upto = min(row + step, len(table.rows))
-        row, distinct = index_kernels.index_rows(array, row, upto, key_columns, slots, distinct, following)
+        row, distinct = index_kernels.index_rows(array, row, upto, key_columns, slots, distinct, following, NO_LINKS)
         if row < upto:
             larger = np.full(2 * len(slots), -1, np.int32)
             index_kernels.rehash_columns(array, key_columns, slots, larger)
@@ -117,10 +124,11 @@ def block_index(table: Rows, columns: list[int], step: int, chosen: list[int] | 
     count = len(table.rows) if chosen is None else len(chosen)
     slots, entries, pool = np.full(32, -1, np.int32), np.empty((1, 4), np.int64), np.empty(4, np.int32)
     upto = distinct = used = 0
+    free = np.full(32, -1, np.int64)
     for n in [*range(0, count, step), count]:
         while upto < n:
             upto, distinct, used = index_kernels.block_rows(
-                array, some, upto, n, of, slots, entries, distinct, pool, used
+                array, some, upto, n, of, slots, entries, distinct, pool, used, free, NO_LINKS
             )
             if upto < n:
                 entries, pool = lengthened(entries, 1), lengthened(pool, 8)
@@ -178,42 +186,50 @@ def test_blocks_of_some_rows(case, data, step):
         assert blocks.pool[first : first + length].tolist() == mine
 
 
-@given(indexed(), st.data(), st.integers(1, 5))
-def test_copied_blocks(case, data, most):
-    """The blocks of rows that have moved have the rows that are left, below a limit, some at a time."""
-    table, columns, _ = case
-    blocks = block_index(table, columns, 3)
-    places, array = np.zeros(len(table.rows), np.int32), table.array()
-    left = data.draw(st.permutations(range(len(table.rows))))
-    left = left[: data.draw(st.integers(0, len(left)))]
-    places[left] = range(1, len(left) + 1)
-    limit = data.draw(st.integers(0, len(left)))
-    moved = np.ascontiguousarray(array[left])
-    keys = len(naive.chains(table.rows, columns))
-    slots, entries = np.full(64, -1, np.int32), np.full((keys + 1, 4), NONSENSE, np.int64)
-    pool = np.full(limit + limit // 8 + keys, NONSENSE, np.int32)
-    key = done = distinct = used = copied = 0
-    while key < keys:
-        before = copied
-        key, done, distinct, used, more = index_kernels.copy_blocks(
-            blocks.entries, key, done, keys, blocks.pool, places, limit, moved, numbers(columns), slots, entries,
-            distinct, pool, used, most,
-        )  # fmt: skip
-        copied += more
-        assert copied - before <= most
-    assert copied == limit
-    found = {}
-    for number in slots[slots >= 0].tolist():
-        first, length = entries[number, :2].tolist()
-        rows = pool[first : first + length].tolist()
-        found[naive.key(tuple(moved[rows[0]].tolist()), columns)] = sorted(rows)
-    expected = naive.chains([table.rows[row] for row in left[:limit]], columns)
-    assert found == {values: sorted(rows) for values, rows in expected.items()}
-    assert distinct == len(expected)
-    asked = numbers(sorted(expected)).reshape(-1, len(columns))
-    where = np.full(len(expected), NONSENSE, np.int64)
-    index_kernels.find_blocks(asked, moved, numbers(columns), slots, entries, pool, where)
-    assert sorted(where.tolist()) == list(range(distinct))
+@pytest.mark.parametrize("kind", [ChainIndex, BlockIndex])
+@given(case=indexed(), data=st.data(), most=st.integers(1, 9))
+def test_rows_are_taken_out_and_renumbered(kind, case, data, most):
+    """An index whose rows have left and moved has the rows that an index of the rows that are left has."""
+    rows, columns, _ = case
+    table = Table("r", ("number",) * rows.arity)
+    table.fit(min(WIDE), max(WIDE))
+    table.make_room(len(rows.rows))
+    index = kind(tuple(columns))
+    for turn in range(3):
+        more = rows.rows[turn::3]
+        table.rows[table.n : table.n + len(more)] = numbers(more).reshape(-1, rows.arity)
+        hashing.rehash(table.keys, table.n, table.n + len(more), table.slots)
+        table.n += len(more)
+        if data.draw(st.booleans()):  # new rows are linked as they are entered
+            index.link(lambda: np.zeros(len(table.rows), np.int32), most)
+        index.catch_up(table)
+        while not index.link(lambda: np.zeros(len(table.rows), np.int32), most):
+            pass
+        kept = sorted(data.draw(subsets(table.n)))
+        holes = [row for row in range(len(kept)) if row not in kept]
+        old, new = numbers(kept[len(kept) - len(holes) :], np.int32), numbers(holes, np.int32)
+        removed = numbers([row for row in range(table.n) if row not in kept], np.int32)
+        index.remove(table, removed)
+        index.renumber(table, old, new)
+        hashing.remove_rows(table.keys, removed, table.slots)
+        hashing.renumber_rows(table.keys, old, new, table.slots)
+        table.move_rows(old, new, len(kept))
+        table.indexes = {tuple(columns): index}
+        assert index.upto == table.n == len(kept)
+        assert_whole(table)
+        if data.draw(st.booleans()):
+            index.unlink()
+
+
+@given(st.data(), st.integers(1, 12))
+def test_remove_members(data, count):
+    members = data.draw(st.permutations(range(count)))
+    array, places = numbers(members, np.int32), np.full(count, NONSENSE, np.int32)
+    places[members] = range(count)
+    removed = data.draw(subsets(count))
+    left = group_kernels.remove_members(array, count, numbers(removed, np.int32), places)
+    assert sorted(array[:left].tolist()) == sorted(set(range(count)) - set(removed))
+    assert places[array[:left]].tolist() == list(range(left))
 
 
 @pytest.mark.parametrize("kind", ["chains", "blocks"])

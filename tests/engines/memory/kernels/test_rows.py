@@ -208,18 +208,24 @@ def test_numbers_of_rows(data, count, amount, logs):
 @given(st.data(), st.integers(1, 9), st.integers(1, 6), st.integers(1, 7))
 def test_numbers_by_round(data, count, changes, room):
     """Numbers are kept for each row and round, and later rounds with a number above zero are found, a few at a time."""
-    first, entries, n = np.zeros(count, np.int32), np.full((0, 3), NONSENSE, np.int32), 0
+    first, entries, used = np.zeros(count, np.int32), np.full((0, 3), NONSENSE, np.int32), np.zeros(2, np.int64)
     by_round: naive.ByRound = {}
     some = st.lists(st.integers(0, count - 1), max_size=12)
     for _ in range(changes):
         rows, round = data.draw(some), data.draw(st.integers(1, 5))
         counts, sign = data.draw(small_numbers(len(rows))), data.draw(st.sampled_from([1, -1]))
-        entries = lengthened(entries, n + len(rows) - len(entries)) if n + len(rows) > len(entries) else entries
-        done = np.full(1, -1, np.int64)
-        n = count_kernels.add_by_round(numbers(rows, np.int32), numbers(counts), sign, round, first, entries, n, done)
-        assert done[0] == n
+        entries = lengthened(entries, max(0, int(used[0]) + len(rows) - len(entries)))
+        done, asked = np.zeros(1, np.int64), numbers(rows, np.int32)
+        count_kernels.add_by_round(asked, numbers(counts), sign, round, first, entries, used, done)
+        assert done[0]
         by_round = naive.add_by_round(by_round, rows, counts, sign, round)
-    assert n == len(by_round)
+        if data.draw(st.booleans()):  # entries that are zero are used again
+            freed = data.draw(subsets(count))
+            count_kernels.free_rounds(numbers(freed, np.int32), first, entries, used)
+            by_round = {(row, i): number for (row, i), number in by_round.items() if number or row not in freed}
+    assert used[0] == len(by_round) + len(chain(int(used[1]), entries))
+    for row in range(count):
+        assert dict(chain(first[row], entries)) == {i: number for (r, i), number in by_round.items() if r == row}
     rows, round = data.draw(some), data.draw(st.integers(0, 6))
     asked, out = numbers(rows, np.int32), np.full(len(rows), NONSENSE, np.int64)
     count_kernels.number_in_round(asked, round, first, entries, out)
@@ -236,18 +242,6 @@ def test_numbers_by_round(data, count, changes, room):
             room *= 2
     assert len(found) == len(set(found))
     assert set(found) == naive.rounds_after(by_round, distinct, round)
-    lengths = np.full(len(distinct), NONSENSE, np.int64)
-    count_kernels.count_rounds(asked, first, entries, lengths)
-    assert lengths.tolist() == naive.count_rounds(by_round, distinct)
-    new = numbers(data.draw(st.permutations(range(len(distinct)))), np.int32)
-    copied, begins = (
-        np.full((int(lengths.sum()) + 2, 3), NONSENSE, np.int32),
-        np.full(len(distinct), NONSENSE, np.int32),
-    )
-    end = count_kernels.copy_rounds(asked, first, entries, new, begins, copied, 2)
-    assert end == len(copied)
-    for row, other in zip(distinct, new.tolist(), strict=True):
-        assert chain(begins[other], copied) == [pair for pair in chain(first[row], entries) if pair[1]]
 
 
 def chain(first: int, entries: np.ndarray) -> list[tuple[int, int]]:

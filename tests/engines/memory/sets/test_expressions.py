@@ -264,7 +264,7 @@ def test_a_failed_transaction_puts_back_sets_that_lent_their_bits():
 
 
 def test_compaction_moves_sets_that_lent_their_bits():
-    """Tables that are copied have the rows of every set that somebody holds, with a bit or without."""
+    """Tables that are compacted have the rows of every set that somebody holds, with a bit or without."""
     engine, _ = setting()
     sets = [engine.named(f"S{i}") for i in range(MANY_SETS)]
     engine.load("edge", [(-1, i) for i in range(500)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -80,6 +82,29 @@ def test_pools(batches):
     other.intern_strings(["b", "", "line\nbreak"])
     assert pool.intern_pool(other).tolist() == [distinct.setdefault(t, len(distinct)) for t in ["b", "", "line\nbreak"]]
     assert pool.take(np.arange(len(pool))).tolist() == list(distinct)
+
+
+@given(st.lists(st.tuples(st.lists(TEXTS), st.randoms(use_true_random=False))), st.integers(1, 40))
+def test_texts_that_are_freed(turns, most):
+    """The texts that are left keep their codes when others are freed and the gaps are closed, and codes serve again."""
+    pool, codes = TextPool(), {}
+    for texts, r in turns:
+        for text, code in zip(texts, pool.intern_strings(texts).tolist()):
+            assert codes.setdefault(text, code) == code
+        assert len(set(codes.values())) == len(codes) == pool.count <= len(pool)
+        gone = r.sample(sorted(codes), len(codes) // 2)
+        freed = np.array([codes.pop(text) for text in gone], np.int64)
+        pool.forget(freed)
+        assert pool.take(freed).tolist() == gone and not any(pool.find(text) for text in gone)
+        pool.free(freed)
+        slices = pool.slide(most)
+        for _ in itertools.islice(slices, r.randrange(4)):  # it may be given up
+            pass
+        if r.random() < 0.5:
+            pool.trim()
+        assert {text: pool.find(text) for text in codes} == codes
+        assert pool.take(np.array(list(codes.values()), np.int64)).tolist() == list(codes)
+        assert pool.bytes == sum(len(text.encode()) for text in codes)
 
 
 def test_many_texts():

@@ -28,12 +28,14 @@ class Entries:
 
     def __init__(self) -> None:
         self.array: npt.NDArray[np.int32] = np.empty((16, 3), np.int32)
-        self.n = 0
+        #: The number of entries, and one more than the first of those that are free.
+        self.used: npt.NDArray[np.int64] = np.zeros(2, np.int64)
 
     def make_room(self, count: int) -> None:
-        if self.n + count > len(self.array):
-            grown = np.empty((max(self.n + count, len(self.array) * 5 // 4), 3), np.int32)
-            grown[: self.n] = self.array[: self.n]
+        need = int(self.used[0]) + count
+        if need > len(self.array):
+            grown = np.empty((max(need, len(self.array) * 5 // 4), 3), np.int32)
+            grown[: self.used[0]] = self.array[: self.used[0]]
             self.array = grown
 
 
@@ -62,19 +64,20 @@ class MemoryTrace:
     def _change(self, table: Table, rows: Rows, counts: Codes, round: int, sign: int) -> None:
         entries = self._entries.setdefault(table, Entries())
         entries.make_room(len(rows))
-        done, undone = np.full(1, -1, np.int64), np.full(1, -1, np.int64)
+        done, undone = np.zeros(1, np.int64), np.zeros(1, np.int64)
+
+        def add(sign: int, done: npt.NDArray[np.int64]) -> None:
+            first = table.column(self._first)
+            count_kernels.add_by_round(rows, counts, sign, round, first, entries.array, entries.used, done)
 
         def undo() -> None:
-            if done[0] >= 0 and undone[0] < 0:
-                entries.n = max(entries.n, int(done[0]))  # an interruption may have come before it was told of them
-                first = table.column(self._first)
-                count_kernels.add_by_round(rows, counts, -sign, round, first, entries.array, entries.n, undone)
+            if done[0] and not undone[0]:
+                add(-sign, undone)
 
-        self.context.journal.note(undo, lambda: [(table, rows)])
-        first = table.column(self._first)
-        entries.n = count_kernels.add_by_round(rows, counts, sign, round, first, entries.array, entries.n, done)
+        self.context.journal.note(undo)
+        add(sign, done)
 
-    # -- when tables are copied ----------------------------------------------------------------------------------------
+    # -- compaction ----------------------------------------------------------------------------------------------------
 
     @property
     def first(self) -> str:
@@ -85,25 +88,12 @@ class MemoryTrace:
         """Return the column of the old levels, or of the new ones."""
         return self._old if old else self._new
 
-    def lengths(self, table: Table, rows: Rows) -> npt.NDArray[np.int64]:
-        """Return for each row in how many rounds its number is not zero."""
-        out = np.empty(len(rows), np.int64)
-        count_kernels.count_rounds(
-            rows, table.column(self._first), self._entries.setdefault(table, Entries()).array, out
-        )
-        return out
-
-    def copy(self, table: Table, rows: Rows, made: Table, new: Rows, entries: Entries) -> None:
-        """Write the chains of rows for the rows that they are in a copy of the table, without numbers that are zero."""
-        entries.make_room(int(self.lengths(table, rows).sum()))
-        mine = self._entries[table].array
-        entries.n = count_kernels.copy_rounds(
-            rows, table.column(self._first), mine, new, made.column(self._first), entries.array, entries.n
-        )
-
-    def moved(self, entries: dict[Table, Entries]) -> None:
-        """Go on with the chains of rows that have moved."""
-        self._entries = entries
+    def trimmed(self, table: Table, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Free the entries of rows that are zero, and return which rows have others."""
+        entries = self._entries.setdefault(table, Entries())
+        first = table.column(self._first)
+        count_kernels.free_rounds(rows, first, entries.array, entries.used)
+        return first[rows] != 0
 
     def counted(self, facts: FactSet, round: int) -> Settled:
         def keep(table: Table, rows: Rows) -> npt.NDArray[np.bool_]:

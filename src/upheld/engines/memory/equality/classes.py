@@ -97,35 +97,21 @@ class MemoryClasses:
         self._moved: list[tuple[Codes, Codes]] = []
         self.context.holders.add(self)
 
-    # -- when texts get other codes ------------------------------------------------------------------------------------
+    # -- compaction ----------------------------------------------------------------------------------------------------
 
-    def translated(self, translate: Callable[[Codes], Codes]) -> Callable[[], None]:
-        """Return how to go on with other codes of the same texts; nothing changes before that is called."""
+    def use(self, codes: Codes) -> Flags:
+        """Return which codes are of constants that the classes know of; the others are alone, and stay so if freed."""
         self._catch_up()
-        code = int(translate(np.array([self._code]))[0])
-        known = np.flatnonzero((self._mentions != 0) | self._has_several)
-        known, new = known.astype(np.int64), translate(known.astype(np.int64))
-        classes = dict(
-            zip(translate(np.array(list(self._classes), np.int64)).tolist(), map(translate, self._classes.values()))
-        )
-        moved = [(translate(codes), translate(before)) for codes, before in self._moved]
-        size = 1 + max((int(part.max(initial=0)) for part in (new, *classes.values())), default=0)
-        now, several, mentions = np.arange(size), np.zeros(size, np.bool_), np.zeros(size, np.int64)
-        mentions[new] = self._mentions[known]
-        for representative, members in classes.items():
-            now[members], several[representative] = representative, True
-
-        def go_on() -> None:
-            self._code, self._classes, self._moved = code, classes, moved
-            self._now, self._has_several, self._mentions = now, several, mentions
-
-        return go_on
+        used = (self._mentions[codes] != 0) | self._has_several[codes] | (self._now[codes] != codes)
+        for moved, before in self._moved:
+            used |= np.isin(codes, moved) | np.isin(codes, before)
+        return used | (codes == self._code)
 
     # -- who is in which class -----------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
         """Give each constant that has come since the last time a class of its own."""
-        count, known = self.context.codec.texts(), len(self._now)
+        count, known = self.context.codec.codes(), len(self._now)
         if count > known:
             more = np.arange(known, max(count, 2 * known))  # those that are still to come are alone as well
             several, mentions = np.zeros(len(more), np.bool_), np.zeros(len(more), np.int64)
@@ -564,12 +550,12 @@ class MemoryClasses:
     def expanded(self, facts: FactSet, predicate: str) -> Rows:
         reading, table = self.context.codec.reading, self.context.tables[predicate]
         rows = own_set(facts).of(table)
-        values = table.rows  # rows never change, so they may be read later
+        held = table.held()
         special = self._special(table, rows, _NOBODY)
         if not special.any():
-            return reading.chosen(values, rows, table.types)
+            return reading.chosen(held, rows, table.types)
         columns = constant_columns(table.types)
-        chosen = values[rows[special]]
+        chosen = table.rows[rows[special]]
         classes = self._classes_in(chosen, columns)
         sizes = np.ones(len(self._now), np.int64)
         for representative, members in classes.items():
@@ -582,19 +568,19 @@ class MemoryClasses:
                 for r, members in zip(reading.decode(np.array(list(classes)), "term"), classes.values(), strict=True)
             }
             return Parts(
-                reading.chosen(values, rows[~special], table.types), reading.decode_rows(chosen, table.types), blocks
+                reading.chosen(held, rows[~special], table.types), reading.decode_rows(chosen, table.types), blocks
             )
 
         return Expansions(make, count=lambda: count)
 
     def changed(self, gone: FactSet, came: FactSet, predicate: str) -> tuple[Rows, Rows]:
         reading, table = self.context.codec.reading, self.context.tables[predicate]
-        touched, values = self._touched(), table.rows
+        touched, held = self._touched(), table.held()
         rows = [own_set(facts).of(table) for facts in (gone, came)]
         special = [self._special(table, mine, touched.codes) for mine in rows]
         if not any(mine.any() for mine in special):
-            return reading.chosen(values, rows[0], table.types), reading.chosen(values, rows[1], table.types)
-        both = np.concatenate([values[mine[which]] for mine, which in zip(rows, special, strict=True)])
+            return reading.chosen(held, rows[0], table.types), reading.chosen(held, rows[1], table.types)
+        both = np.concatenate([held.rows[mine[which]] for mine, which in zip(rows, special, strict=True)])
         classes = self._classes_in(both, constant_columns(table.types))
         others = [(np.full(len(members), r), members) for r, members in classes.items()]
 
@@ -611,8 +597,8 @@ class MemoryClasses:
 
         def make(side: int) -> Parts:
             mine, which = rows[side], special[side]
-            plain = reading.chosen(values, mine[~which], table.types)
-            return Parts(plain, reading.decode_rows(values[mine[which]], table.types), blocks()[side])
+            plain = reading.chosen(held, mine[~which], table.types)
+            return Parts(plain, reading.decode_rows(held.rows[mine[which]], table.types), blocks()[side])
 
         return between(lambda: make(0), lambda: make(1))
 

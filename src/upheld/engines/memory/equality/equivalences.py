@@ -107,21 +107,21 @@ class MemoryGroups:
 
     def pairs(self, held: FactSet) -> Expansions:
         table, rows = self._members, self._rows(self._members, held)
-        values = table.rows  # rows never change, so they may be read later
-        sizes = np.unique(values[rows, 1], return_counts=True)[1]
-        chosen = self.context.codec.chosen(values, rows, table.types)
+        sizes = np.unique(table.rows[rows, 1], return_counts=True)[1]
+        chosen = self.context.codec.reading.chosen(table.held(), rows, table.types)
         return pairs_within(lambda: chosen, sizes.tolist())
 
     def changed(self, left: FactSet, come: FactSet, held: FactSet) -> tuple[Expansions, Expansions]:
         table, reading = self._members, self.context.codec.reading
         gone, came = self._rows(table, left), self._rows(table, come)
-        values = table.rows
+        held_rows = table.held()
+        values = held_rows.rows
         touched = np.unique(np.concatenate([values[gone, 1], values[came, 1]])).astype(np.int64)
         there = self._rows_of(table, 1, touched, held)[1]
         stayed = np.setdiff1d(there, came, assume_unique=True)
 
         def classes(rows: RowNumbers) -> dict[Value, int]:
-            return dict(reading.decode_rows(values[rows], table.types))  # type: ignore[arg-type]
+            return dict(reading.decode_rows(held_rows.rows[rows], table.types))  # type: ignore[arg-type]
 
         return pairs_between(lambda: (classes(np.concatenate([stayed, gone])), classes(there)))
 

@@ -105,11 +105,12 @@ def add_counts(numbers, rows, counts, sign):
 
 
 @kernel
-def add_by_round(rows, counts, sign, round, first, entries, n, done):
-    """Add to the number of each row in a round its count, or take it away; return the number of entries.
+def add_by_round(rows, counts, sign, round, first, entries, used, done):
+    """Add to the number of each row in a round its count, or take it away.
 
     `first` holds for each row one more than its newest entry. An entry is a round, a number, and one more than the next
-    older entry of the row. There is room for all. `done` is the number of entries when all is done.
+    older entry of the row. `used` holds the number of entries, and one more than the first of those that are free,
+    which are a chain as well. There is room for all. `done` becomes 1 when all is done.
     """
     for i in range(len(rows)):
         row = rows[i]
@@ -117,15 +118,18 @@ def add_by_round(rows, counts, sign, round, first, entries, n, done):
         while entry >= 0 and entries[entry, 0] != round:
             entry = entries[entry, 2] - 1
         if entry < 0:
-            entry = n
-            n += 1
+            if used[1] > 0:
+                entry = used[1] - 1
+                used[1] = entries[entry, 2]
+            else:
+                entry = used[0]
+                used[0] += 1
             entries[entry, 0] = round
             entries[entry, 1] = 0
             entries[entry, 2] = first[row]
             first[row] = entry + 1
         entries[entry, 1] += sign * counts[i]
-    done[0] = n
-    return n
+    done[0] = 1
 
 
 @kernel
@@ -139,39 +143,22 @@ def number_in_round(rows, round, first, entries, out):
 
 
 @kernel
-def count_rounds(rows, first, entries, out):
-    """Write for each row in how many rounds its number is not zero."""
-    for i in range(len(rows)):
-        entry = first[rows[i]] - 1
-        out[i] = 0
+def free_rounds(rows, first, entries, used):
+    """Make the entries of rows free whose number is zero."""
+    for row in rows:
+        before, entry = np.int64(-1), np.int64(first[row]) - 1
         while entry >= 0:
-            out[i] += entries[entry, 1] != 0
-            entry = entries[entry, 2] - 1
-
-
-@kernel
-def copy_rounds(rows, first, entries, new, new_first, new_entries, n):
-    """Write the entries of rows whose number is not zero for other rows, in the same order; return how many there are.
-
-    There is room for all.
-    """
-    for i in range(len(rows)):
-        entry = first[rows[i]] - 1
-        before = np.int64(-1)
-        new_first[new[i]] = 0
-        while entry >= 0:
+            after = np.int64(entries[entry, 2])
             if entries[entry, 1] != 0:
-                new_entries[n, 0] = entries[entry, 0]
-                new_entries[n, 1] = entries[entry, 1]
-                new_entries[n, 2] = 0
+                before = entry
+            else:
                 if before < 0:
-                    new_first[new[i]] = n + 1
+                    first[row] = after
                 else:
-                    new_entries[before, 2] = n + 1
-                before = n
-                n += 1
-            entry = entries[entry, 2] - 1
-    return n
+                    entries[before, 2] = after
+                entries[entry, 2] = used[1]
+                used[1] = entry + 1
+            entry = after - 1
 
 
 @kernel

@@ -53,3 +53,17 @@ def sort_by_group(numbers, start, n, places, out):
         if group >= 0:
             out[places[group]] = row
             places[group] += 1
+
+
+@kernel
+def remove_members(members, length, removed, places):
+    """Take rows out of the first rows of a list, which the last ones take the places of; return how many are left.
+
+    `places` holds for each row its place in the list.
+    """
+    for row in removed:
+        length -= 1
+        other = members[length]
+        members[places[row]] = other
+        places[other] = places[row]
+    return length

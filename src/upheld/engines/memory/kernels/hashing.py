@@ -104,6 +104,36 @@ def rehash(keys, start, n, slots):
 
 
 @kernel
+def remove_rows(keys, removed, slots):
+    """Take rows out of a tuple index."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    for row in removed:
+        at = place(hash_key(keys, row), shift)
+        while slots[at] != row:
+            at = (at + 1) & mask
+        slots[at] = -1
+        other = (at + 1) & mask  # what comes behind an empty slot must not be looked for before it
+        while slots[other] >= 0:
+            home = place(hash_key(keys, slots[other]), shift)
+            if (other - home) & mask >= (other - at) & mask:
+                slots[at] = slots[other]
+                slots[other] = -1
+                at = other
+            other = (other + 1) & mask
+
+
+@kernel
+def renumber_rows(keys, old, new, slots):
+    """Give rows of a tuple index other numbers, which are not in it. `keys` has their values by the old ones."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    for i in range(len(old)):
+        at = place(hash_key(keys, old[i]), shift)
+        while slots[at] != old[i]:
+            at = (at + 1) & mask
+        slots[at] = new[i]
+
+
+@kernel
 def find(wanted, width, keys, slots, out):
     """Write for each wanted key its row, or -1."""
     mask, shift = len(slots) - 1, shift_of(len(slots))

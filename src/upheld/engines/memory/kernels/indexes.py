@@ -2,6 +2,10 @@
 
 An index of chains has for each key its newest row, and for each row the next older one; an index of blocks has the row
 numbers of a key side by side.
+
+While a table is compacted, an index has `back` as well, by which a row is taken out in constant time: in an index of
+chains one more than the row that the chain comes from, 0 for the first one; in an index of blocks the place in the
+block. At other times `back` is empty.
 """
 
 from __future__ import annotations
@@ -38,14 +42,14 @@ def columns_equal(rows, row, equal):
 
 
 @kernel
-def index_rows(rows, start, n, columns, slots, distinct, following):
+def index_rows(rows, start, n, columns, slots, distinct, following, back):
     """Enter rows from `start` on into a column index; return where it stopped and the number of distinct keys.
 
     `slots` holds the newest row of each key, `following` for each row the next older one of the same key.
     """
     mask, shift = len(slots) - 1, shift_of(len(slots))
     room = len(slots) * FILL_NUMERATOR // FILL_DENOMINATOR
-    row = start
+    row, linked = start, len(back) > 0
     while row < n and distinct < room:
         at = place(hash_columns(rows, row, columns), shift)
         other = slots[at]
@@ -60,8 +64,68 @@ def index_rows(rows, start, n, columns, slots, distinct, following):
         distinct += other < 0
         following[row] = other
         slots[at] = row
+        if linked:
+            back[row] = 0
+            if other >= 0:
+                back[other] = row + 1
         row += 1
     return row, distinct
+
+
+@kernel
+def link_chains(following, start, stop, back):
+    """Write where the chains of rows from `start` on go from, into `back`, which is zero elsewhere."""
+    for row in range(start, stop):
+        if following[row] >= 0:
+            back[following[row]] = row + 1
+
+
+@kernel
+def remove_from_chains(rows, removed, columns, slots, following, back):
+    """Take rows out of an index of chains; return how many keys have no row any more."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    gone = 0
+    for row in removed:
+        before, after = back[row] - 1, following[row]
+        if after >= 0:
+            back[after] = before + 1
+        if before >= 0:
+            following[before] = after
+            continue
+        at = place(hash_columns(rows, row, columns), shift)
+        while slots[at] != row:
+            at = (at + 1) & mask
+        slots[at] = after
+        if after < 0:
+            gone += 1
+            other = (at + 1) & mask  # what comes behind an empty slot must not be looked for before it
+            while slots[other] >= 0:
+                home = place(hash_columns(rows, slots[other], columns), shift)
+                if (other - home) & mask >= (other - at) & mask:
+                    slots[at] = slots[other]
+                    slots[other] = -1
+                    at = other
+                other = (other + 1) & mask
+    return gone
+
+
+@kernel
+def renumber_in_chains(rows, old, new, columns, slots, following, back):
+    """Give rows of an index of chains other numbers, which are not in it. `rows` has their values by the old ones."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    for i in range(len(old)):
+        row, other = old[i], new[i]
+        before, after = back[row] - 1, following[row]
+        following[other], back[other] = after, before + 1
+        if after >= 0:
+            back[after] = other + 1
+        if before >= 0:
+            following[before] = other
+        else:
+            at = place(hash_columns(rows, row, columns), shift)
+            while slots[at] != row:
+                at = (at + 1) & mask
+            slots[at] = other
 
 
 @kernel
@@ -135,16 +199,35 @@ def probe(wanted, i, row, width, rows, index, flags, truth, equal, pairs):
 
 
 @kernel
-def block_rows(rows, chosen, start, n, columns, slots, entries, distinct, pool, used):
+def size_class(space):
+    """Return the largest number whose power of two a block has room for."""
+    power = 0
+    while space > 1:
+        space >>= 1
+        power += 1
+    return power
+
+
+@kernel
+def free_block(pool, free, begin, space):
+    """Note a block that no key has any more, among those of its size, which are chained through their first entries."""
+    power = size_class(space)
+    pool[begin] = free[power]
+    free[power] = begin
+
+
+@kernel
+def block_rows(rows, chosen, start, n, columns, slots, entries, distinct, pool, used, free, back):
     """Enter rows from `start` on into an index of blocks; return where it stopped, the keys, and the pool in use.
 
     Of `chosen` rows, if there are any, else of all. `slots` holds numbers of keys. `entries` holds for each key where
     its block of row numbers begins in the pool, how many there are, for how many there is room, and its hash. A full
-    block moves to the end, where it has double room.
+    block moves to where it has double room: a block that is free, or the end. `free` holds the first free block of each
+    size, or -1.
     """
     mask, shift = len(slots) - 1, shift_of(len(slots))
     room = min(len(entries), len(slots) * FILL_NUMERATOR // FILL_DENOMINATOR)
-    i, some = start, len(chosen) > 0
+    i, some, linked = start, len(chosen) > 0, len(back) > 0
     while i < n and distinct < room:
         row = np.int64(chosen[i]) if some else i
         h = hash_columns(rows, row, columns)
@@ -161,21 +244,32 @@ def block_rows(rows, chosen, start, n, columns, slots, entries, distinct, pool, 
             key = slots[at]
         length = entries[key, 1] if key >= 0 else 0
         if key < 0 or length == entries[key, 2]:
-            space = max(4, 2 * length)
-            if used + space > len(pool):
+            power = 2
+            while 1 << power < 2 * length:
+                power += 1
+            begin = np.int64(free[power])
+            if begin >= 0:
+                free[power] = pool[begin]
+            elif used + (1 << power) > len(pool):
                 break
+            else:
+                begin = used
+                used += 1 << power
             if key < 0:
                 key = distinct
                 distinct += 1
                 slots[at] = key
                 entries[key, 3] = np.int64(h)
             for k in range(length):
-                pool[used + k] = pool[entries[key, 0] + k]
-            entries[key, 0] = used
-            entries[key, 2] = space
-            used += space
+                pool[begin + k] = pool[entries[key, 0] + k]
+            if length > 0:
+                free_block(pool, free, entries[key, 0], entries[key, 2])
+            entries[key, 0] = begin
+            entries[key, 2] = 1 << power
         pool[entries[key, 0] + length] = row
         entries[key, 1] = length + 1
+        if linked:
+            back[row] = length
         i += 1
     return i, distinct, used
 
@@ -206,48 +300,80 @@ def repack_blocks(entries, distinct, pool, out):
 
 
 @kernel
-def copy_blocks(
-    entries, key, done, keys, pool, places, limit, rows, columns, slots, new_entries, distinct, new_pool, used, most
-):
-    """Write the blocks of an index for other rows, from a key and a place in its block on, about `most` rows.
+def link_blocks(entries, key, done, keys, pool, back, most):
+    """Write the places of rows in their blocks into `back`, from a key and a place on, of about `most` rows.
 
-    `places` holds for each row one more than the other row, or 0; only other rows below the limit are written, close
-    together, with an eighth more room for each block. Return the key and the place to go on with, the keys, the pool in
-    use, and the rows written. There is room for all.
+    Return the key and the place to go on with.
     """
-    mask, shift = len(slots) - 1, shift_of(len(slots))
-    copied, looked = 0, 0
-    while key < keys and looked < most:
+    while key < keys and most > 0:
         first, length = entries[key, 0], entries[key, 1]
-        if done == 0:
-            new_entries[distinct, 0] = used
-            new_entries[distinct, 1] = 0
-        stop = min(length, done + most - looked)
-        count = new_entries[distinct, 1]
-        for k in range(first + done, first + stop):
-            row = np.int64(places[pool[k]]) - 1
-            if 0 <= row < limit:
-                new_pool[used + count] = row
-                count += 1
-                copied += 1
-        new_entries[distinct, 1] = count
-        looked += stop - done + 1
+        stop = min(length, done + most)
+        for k in range(done, stop):
+            back[pool[first + k]] = k
+        most -= stop - done + 1
         done = stop
-        if done < length:
-            break
-        if count > 0:
-            h = hash_columns(rows, np.int64(new_pool[used]), columns)
-            at = place(h, shift)
-            while slots[at] >= 0:
+        if done == length:
+            key, done = key + 1, 0
+    return key, done
+
+
+@kernel
+def slot_of_block(rows, row, columns, slots, entries, pool, back):
+    """Return the slot of the key in whose block a row is."""
+    mask = len(slots) - 1
+    h = hash_columns(rows, row, columns)
+    at = place(h, shift_of(len(slots)))
+    while True:
+        key = slots[at]
+        if np.uint64(entries[key, 3]) == h and back[row] < entries[key, 1]:
+            if pool[entries[key, 0] + back[row]] == row:
+                return at
+        at = (at + 1) & mask
+
+
+@kernel
+def remove_from_blocks(rows, removed, columns, slots, entries, distinct, pool, free, back):
+    """Take rows out of an index of blocks; return how many keys are left. The last key takes the place of another."""
+    mask, shift = len(slots) - 1, shift_of(len(slots))
+    for row in removed:
+        at = slot_of_block(rows, row, columns, slots, entries, pool, back)
+        key = slots[at]
+        first, last = entries[key, 0], entries[key, 1] - 1
+        other = pool[first + last]
+        pool[first + back[row]] = other
+        back[other] = back[row]
+        entries[key, 1] = last
+        if last > 0:
+            continue
+        free_block(pool, free, first, entries[key, 2])
+        slots[at] = -1
+        behind = (at + 1) & mask  # what comes behind an empty slot must not be looked for before it
+        while slots[behind] >= 0:
+            home = place(np.uint64(entries[slots[behind], 3]), shift)
+            if (behind - home) & mask >= (behind - at) & mask:
+                slots[at] = slots[behind]
+                slots[behind] = -1
+                at = behind
+            behind = (behind + 1) & mask
+        distinct -= 1
+        if key != distinct:
+            at = place(np.uint64(entries[distinct, 3]), shift)
+            while slots[at] != distinct:
                 at = (at + 1) & mask
-            slots[at] = distinct
-            new_entries[distinct, 2] = count + count // 8 + 1
-            new_entries[distinct, 3] = np.int64(h)
-            used += new_entries[distinct, 2]
-            distinct += 1
-        done = 0
-        key += 1
-    return key, done, distinct, used, copied
+            slots[at] = key
+            for k in range(4):
+                entries[key, k] = entries[distinct, k]
+    return distinct
+
+
+@kernel
+def renumber_in_blocks(rows, old, new, columns, slots, entries, pool, back):
+    """Give rows of an index of blocks other numbers, which are not in it. `rows` has their values by the old ones."""
+    for i in range(len(old)):
+        row, other = old[i], new[i]
+        key = slots[slot_of_block(rows, row, columns, slots, entries, pool, back)]
+        pool[entries[key, 0] + back[row]] = other
+        back[other] = back[row]
 
 
 @kernel

@@ -114,10 +114,6 @@ class RoundCode:
         """Return whether a table has grown so much that other plans may be better."""
         return any(t.n > 8 * then + 64 for t, then in zip(self.tables, self._sizes, strict=True))
 
-    def let_go(self) -> None:
-        """Let go of the arrays that were looked into last."""
-        self._told = [()] * len(self._told)
-
     # -- what is looked into -------------------------------------------------------------------------------------------
 
     def look_up(self, rank: str, total: str, support: str) -> None:

@@ -44,7 +44,6 @@ from upheld.engines.memory.rounds.interpreter import (
 )
 from upheld.engines.memory.sets.collected import never_counted, too_many_derivations
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, nothing
-from upheld.engines.memory.sets.journal import Touched
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import Spelling
 from upheld.engines.memory.storage.table import FLAGS, Rows, Table
@@ -111,13 +110,9 @@ class SmallRounds:
         self._bench = Bench()
         self.context.holders.add(self)
 
-    def moved(self, keep_plans: bool) -> None:
-        """Let go of the arrays of tables that have moved, and of plans if the codes in them are not those of now."""
-        if not keep_plans:
-            self._codes.clear()
-        for _, code in self._codes.values():
-            if code is not None:
-                code.let_go()
+    def forget_plans(self) -> None:
+        """Forget everything that contains codes of constants."""
+        self._codes.clear()
 
     def lose(
         self, ranks: RankColumns, delta: MemorySet, s: Stratum, I: Named, D: Named, A: Named, gone: Named, enough: int
@@ -195,7 +190,7 @@ class Call:
     def lose(self, P: Spelling, N: Spelling, into: tuple[Named, Named], enough: int) -> MemorySet | None:
         """Take away what the facts derive, and put them and what goes with them into some sets."""
         context, code, state = self.context, self.code, self.state
-        context.journal.note(lambda: self._take_back(-1), self._counted())
+        context.journal.note(lambda: self._take_back(-1))
         with context.new_bit("round") as bit:
             truths = self._truths(P, N, bit)
             bits = np.array([1 << bit, sum(1 << named.bit for named in into)], np.int64)
@@ -218,8 +213,8 @@ class Call:
         """Rank the facts on top, count what they derive, and put them and what is new into A."""
         context, code, state = self.context, self.code, self.state
         placed = np.empty((len(self.queue), 2), np.int32)
-        context.journal.note(lambda: self._take_back(1), self._counted())
-        context.journal.note(lambda: self._put_back(placed), self._ranked())
+        context.journal.note(lambda: self._take_back(1))
+        context.journal.note(lambda: self._put_back(placed))
         state[TOP] = self.ranks.top
         with context.new_bit("round") as bit:
             truths = self._truths(there, there, bit, there)
@@ -291,16 +286,6 @@ class Call:
             keep = FLAGS(~sum(1 << named.bit for named in into) & 0xFFFF)
             for table, rows in self._rows(0, int(self.state[BEGIN])):
                 flag_kernels.clear_bits(table.flags, rows, keep)
-
-    # The journal may keep these for long, so they hold no engine.
-
-    def _counted(self) -> Touched:
-        tables, log, state = self.code.tables, self.log, self.state
-        return lambda: _by_table(tables, log[: state[LOGGED]])
-
-    def _ranked(self) -> Touched:
-        tables, queue, state = self.code.tables, self.queue, self.state
-        return lambda: _by_table(tables, queue[: state[PLACED]])
 
     def _take_back(self, sign: int) -> None:
         """Undo what was counted."""

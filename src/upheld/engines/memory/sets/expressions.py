@@ -89,8 +89,7 @@ class MemorySet:
         if table is None:
             return Columns((), (), 0)
         rows = self.of(table)  # before the rows of the table are looked at: it may have to derive them, and grow it
-        # A row never changes, so it may be read later.
-        return self.context.codec.chosen(table.rows, rows, table.types)
+        return self.context.codec.reading.chosen(table.held(), rows, table.types)
 
     def predicates(self) -> set[str]:
         return {table.name for table in self.tables()}
@@ -207,10 +206,11 @@ class Settled(MemorySet):
         if rows:
             context.holders.add_list(self)
 
-    def moved(self, rows: dict[Table, Rows]) -> None:
-        """Go on with other numbers of the same rows; the set has no bit."""
-        assert self._bit is None, "a bit in rows that have moved"
-        self._rows = rows
+    def moved(self, table: Table, old: Rows, new: Rows) -> None:
+        rows = self._rows.get(table, NO_ROWS)
+        if len(rows) and len(old):
+            places = np.minimum(np.searchsorted(-old, -rows), len(old) - 1)
+            self._rows[table] = np.where(old[places] == rows, new[places], rows)
 
     @property
     def in_use(self) -> bool:

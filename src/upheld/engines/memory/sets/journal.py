@@ -7,7 +7,7 @@ it changes, it writes the entry itself, in the arrays that it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -36,17 +36,11 @@ class Mark:
                 self._entries.pop()  # not before it is done: undoing it twice is harmless, leaving it out is not
 
 
-#: Some rows of tables, which a kernel may still have to write down.
-Touched = Callable[[], Iterable[tuple[Table, Rows]]]
-
-
 class Journal:
     """Undoes changes of columns and of named sets. Outside of a transaction nothing is noted."""
 
     def __init__(self) -> None:
         self.entries: list[Callable[[], None]] | None = None
-        #: The rows that were changed since somebody asked for them to be noted, or None if nobody has.
-        self.touched: list[Touched] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -67,11 +61,9 @@ class Journal:
         assert self.entries is not None, "what is done outside of a transaction cannot be undone"
         return Mark(self.entries, len(self.entries))
 
-    def note(self, undo: Callable[[], None], touched: Touched | None = None) -> None:
-        """Note how to undo the change that comes next, and which rows it is of, if it is of rows."""
+    def note(self, undo: Callable[[], None]) -> None:
+        """Note how to undo the change that comes next."""
         if self.entries is not None:
-            if touched is not None and self.touched is not None:
-                self.touched.append(touched)
             self.entries.append(undo)
 
     def log(self, table: Table, column: str, amount: int, room: int) -> tuple[Rows, Used]:
@@ -80,9 +72,6 @@ class Journal:
         if self.entries is None:
             return _NO_LOG, used
         log = np.empty(room, np.int32)
-
-        if self.touched is not None:
-            self.touched.append(lambda: [(table, log[: used[0]])])
         self.entries.append(lambda: count_kernels.take_back(table.columns[column], log, used, amount))
         return log, used
 
@@ -94,4 +83,4 @@ class Journal:
             def undo() -> None:
                 table.columns[column][rows] = values
 
-            self.note(undo, lambda: [(table, rows)])
+            self.entries.append(undo)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -67,7 +67,6 @@ class Named(MemorySet):
         with uninterrupted():
             self._lent = Settled(self.context, dict(self.listed()))
             self.context.bits.lenders.add(self)
-            self.context.holders.on_lend(self)
             self._dense.clear()
             self._asked.clear()
             self.context.bits.release(self._bit)
@@ -125,7 +124,7 @@ class Named(MemorySet):
             self._forget_dense(table)
             flag_kernels.clear_bits(table.flags, fresh, FLAGS(~(1 << self.bit) & 0xFFFF))
 
-        self.context.journal.note(undo, lambda: [(table, fresh)])
+        self.context.journal.note(undo)
 
     def _note_removed(self, table: Table, rows: Rows) -> None:
         gone = rows[self.context.truths[self.bit][table.flags[rows]]]
@@ -135,7 +134,7 @@ class Named(MemorySet):
             self._log(table, gone)
             flag_kernels.set_bits(table.flags, gone, FLAGS(1 << bit))
 
-        self.context.journal.note(undo, lambda: [(table, gone)])
+        self.context.journal.note(undo)
         self.context.holders.removed += len(gone)
 
     def _forget_dense(self, table: Table) -> None:
@@ -168,13 +167,11 @@ class Named(MemorySet):
         else:
             log.append(rows)
 
-    def moved(self, logs: Mapping[Table, list[Rows] | None]) -> None:
-        """Go on with other numbers of the same rows, and other codes of the same texts."""
-        for table in self.logs:
-            log = self.logs[table] = logs.get(table, [])
-            self._logged[table] = sum(map(len, log or ()))
-        self._dense.clear()
-        self._asked.clear()
+    def moved(self, table: Table, rows: Rows) -> None:
+        """Note the new numbers of rows that have moved. Their old numbers may stay in the log."""
+        mine = rows[self.context.truths[self._bit][table.flags[rows]]]
+        if len(mine):
+            self._log(table, mine)
 
     def is_most_of(self, table: Table) -> bool:
         return self.logs.get(table, ()) is None

@@ -1,15 +1,15 @@
 """The class of each row of a table, by the atoms that it is an instance of: see `stratification`.
 
-A row keeps its number and its class, so what was found stays true, and a table that has grown is looked at from where
-it had been left. All atoms of one shape, such as those with a constant in their second column, are compared at once:
-with one relation of triples there are thousands of atoms and a handful of shapes.
+A row keeps its class, so what was found stays true, and a table that has grown is looked at from where it was left.
+Where rows move because the table is compacted, their classes move with them. All atoms of one shape, such as those with
+a constant in their second column, are compared at once: with one relation of triples there are thousands of atoms and a
+handful of shapes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,27 +54,17 @@ class Grouping:
         self._shapes = [Shape.of(*shape, groups) for shape, groups in _by_shape(table, codec, patterns).items()]
         self.unspoken = max((number for _, number in patterns), default=-1) + 1
         #: Of the first `_found` rows the class is known, and the first `_listed` are listed by their class.
-        self._numbers: Numbers = np.empty(0, np.int32)
-        self._found = self._listed = 0
-        self._members: list[Rows] = [np.empty(0, np.int32)] * (self.unspoken + 1)
-        self._lengths = np.zeros(len(self._members), np.int64)
-
-    def beside(self, table: Table) -> Grouping:
-        """Return the classes, not found yet, of the rows of another table by the same patterns."""
-        made = copy(self)
-        made.table = table
-        made.become(None)
-        return made
-
-    def become(self, other: Grouping | None) -> None:
-        """Take over what is known of the rows of a table that this one has become, or forget what was known."""
-        if other is None:
-            self._numbers, self._found, self._listed = np.empty(0, np.int32), 0, 0
-            self._members = [np.empty(0, np.int32)] * (self.unspoken + 1)
-            self._lengths = np.zeros(len(self._members), np.int64)
-        else:
-            self._numbers, self._found, self._listed = other._numbers, other._found, other._listed
-            self._members, self._lengths = other._members, other._lengths
+        self._numbers: Numbers
+        self._found: int
+        self._listed: int
+        self._members: list[Rows]
+        self._lengths: npt.NDArray[np.int64]
+        #: While the table is compacted, the place of each row in the list of its class, and how far they are known.
+        self._places: Rows | None
+        self._linked = 0, 0
+        #: Whether somebody has asked for the lists.
+        self._lists: bool
+        self.forget()
 
     def numbers(self) -> Numbers:
         """Return the class of every row."""
@@ -99,6 +89,7 @@ class Grouping:
 
     def members(self, group: int) -> Rows:
         """Return the rows of a class, in order."""
+        self._lists = True
         self.list_upto(self.table.n)
         return self._members[group][: self._lengths[group]]
 
@@ -122,8 +113,73 @@ class Grouping:
                 grown[:before] = mine[:before]
                 mine = self._members[group] = grown
             mine[before:after] = rows[end - (after - before) : end]
+            if self._places is not None and len(self._places) >= upto:
+                self._places[mine[before:after]] = np.arange(before, after)
         # At once: what an interruption leaves beyond these lengths is written again.
         self._lengths, self._listed = self._lengths + counts, upto
+
+    # -- compaction ----------------------------------------------------------------------------------------------------
+
+    def link(self, most: int) -> bool:
+        """Bring the classes up to date for about `most` rows, note their places in the lists, and return if all are.
+
+        Nothing is noted where nobody has asked for classes or for lists.
+        """
+        n = self.table.n
+        if self._places is not None and len(self._places) < n:
+            self.unlink()
+        if self._found:
+            self._find(min(self._found + most, n))
+        if self._lists:
+            self.list_upto(min(self._listed + most, n))
+            if self._places is None:
+                self._places, self._linked = np.empty(len(self.table.rows), np.int32), (0, 0)
+            group, start = self._linked
+            while group < len(self._members) and most > 0:
+                stop = min(start + most, int(self._lengths[group]))
+                self._places[self._members[group][start:stop]] = np.arange(start, stop)
+                most -= 1 + stop - start
+                group, start = (group + 1, 0) if stop == self._lengths[group] else (group, stop)
+            self._linked = group, start
+        return self._found in (0, n) and (not self._lists or (self._listed == n and group == len(self._members)))
+
+    def unlink(self) -> None:
+        """Drop the places of rows."""
+        self._places = None
+
+    def by_class(self, rows: Rows) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+        """Yield the classes of some rows, each with which of these belong to it."""
+        numbers = self._numbers[rows]
+        for group in np.unique(numbers).tolist():
+            yield group, numbers == group
+
+    def replace(self, removed: Rows, old: Rows, new: Rows) -> None:
+        """Take out rows, and give others new numbers."""
+        if self._lists:
+            assert self._places is not None, "rows without places in their lists"
+            for group, mine in self.by_class(removed):
+                members, length = self._members[group], self._lengths[group]
+                self._lengths[group] = group_kernels.remove_members(members, length, removed[mine], self._places)
+            for group, mine in self.by_class(old):
+                places = self._places[old[mine]]
+                self._members[group][places], self._places[new[mine]] = new[mine], places
+            self._listed -= len(removed)
+        if self._found:
+            self._numbers[new] = self._numbers[old]
+            self._found -= len(removed)
+
+    def trim(self) -> None:
+        """Give back memory beyond the rows that are there."""
+        self._numbers = self._numbers[: self._found].copy()
+        for group, length in enumerate(self._lengths.tolist()):
+            self._members[group] = self._members[group][:length].copy()
+
+    def forget(self) -> None:
+        """Forget what is known of rows."""
+        self._numbers, self._places = np.empty(0, np.int32), None
+        self._found, self._listed, self._lists = 0, 0, False
+        self._members = [np.empty(0, np.int32)] * (self.unspoken + 1)
+        self._lengths = np.zeros(len(self._members), np.int64)
 
 
 class Groupings:

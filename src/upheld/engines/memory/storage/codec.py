@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from upheld.data.columns import Column, Columns, Dictionary, Texts, plain
 from upheld.engines.memory.storage.dictionary import TextPool
+from upheld.engines.memory.storage.table import HeldRows
 from upheld.language.types.primitive import NAN
 from upheld.language.values import Value
 
@@ -24,59 +26,51 @@ _FEW = 256
 
 
 def is_text(type: str) -> bool:
-    """Return whether values of a type are told by codes of texts."""
+    """Return whether values of a type are represented by codes of texts."""
     return type not in _NUMERIC
 
 
 class Reading:
-    """Translates codes to values, by the texts of one dictionary: what is read later is read in the same one."""
+    """Translates codes to values. It is the dictionary of columns that were handed out.
 
-    def __init__(self, pool: TextPool):
-        self.pool = pool
-        #: Few rows that were handed out and may still be held, with the dictionary: see `let_go`.
-        self.handed_out: list[weakref.ref[Columns]] = []
-        self._most_handed_out = 256
+    A code of a text that is gone gets no other text while somebody holds the reading of that time: see `Codec.free`.
+    """
+
+    def __init__(self, codec: Codec):
+        self.pool, self._handed_out = codec.pool, codec.handed_out
+
+    def __len__(self) -> int:
+        """Return a number that all codes are below."""
+        return len(self.pool)
+
+    def take(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.object_]:
+        """Return the texts of codes, as an array of objects."""
+        return self.pool.take(codes)
 
     def column(self, codes: npt.NDArray[np.signedinteger], type: str) -> Column:
         """Return the values that codes of one type stand for, as a column."""
         if type in _NUMERIC:
             return np.ascontiguousarray(codes, np.int64).view(_NUMERIC[type])
-        return Texts(codes, self.pool)
+        return Texts(codes, self)
 
     def columns(self, codes: npt.NDArray[np.signedinteger], types: Sequence[str]) -> Columns:
         """Return the rows of an array with a row of codes for each, by column."""
         return Columns(types, [self.column(codes[:, c], t) for c, t in enumerate(types)], len(codes))
 
-    def chosen(
-        self, codes: npt.NDArray[np.signedinteger], rows: npt.NDArray[np.integer], types: Sequence[str]
-    ) -> Columns:
-        """Return some rows of an array of codes, by column. They are read when they are first needed.
+    def chosen(self, held: HeldRows, rows: npt.NDArray[np.integer], types: Sequence[str]) -> Columns:
+        """Return some rows of a table, by column. They are read when they are first needed.
 
         If they are few, they hold on to no more than their codes until then.
         """
         if len(rows) > _FEW:
-            return Columns(types, lambda: [self.column(codes[rows, c], t) for c, t in enumerate(types)], len(rows))
-        few = codes[rows]
-        columns = Columns(types, lambda: [self.column(few[:, c], t) for c, t in enumerate(types)], len(rows))
-        self.handed_out.append(weakref.ref(columns))
-        if len(self.handed_out) > self._most_handed_out:
-            self.handed_out = [reference for reference in self.handed_out if reference() is not None]
-            self._most_handed_out = 256 + 2 * len(self.handed_out)
+            columns = Columns(
+                types, lambda: [self.column(held.rows[rows, c], t) for c, t in enumerate(types)], len(rows)
+            )
+        else:
+            few = held.rows[rows]
+            columns = Columns(types, lambda: [self.column(few[:, c], t) for c, t in enumerate(types)], len(rows))
+        self._handed_out.add(columns)
         return columns
-
-    def let_go(self) -> Iterator[None]:
-        """Give rows that somebody holds texts of their own, so that nobody holds the dictionary; yield after each."""
-        waiting, self.handed_out = self.handed_out, []
-        try:
-            while waiting:
-                columns = waiting[-1]()
-                if columns is not None:
-                    columns.keep_own_texts()
-                    del columns
-                    yield
-                waiting.pop()
-        finally:
-            self.handed_out += waiting
 
     def decode(self, codes: npt.NDArray[np.signedinteger], type: str) -> list[Value]:
         """Return the values that codes of one type stand for."""
@@ -87,37 +81,100 @@ class Reading:
         return list(self.columns(codes, types))
 
 
+class HandedOut:
+    """Columns that were handed out and may still be held."""
+
+    def __init__(self) -> None:
+        self._columns: list[weakref.ref[Columns]] = []
+        self._most = 256
+
+    def add(self, columns: Columns) -> None:
+        self._columns.append(weakref.ref(columns))
+        if len(self._columns) > self._most:
+            self._columns = [reference for reference in self._columns if reference() is not None]
+            self._most = 256 + 2 * len(self._columns)
+
+    def let_go(self, most: int) -> Iterator[int]:
+        """Give columns of at most `most` rows texts of their own; yield the rows of each."""
+        waiting, self._columns = self._columns, []
+        try:
+            while waiting:
+                columns = waiting[-1]()
+                if columns is not None and columns.count > most:
+                    self._columns.append(waiting[-1])
+                elif columns is not None:
+                    columns.keep_own_texts()
+                    count = columns.count
+                    del columns
+                    yield count
+                waiting.pop()
+        finally:
+            self._columns += waiting
+
+
 class Codec:
-    """Translates columns of values to codes and back. A symbol keeps its code until the tables are copied.
+    """Translates columns of values to codes and back. A symbol keeps its code as long as a row of a table has it.
 
     The constants of the program come first, and keep their codes for as long as the codec lives.
     """
 
     def __init__(self, constants: Iterable[str] = ()) -> None:
         self._pool = TextPool()
-        #: The codes of texts that came as Python objects: quicker than asking the pool.
+        #: The codes of texts that came as Python objects: faster than asking the pool.
         self._codes: dict[Value, int] = {}
-        #: How codes are translated back from now on. What is to be read later holds on to it.
-        self.reading = Reading(self._pool)
+        self.handed_out = HandedOut()
+        self._reading: weakref.ref[Reading] | None = None
+        #: Codes of texts that are gone, each with the reading of its time.
+        self._gone: deque[tuple[weakref.ref[Reading] | None, Codes]] = deque()
         self.encode(list(dict.fromkeys(constants)), "symbol")
-        #: The codes below this number never change.
+        #: The codes below this number are never freed.
         self.fixed = len(self._pool)
-        #: Whether a plan may hold the code of a text that has none of these.
+        #: Whether a plan may hold the code of a text that has none of these, and codes that plans may hold.
         self.has_late_constants = False
+        self.late_constants: set[int] = set()
 
     @property
     def pool(self) -> TextPool:
         return self._pool
 
-    def adopt(self, pool: TextPool) -> None:
-        """Go on with another dictionary, in which texts have other codes."""
-        later = Reading(pool)
-        later.handed_out += self.reading.handed_out  # since the last slice: their turn comes with the next copy
-        self._pool, self._codes, self.reading = pool, {}, later
+    @property
+    def reading(self) -> Reading:
+        """How codes are translated back from now on. Columns that are read later hold on to it."""
+        reading = self._reading() if self._reading is not None else None
+        if reading is None:
+            reading = Reading(self)
+            self._reading = weakref.ref(reading)
+        return reading
 
     def texts(self) -> int:
-        """Return how many texts have a code; codes are numbers below that."""
+        """Return how many texts have a code."""
+        return self._pool.count - sum(len(codes) for _, codes in self._gone)
+
+    def codes(self) -> int:
+        """Return a number that all codes are below."""
         return len(self._pool)
+
+    # -- texts that are gone -------------------------------------------------------------------------------------------
+
+    def free(self, codes: Codes) -> None:
+        """Forget texts that no row has. Their codes are used again when nobody can read them any more."""
+        if len(codes):
+            for text in self._pool.take(codes).tolist():
+                self._codes.pop(text, None)
+            self._pool.forget(codes)
+            self._gone.append((self._reading, codes))
+            self._reading = None  # what is handed out from now on has none of these codes
+
+    def mark_gone(self, marks: npt.NDArray[np.bool_]) -> None:
+        """Mark the codes that are to be freed."""
+        for _, codes in self._gone:
+            marks[codes] = True
+
+    def reuse(self) -> int:
+        """Free the codes that nobody can read any more, and return how many must wait."""
+        while self._gone and (self._gone[0][0] is None or self._gone[0][0]() is None):
+            self._pool.free(self._gone.popleft()[1])
+        return sum(len(codes) for _, codes in self._gone)
 
     # -- to codes ------------------------------------------------------------------------------------------------------
 
@@ -135,10 +192,11 @@ class Codec:
         return int(self.encode([value], type)[0]) if found is None else found
 
     def constant(self, value: Value, type: str) -> int:
-        """Return the code of a constant of a rule, which may be kept: whoever copies the tables minds it."""
+        """Return the code of a constant of a rule, which may be kept."""
         code = self.encode_one(value, type)
         if type not in _NUMERIC and code >= self.fixed:
             self.has_late_constants = True
+            self.late_constants.add(code)
         return code
 
     def encode_rows(self, rows: Iterable[tuple[Value, ...]], types: Sequence[str]) -> Codes:
@@ -198,17 +256,13 @@ class Codec:
 
     def _encoded(self, dictionary: Dictionary) -> Codes:
         """Return the codes of all texts of a dictionary."""
+        if isinstance(dictionary, Reading):
+            return self._pool.intern_pool(dictionary.pool)
         if isinstance(dictionary, TextPool):
             return self._pool.intern_pool(dictionary)
         return self._pool.intern_strings(dictionary.take(np.arange(len(dictionary))).tolist())
 
     # -- and back ------------------------------------------------------------------------------------------------------
-
-    def chosen(
-        self, codes: npt.NDArray[np.signedinteger], rows: npt.NDArray[np.integer], types: Sequence[str]
-    ) -> Columns:
-        """Return some rows of an array of codes, by column. They are read when they are first needed."""
-        return self.reading.chosen(codes, rows, types)
 
     def decode(self, codes: npt.NDArray[np.signedinteger], type: str) -> list[Value]:
         """Return the values that codes of one type stand for."""

@@ -1,13 +1,16 @@
 """The dictionary of texts: each distinct one once, as UTF-8, and as a Python object only when that is asked for.
 
-data      UTF-8 of all texts, one after the other; text `i` lies from `offsets[i]` to `offsets[i + 1]`
+data      UTF-8 of all texts, one after the other, each behind a word of its length and one more than its code
+starts    where the word of each text lies; for a code that is free, -2 - the next one that is, or -1
+size      the number of codes, the bytes in use, the first code that is free, or -1, and how many are
 slots     a hash table of texts: tag and 1 + code of one, or 0; its size is a power of two
 bounds    where texts lie in other bytes: after the place in `before`, and before that in `after`
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,49 +33,48 @@ HALF = np.uint64(32)
 #: such as `000000004217`, whose last word has bytes of the one before.
 ASKEW = np.uint64(29)
 LOW_HALF = np.uint64(2**32 - 1)
+#: The bytes of the word before a text.
+HEAD = 8
+#: Names of what `size` holds.
+CODES, USED, FREE, FREED = range(4)
 
 
 class TextPool:
-    """Distinct texts, each with a code: its number in the order in which they came. A code never changes."""
+    """Distinct texts, each with a code. A code is that of one text until it is freed, and then of another."""
 
     def __init__(self) -> None:
         self._data: Bytes = np.empty(1 << 10, np.uint8)
-        self._offsets: Places = np.zeros(1 << 6, np.int64)
+        self._starts: Places = np.empty(1 << 6, np.int64)
         self._slots = np.zeros(1 << 7, np.uint64)
-        self._size = np.zeros(1, np.int64)
+        self._size = np.array([0, 0, -1, 0], np.int64)
         #: Texts that have been made into Python objects, and which these are. Any thread may make more of them at any
         #: time, so both arrays are replaced together, and what one thread makes in vain another makes again.
         self._made: tuple[npt.NDArray[np.object_], npt.NDArray[np.bool_]]
         self._made = np.empty(0, np.object_), np.empty(0, np.bool_)
         self._has_newlines = False
-
-    @classmethod
-    def with_room(cls, texts: int, length: int) -> TextPool:
-        """Return an empty dictionary with room for so many texts of so many bytes; what is not used costs nothing."""
-        pool = cls()
-        pool._data, pool._offsets = np.empty(max(8, length), np.uint8), np.zeros(texts + 1, np.int64)
-        pool._slots = np.zeros(1 << max(7, (4 * texts // 3).bit_length()), np.uint64)
-        return pool
+        #: Held while texts are moved or given up, and while any thread reads them.
+        self._reading = threading.Lock()
+        #: The bytes of texts that are gone.
+        self._waste = 0
 
     def __len__(self) -> int:
-        return int(self._size[0])
+        """Return a number that all codes are below."""
+        return int(self._size[CODES])
 
-    def trim(self) -> None:
-        """Give back the room that no text has taken."""
-        count, slots = len(self), np.zeros(1 << max(7, (4 * len(self) // 3).bit_length()), np.uint64)
-        spread(self._slots, slots)
-        self._data, self._offsets = self._data[: max(8, self.bytes)].copy(), self._offsets[: count + 1].copy()
-        self._slots = slots
+    @property
+    def count(self) -> int:
+        """The number of texts."""
+        return int(self._size[CODES] - self._size[FREED])
 
     def nbytes(self) -> int:
         """Return the bytes of all that is kept, without those of Python objects."""
-        arrays = self._data, self._offsets, self._slots, *self._made
+        arrays = self._data, self._starts, self._slots, *self._made
         return sum(array.nbytes for array in arrays)
 
     @property
     def bytes(self) -> int:
         """The bytes of all texts."""
-        return int(self._offsets[len(self)])
+        return int(self._size[USED]) - self._waste - HEAD * self.count
 
     # -- texts to codes ------------------------------------------------------------------------------------------------
 
@@ -80,24 +82,23 @@ class TextPool:
         """Return the codes of texts that lie within bounds in some bytes; none of them holds a newline."""
         self._make_room(len(before), int((after - before).sum()) - len(before))
         codes = np.empty(len(before), np.int64)
-        intern(data, before, after, self._slots, self._data, self._offsets, self._size, codes)
+        intern(data, before, after, self._slots, self._data, self._starts, self._size, codes)
         return codes
 
     def intern_pool(self, other: TextPool) -> Codes:
-        """Return the codes of all texts of another dictionary."""
-        self._has_newlines |= other._has_newlines
-        if not len(self):
-            data, offsets = other._data.copy(), other._offsets.copy()
-            slots, size = other._slots.copy(), other._size.copy()
-            self._data, self._offsets, self._slots, self._size = data, offsets, slots, size
-            return np.arange(len(self))
-        offsets = other._offsets[: len(other) + 1]
-        return self.intern(_read_only(other._data), offsets[:-1] - 1, offsets[1:])
-
-    def intern_from(self, other: TextPool, codes: Codes) -> Codes:
-        """Return the codes of some texts of another dictionary."""
-        self._has_newlines |= other._has_newlines
-        return self.intern(_read_only(other._data), other._offsets[codes] - 1, other._offsets[codes + 1])
+        """Return the codes of all texts of another dictionary, by their codes there; of one that is free, -1."""
+        with other._reading:
+            self._has_newlines |= other._has_newlines
+            if not len(self) and not other._size[FREED]:
+                data, starts = other._data.copy(), other._starts.copy()
+                slots, size = other._slots.copy(), other._size.copy()
+                self._data, self._starts, self._slots, self._size, self._waste = data, starts, slots, size, other._waste
+                return np.arange(len(self))
+            codes = other.texts(0, len(other))
+            starts, ends = other._bounds(codes)
+            mine = np.full(len(other), -1, np.int64)
+            mine[codes] = self.intern(_read_only(other._data), starts - 1, ends)
+            return mine
 
     def intern_strings(self, texts: Sequence[str]) -> Codes:
         """Return the codes of texts."""
@@ -115,61 +116,119 @@ class TextPool:
             data = text.encode()
         except UnicodeEncodeError:  # a lone surrogate, which no text has
             return None
-        code = int(find(np.frombuffer(data, np.uint8), self._slots, self._data, self._offsets))
+        code = int(find(np.frombuffer(data, np.uint8), self._slots, self._data, self._starts))
         return None if code < 0 else code
 
     def _make_room(self, texts: int, length: int) -> None:
         """Make room for so many more texts, and so many bytes of them."""
-        count = len(self)
-        used = int(self._offsets[count])
+        count, used = len(self), int(self._size[USED])
+        length += HEAD * texts
         if used + length > len(self._data):
             self._data = _grown(self._data, used, used + length)
-        if count + texts >= len(self._offsets):
-            self._offsets = _grown(self._offsets, count + 1, count + texts + 1)
+        if count + texts > len(self._starts):
+            self._starts = _grown(self._starts, count, count + texts)
         if 4 * (count + texts) > 3 * len(self._slots):
-            reserve(8 << (4 * (count + texts) // 3).bit_length())
-            slots = np.zeros(1 << (4 * (count + texts) // 3).bit_length(), np.uint64)
+            reserve(8 * _slots_for(count + texts))
+            slots = np.zeros(_slots_for(count + texts), np.uint64)
             spread(self._slots, slots)
             self._slots = slots
+
+    # -- texts that are gone -------------------------------------------------------------------------------------------
+
+    def texts(self, start: int, stop: int) -> Codes:
+        """Return the codes from one to another that have a text."""
+        return np.flatnonzero(self._starts[start:stop] >= 0) + start
+
+    def forget(self, codes: Codes) -> None:
+        """Make texts unknown: they may still be read by their codes, and if they come again they get others."""
+        remove(codes, self._slots, self._data, self._starts)
+
+    def free(self, codes: Codes) -> None:
+        """Give up codes of texts that are unknown: other texts get them."""
+        with self._reading:
+            texts, are_made = self._made
+            known = codes[codes < len(texts)]
+            texts[known], are_made[known] = None, False
+            self._waste += free(codes, self._data, self._starts, self._size)
+
+    def slide(self, most: int) -> Iterator[int]:
+        """Close the gaps that texts have left; yield the bytes moved, about `most` at a time."""
+        start = end = 0
+        while end < self._size[USED]:
+            with self._reading:
+                before = end
+                start, end = slide(self._data, self._starts, start, end, self._size[USED], most)
+                if end == self._size[USED]:
+                    self._size[USED], self._waste = start, 0
+            yield end - before
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a good part of the bytes is of no text."""
+        return 8 * self._waste > self._size[USED]
+
+    @property
+    def is_roomy(self) -> bool:
+        """Whether there is room for several times as many texts."""
+        return _slots_for(2 * self.count) < len(self._slots)
+
+    def trim(self) -> None:
+        """Give back memory beyond what texts need."""
+        with self._reading:
+            drop_last(self._starts, self._size)
+            count, texts, are_made = len(self), *self._made
+            self._made = texts[:count].copy(), are_made[:count].copy()
+            slots = np.zeros(_slots_for(self.count), np.uint64)
+            spread(self._slots, slots)
+            self._slots, self._starts = slots, self._starts[:count].copy()
+            self._data = self._data[: self._size[USED]].copy()
 
     # -- codes to texts ------------------------------------------------------------------------------------------------
 
     def take(self, codes: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.object_]:
         """Return the texts of codes, as an array of objects."""
-        made, is_made = self._made
-        if len(made) < len(self):
-            before, was_made = made, is_made
-            made = _grown(before, len(before), len(self))
-            is_made = np.zeros(len(made), np.bool_)
-            is_made[: len(was_made)] = was_made
-            self._made = made, is_made
+        with self._reading:
+            made, is_made = self._made
+            if len(made) < len(self):
+                before, was_made = made, is_made
+                made = _grown(before, len(before), len(self))
+                is_made = np.zeros(len(made), np.bool_)
+                is_made[: len(was_made)] = was_made
+                self._made = made, is_made
         fresh = codes[~is_made[codes]]
         if len(fresh):
             fresh = np.unique(fresh)
             made[fresh] = self._strings(fresh)
-            is_made[fresh] = True
+            is_made[fresh] = self._starts[fresh] >= 0  # a code that is free has no text, and may get one
         return made[codes]
 
+    def _bounds(self, codes: npt.NDArray[np.integer[Any]]) -> tuple[Places, Places]:
+        """Return where texts begin and end."""
+        starts, ends = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
+        bounds_of(codes.astype(np.int64, copy=False), self._data, self._starts, starts, ends)
+        return starts, ends
+
     def _strings(self, codes: npt.NDArray[np.integer[Any]]) -> list[str]:
-        starts, ends = self._offsets[codes], self._offsets[codes + 1]
-        if self._has_newlines:
-            return [self._data[start:end].tobytes().decode() for start, end in zip(starts.tolist(), ends.tolist())]
+        with self._reading:
+            if self._has_newlines:
+                bounds = zip(*(ends.tolist() for ends in self._bounds(codes)))
+                return [self._data[start:end].tobytes().decode() for start, end in bounds]
+            data = self._joined(codes)
         # Decoding all at once and cutting at newlines takes a fifth of the time.
+        return data[:-1].tobytes().decode().split("\n")
+
+    def _joined(self, codes: npt.NDArray[np.integer[Any]]) -> Bytes:
+        """Return the UTF-8 of texts, each with a newline."""
+        starts, ends = self._bounds(codes)
         joined = np.empty(int((ends - starts).sum()) + len(codes), np.uint8)
         join(self._data, starts, ends, joined)
-        return joined[:-1].tobytes().decode().split("\n")
+        return joined
 
     def check(self) -> None:
         """Raise `UnicodeDecodeError` if a text is not UTF-8."""
-        starts, ends = self._offsets[: len(self)], self._offsets[1 : len(self) + 1]
-        data = self._data[: self._offsets[len(self)]].tobytes()
-        if data.isascii():
-            return
-        # Texts are UTF-8 if all together are, and none starts with a byte that continues a character.
-        data.decode()
-        first = self._data[starts[starts < ends]]
-        if ((first & 0xC0) == 0x80).any():
-            raise UnicodeDecodeError("utf-8", data, 0, 1, "a character in two halves")
+        data = self._joined(self.texts(0, len(self))).tobytes()
+        if not data.isascii():
+            data.decode()  # no character is in two texts: there is a newline between them
 
 
 def utf8(texts: Sequence[str]) -> tuple[Bytes, Places]:
@@ -180,6 +239,11 @@ def utf8(texts: Sequence[str]) -> tuple[Bytes, Places]:
     offsets = np.zeros(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(lengths, np.int64, len(texts)), out=offsets[1:])
     return np.frombuffer(data, np.uint8), offsets
+
+
+def _slots_for(texts: int) -> int:
+    """Return a power of two of slots, of which the texts fill three quarters at most."""
+    return 1 << max(7, (4 * texts // 3).bit_length())
 
 
 def _read_only(array: Bytes) -> Bytes:
@@ -239,13 +303,34 @@ def same(data, start, end, others, other, other_end):
 
 
 @kernel
-def intern(data, before, after, slots, pool, offsets, size, out):
+def length_at(data, start):
+    """Return the length of the text whose word lies at a place."""
+    return np.int64(word_at(data, start) >> HALF)
+
+
+@kernel
+def write_head(data, start, code, length):
+    """Write the word before a text: its length, and one more than its code, or 0 if the text is gone."""
+    word = (np.uint64(length) << HALF) | np.uint64(code + 1)
+    for k in range(HEAD):
+        data[start + k] = np.uint8(word & np.uint64(255))
+        word >>= BYTE
+
+
+@kernel
+def has_text(pool, starts, code, data, start, end):
+    """Return whether a code is that of a text."""
+    first = starts[code] + HEAD
+    return same(data, start, end, pool, first, first + length_at(pool, starts[code]))
+
+
+@kernel
+def intern(data, before, after, slots, pool, starts, size, out):
     """Write the code of each text, a new one if it is not in the pool.
 
-    There must be room for all. In groups, so that the cache misses of a group overlap: slots, then offsets, then texts.
+    There must be room for all. In groups, so that the cache misses of a group overlap: slots, then starts, then texts.
     """
     tags = np.empty(GROUP, np.uint64)
-    count = size[0]
     last = len(slots) - 1
     for i in range(0, len(before), GROUP):
         width = min(GROUP, len(before) - i)
@@ -255,35 +340,41 @@ def intern(data, before, after, slots, pool, offsets, size, out):
         for j in range(width):
             entry = slots[home(tags[j], slots)]
             if entry:
-                prefetch(offsets, np.int64(entry & LOW_HALF) - 1)
+                prefetch(starts, np.int64(entry & LOW_HALF) - 1)
         for j in range(width):
             entry = slots[home(tags[j], slots)]
             if entry:
-                prefetch(pool, offsets[np.int64(entry & LOW_HALF) - 1])
+                prefetch(pool, starts[np.int64(entry & LOW_HALF) - 1])
         for j in range(width):
             tag, start, end = tags[j], before[i + j] + 1, after[i + j]
             at = home(tag, slots)
             while True:
                 entry = slots[at]
                 if not entry:
-                    slots[at] = (tag << HALF) | np.uint64(count + 1)
-                    free = offsets[count]
+                    code, free = size[FREE], size[USED]
+                    if code >= 0:
+                        size[FREE] = -2 - starts[code]
+                        size[FREED] -= 1
+                    else:
+                        code = size[CODES]
+                        size[CODES] += 1
+                    slots[at] = (tag << HALF) | np.uint64(code + 1)
+                    starts[code] = free
+                    write_head(pool, free, code, end - start)
                     for k in range(end - start):
-                        pool[free + k] = data[start + k]
-                    offsets[count + 1] = free + end - start
-                    out[i + j] = count
-                    count += 1
+                        pool[free + HEAD + k] = data[start + k]
+                    size[USED] = free + HEAD + end - start
+                    out[i + j] = code
                     break
                 code = np.int64(entry & LOW_HALF) - 1
-                if entry >> HALF == tag and same(data, start, end, pool, offsets[code], offsets[code + 1]):
+                if entry >> HALF == tag and has_text(pool, starts, code, data, start, end):
                     out[i + j] = code
                     break
                 at = (at + 1) & last
-    size[0] = count
 
 
 @kernel
-def find(data, slots, pool, offsets):
+def find(data, slots, pool, starts):
     """Return the code of a text, or -1."""
     tag = tag_of(data, 0, len(data))
     at = home(tag, slots)
@@ -292,7 +383,7 @@ def find(data, slots, pool, offsets):
         if not entry:
             return -1
         code = np.int64(entry & LOW_HALF) - 1
-        if entry >> HALF == tag and same(data, 0, len(data), pool, offsets[code], offsets[code + 1]):
+        if entry >> HALF == tag and has_text(pool, starts, code, data, 0, len(data)):
             return code
         at = (at + 1) & (len(slots) - 1)
 
@@ -307,6 +398,84 @@ def spread(old, new):
             while new[at]:
                 at = (at + 1) & last
             new[at] = entry
+
+
+@kernel
+def remove(codes, slots, data, starts):
+    """Take texts out of the slots."""
+    last = len(slots) - 1
+    for code in codes:
+        start = starts[code]
+        at = home(tag_of(data, start + HEAD, start + HEAD + length_at(data, start)), slots)
+        while np.int64(slots[at] & LOW_HALF) - 1 != code:
+            at = (at + 1) & last
+        slots[at] = np.uint64(0)
+        other = (at + 1) & last  # what comes behind an empty slot must not be looked for before it
+        while slots[other]:
+            if (other - home(slots[other] >> HALF, slots)) & last >= (other - at) & last:
+                slots[at] = slots[other]
+                slots[other] = np.uint64(0)
+                at = other
+            other = (other + 1) & last
+
+
+@kernel
+def free(codes, data, starts, size):
+    """Chain codes to those that are free, and mark their texts as gone; return the bytes of these."""
+    bytes = 0
+    for code in codes:
+        length = length_at(data, starts[code])
+        write_head(data, starts[code], -1, length)
+        bytes += HEAD + length
+        starts[code] = -2 - size[FREE]
+        size[FREE] = code
+        size[FREED] += 1
+    return bytes
+
+
+@kernel
+def slide(data, starts, start, end, used, most):
+    """Move texts from `end` on to `start` and behind it, about `most` bytes; return where both are then."""
+    stop = min(used, end + most)
+    while end < stop:
+        length = HEAD + length_at(data, end)
+        code = np.int64(word_at(data, end) & LOW_HALF) - 1
+        if code >= 0:
+            starts[code] = start
+            if start < end:
+                for k in range(length):
+                    data[start + k] = data[end + k]
+            start += length
+        end += length
+    # The gap is marked as a text that is gone, or several, for whoever begins anew.
+    at = start
+    while at < end:
+        piece = end - at if end - at < 2**31 else np.int64(2**30)
+        write_head(data, at, -1, piece - HEAD)
+        at += piece
+    return start, end
+
+
+@kernel
+def drop_last(starts, size):
+    """Give up the last codes as far as they are free, and chain the others that are, the lowest first."""
+    while size[CODES] > 0 and starts[size[CODES] - 1] < 0:
+        size[CODES] -= 1
+    size[FREE], size[FREED] = -1, 0
+    for code in range(size[CODES] - 1, -1, -1):
+        if starts[code] < 0:
+            starts[code] = -2 - size[FREE]
+            size[FREE] = code
+            size[FREED] += 1
+
+
+@kernel
+def bounds_of(codes, data, starts, begins, ends):
+    """Write where texts begin and end. A code that is free has an empty one."""
+    for i in range(len(codes)):
+        start = starts[codes[i]]
+        begins[i] = start + HEAD if start >= 0 else 0
+        ends[i] = begins[i] + length_at(data, start) if start >= 0 else 0
 
 
 @kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 from upheld.engines.memory.storage.table import Rows, Table
@@ -14,14 +13,10 @@ T = TypeVar("T")
 class RowList(Protocol):
     """Rows of tables, listed by their numbers."""
 
-    def listed(self) -> Iterator[tuple[Table, Rows]]: ...
+    def of(self, table: Table) -> Rows: ...
 
-    def moved(self, rows: dict[Table, Rows]) -> None:
-        """Continue with other numbers of the same rows."""
-        ...
-
-    def release(self) -> None:
-        """Give back the bit that the rows have, if they have one."""
+    def moved(self, table: Table, old: Rows, new: Rows) -> None:
+        """Continue with the numbers of rows that have moved; `old` is descending."""
         ...
 
 
@@ -36,8 +31,6 @@ class Holders:
         self.passive: set[str] = set()
         #: Rows that have left a named set since somebody reset the count.
         self.removed = 0
-        #: Called with a named set that gives its bit away for a while.
-        self.on_lend: Callable[[object], None] = lambda _: None
 
     def add(self, holder: object) -> None:
         """Register an object that `of` returns by its class."""

@@ -9,7 +9,7 @@ have only rows that rules ask for, and each row is in those of its part alone. S
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeGuard
 
@@ -49,6 +49,14 @@ class Part:
         return found
 
     blocks = index
+
+    def link(self, columns: tuple[int, ...], back: Callable[[], Rows], most: int) -> bool:
+        """Bring an index up to date and link it, about `most` rows of it, and return whether all are."""
+        rows, index = self.listed(), self.indexes.pop(columns)  # left out while it changes
+        index.catch_up(self.table, rows, min(index.upto + most, len(rows)))
+        linked = index.upto == len(rows) and index.link(back, most)
+        self.indexes[columns] = index
+        return linked
 
     def distinct(self, columns: tuple[int, ...]) -> float:
         """Estimate the number of distinct values in some columns."""

@@ -1,13 +1,14 @@
 """Tables: the rows of a predicate with their flags, a hash index over whole rows, and indexes over some columns.
 
-A row, once entered, keeps its number: leaving a set clears a bit, and coming back sets it again. So a table holds
-rows of no set at all; they cost memory, never correctness. Now and then what is left of a table is copied, and the copy
-takes its place: see `reclaiming`.
+A row keeps its number while an update runs: leaving a set clears a bit, and coming back sets it again. So a table holds
+rows of no set at all; they cost memory, never correctness. Between updates the last rows of a table take the places of
+rows in no set: see `compaction`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,15 @@ def slots_for(count: int) -> int:
     return 1 << max(5, (need - 1).bit_length())
 
 
+class HeldRows:
+    """The rows of a table as they are now, for somebody who reads them later."""
+
+    __slots__ = ("__weakref__", "rows")
+
+    def __init__(self, rows: npt.NDArray[np.signedinteger[Any]]):
+        self.rows = rows
+
+
 class Table:
     """The rows of a predicate. The first `n` are distinct and in the tuple index; `flags` say which sets they are in.
 
@@ -52,6 +62,7 @@ class Table:
         #: Numbers kept for each row, by name; zero in every row that was not given one.
         self.columns: dict[str, Column] = {}
         self._distinct = DistinctValues()
+        self._held: weakref.ref[HeldRows] | None = None
 
     def make_room(self, count: int) -> None:
         """Make room for so many more rows."""
@@ -87,10 +98,57 @@ class Table:
         """Forget rows that were entered without being counted, because the kernel was interrupted as it came back."""
         self.slots = _tuple_index(self.keys, self.n, len(self.slots))
 
-    def become(self, other: Table) -> None:
-        """Take over the rows of another table and all that is known of them; the arrays of before stay as they are."""
-        self.rows, self.keys, self.flags, self.slots, self.n = other.rows, other.keys, other.flags, other.slots, other.n
-        self.indexes, self.columns = other.indexes, other.columns
+    # -- compaction ----------------------------------------------------------------------------------------------------
+
+    def held(self) -> HeldRows:
+        """Return the rows for a reader who comes back between updates, when rows may have moved."""
+        held = self._held() if self._held is not None else None
+        if held is None or held.rows is not self.rows:
+            held = HeldRows(self.rows)
+            self._held = weakref.ref(held)
+        return held
+
+    def own_rows(self) -> None:
+        """Make the rows writable: if somebody holds them, go on with a copy."""
+        held = self._held() if self._held is not None else None
+        if held is not None and held.rows is self.rows:
+            rows = _grown(self.rows[: self.n], self.rows.shape)
+            self.rows, self.keys, self._held = rows, key_view(rows), None
+
+    def link(self, columns: tuple[int, ...], most: int) -> bool:
+        """Bring an index up to date and link it, about `most` rows of it, and return whether all are."""
+        index = self.indexes.pop(columns)  # left out while it changes
+        index.catch_up(self, stop=min(index.upto + most, self.n))
+        linked = index.upto == self.n and index.link(lambda: np.zeros(len(self.rows), np.int32), most)
+        self.indexes[columns] = index
+        return linked
+
+    def move_rows(self, old: Rows, new: Rows, n: int) -> None:
+        """Write rows to where others were that are in no set, and end with row n. Indexes know the new numbers."""
+        arrays: list[npt.NDArray[Any]] = [self.rows, self.flags, *self.columns.values()]
+        for array in arrays:
+            array[new] = array[old]
+        for array in arrays[1:]:
+            array[n : self.n] = 0
+        self.n = n
+
+    def trim(self, spare: int) -> Iterator[None]:
+        """Give back memory beyond `spare` rows that are not there, an array at a time."""
+        capacity = self.n + spare + hashing.GROUP
+        if capacity < len(self.rows):
+            rows = self.rows[:capacity].copy()
+            columns = {name: column[:capacity].copy() for name, column in self.columns.items()}
+            self.rows, self.keys, self.flags, self.columns = rows, key_view(rows), self.flags[:capacity].copy(), columns
+            yield
+        size = slots_for(self.n + spare + hashing.GROUP)  # the table may have grown meanwhile
+        if size < len(self.slots):
+            self.slots = _tuple_index(self.keys, self.n, size)
+            yield
+        for key in list(self.indexes):
+            index = self.indexes.pop(key)  # left out while it changes
+            index.trim(self, spare)
+            self.indexes[key] = index
+            yield
 
     def find(self, B: npt.NDArray[np.int64], width: int, terms: Any, constants: Any) -> Rows:
         """Return for each of a batch of bindings the row that terms name under it, or -1."""
@@ -146,22 +204,30 @@ class Table:
 _LONG_CHAIN = 8
 _MANY_ROWS = 4096
 
+#: Sizes of blocks, by powers of two.
+_SIZES = 32
+
 #: Stands for all rows of a table, where some of them may be given.
 ALL: Rows = np.empty(0, np.int32)
+
+#: The links of an index that has none.
+_NO_LINKS: Rows = np.empty(0, np.int32)
 
 
 class ChainIndex:
     """The rows of a table by their values in some columns: for each key its newest row, for each row the next older.
 
-    It is brought up to date when it is used: `upto` rows are in it.
+    It is brought up to date when it is used: `upto` rows are in it. While the table is compacted it has links, by which
+    rows are taken out.
     """
 
-    def __init__(self, columns: tuple[int, ...], slots: Rows | None = None):
+    def __init__(self, columns: tuple[int, ...]):
         self.columns = np.array(columns, np.int64)
-        self.slots: Rows = np.full(slots_for(_SMALLEST), -1, np.int32) if slots is None else slots
+        self.slots: Rows = np.full(slots_for(_SMALLEST), -1, np.int32)
         self.following: Rows = np.empty(_SMALLEST, np.int32)
         self.distinct = 0
         self.upto = 0
+        self.back, self._linked = _NO_LINKS, 0
 
     def catch_up(self, table: Table, stop: int | None = None) -> None:
         """Enter the rows that are new, or those of them before `stop`."""
@@ -170,9 +236,11 @@ class ChainIndex:
             return
         if len(self.following) < table.n:
             self.following = _grown(self.following, (len(table.rows),))
+        if len(self.back) < table.n:
+            self.unlink()
         while True:
             self.upto, self.distinct = index_kernels.index_rows(
-                table.rows, self.upto, n, self.columns, self.slots, self.distinct, self.following
+                table.rows, self.upto, n, self.columns, self.slots, self.distinct, self.following, self.back
             )
             if self.upto == n:
                 return
@@ -182,6 +250,38 @@ class ChainIndex:
 
     def has_long_chains(self) -> bool:
         return self.upto >= _MANY_ROWS and self.upto >= _LONG_CHAIN * self.distinct
+
+    def link(self, back: Callable[[], Rows], most: int) -> bool:
+        """Make links for about `most` rows more, in an array of zeros, and return whether all rows have them."""
+        if not len(self.back):
+            self.back, self._linked = back(), 0
+        stop = min(self._linked + most, self.upto)
+        index_kernels.link_chains(self.following, self._linked, stop, self.back)
+        self._linked = stop
+        return stop == self.upto
+
+    def unlink(self) -> None:
+        """Drop the links."""
+        self.back = _NO_LINKS
+
+    def remove(self, table: Table, rows: Rows) -> None:
+        """Take out rows, which the table still has."""
+        arrays = self.columns, self.slots, self.following, self.back
+        self.distinct -= index_kernels.remove_from_chains(table.rows, rows, *arrays)
+        self.upto -= len(rows)
+        self._linked = self.upto
+
+    def renumber(self, table: Table, old: Rows, new: Rows) -> None:
+        """Give rows numbers that are in no index. The table still has them by the old ones."""
+        arrays = self.columns, self.slots, self.following, self.back
+        index_kernels.renumber_in_chains(table.rows, old, new, *arrays)
+
+    def trim(self, table: Table, spare: int) -> None:
+        """Give back memory beyond `spare` rows that are not there."""
+        self.following = self.following[: self.upto + spare].copy()
+        if slots_for(self.distinct + 1) < len(self.slots):
+            old, self.slots = self.slots, np.full(slots_for(self.distinct + 1), -1, np.int32)
+            index_kernels.rehash_columns(table.rows, self.columns, old, self.slots)
 
     def probe(
         self,
@@ -223,30 +323,37 @@ class ChainIndex:
 
 
 class BlockIndex:
-    """The rows of a table by their values in some columns: for each key a block of row numbers."""
+    """The rows of a table, or of a part of it, by their values in some columns: for each key a block of row numbers."""
 
-    def __init__(self, columns: tuple[int, ...], slots: Rows | None = None):
+    def __init__(self, columns: tuple[int, ...]):
         self.columns = np.array(columns, np.int64)
-        self.slots: Rows = np.full(slots_for(_SMALLEST), -1, np.int32) if slots is None else slots
+        self.slots: Rows = np.full(slots_for(_SMALLEST), -1, np.int32)
         self.entries: npt.NDArray[np.int64] = np.empty((_SMALLEST, 4), np.int64)
         self.pool: Rows = np.empty(_MANY_ROWS, np.int32)
         self.distinct = 0
         self.upto = 0
         self._used = 0
         self._packed = 0
+        self._free = np.full(_SIZES, -1, np.int64)
+        self.back, self._linked = _NO_LINKS, (0, 0)
 
-    def catch_up(self, table: Table, members: Rows | None = None) -> None:
-        """Enter the rows that are new, of a table or of some of its rows, which may have become more."""
-        n = table.n if members is None else len(members)
+    def catch_up(self, table: Table, members: Rows | None = None, stop: int | None = None) -> None:
+        """Enter the rows that are new, of a table or of some of its rows, which may have become more.
+
+        With `stop`, only the first `stop` of them.
+        """
         chosen = ALL if members is None else members
+        n = stop if stop is not None else table.n if members is None else len(members)
         more = n - self.upto
+        if len(self.back) < table.n:
+            self.unlink()
         if more > _MANY_ROWS and self._used + 3 * more > len(self.pool):
             # Blocks that double leave behind as much as they hold: with that much room none must be packed on the way.
             self.pool = _grown(self.pool, (self._used + 3 * more,))
         while self.upto < n:
             self.upto, self.distinct, self._used = index_kernels.block_rows(
                 table.rows, chosen, self.upto, n, self.columns, self.slots, self.entries, self.distinct, self.pool,
-                self._used,
+                self._used, self._free, self.back,
             )  # fmt: skip
             if self.upto == n:
                 break
@@ -262,26 +369,39 @@ class BlockIndex:
         if self.upto > 2 * self._packed and len(self.pool) > 2 * self.upto + _MANY_ROWS:
             self._repack()
 
-    def begin_copy(self, other: BlockIndex, rows: int) -> None:
-        """Make room for the blocks of another index of which at most so many rows stay."""
-        keys = min(other.distinct, rows)
-        self.entries = np.empty((keys + _SMALLEST, 4), np.int64)
-        self.pool = np.empty(rows + rows // 8 + keys + _MANY_ROWS, np.int32)
-        self._key = self._done = 0
+    def link(self, back: Callable[[], Rows], most: int) -> bool:
+        """Make links for about `most` rows more, and return whether all rows have them.
 
-    def copy_some(self, other: BlockIndex, places: Rows, table: Table, limit: int, most: int) -> bool:
-        """Copy blocks of another index, of about so many rows, and return whether these were all.
-
-        `places` says for each row of the other table one more than the row it is in this one, or 0. Only rows below
-        the limit are copied; at the end the index has all of these.
+        Indexes of parts that have no row in common may have one array for their links.
         """
-        self._key, self._done, self.distinct, self._used, copied = index_kernels.copy_blocks(
-            other.entries, self._key, self._done, other.distinct, other.pool, places, limit, table.rows, self.columns,
-            self.slots, self.entries, self.distinct, self.pool, self._used, most,
-        )  # fmt: skip
-        self.upto += copied
-        self._packed = self.upto
-        return bool(self._key == other.distinct)
+        if not len(self.back):
+            self.back, self._linked = back(), (0, 0)
+        self._linked = index_kernels.link_blocks(self.entries, *self._linked, self.distinct, self.pool, self.back, most)
+        return self._linked[0] == self.distinct
+
+    def unlink(self) -> None:
+        """Drop the links."""
+        self.back = _NO_LINKS
+
+    def remove(self, table: Table, rows: Rows) -> None:
+        """Take out rows, which the table still has."""
+        arrays = self.columns, self.slots, self.entries, self.distinct, self.pool, self._free, self.back
+        self.distinct = index_kernels.remove_from_blocks(table.rows, rows, *arrays)
+        self.upto -= len(rows)
+        self._linked = self.distinct, 0
+
+    def renumber(self, table: Table, old: Rows, new: Rows) -> None:
+        """Give rows numbers that are in no index. The table still has them by the old ones."""
+        arrays = self.columns, self.slots, self.entries, self.pool, self.back
+        index_kernels.renumber_in_blocks(table.rows, old, new, *arrays)
+
+    def trim(self, table: Table, spare: int) -> None:
+        """Give back memory beyond `spare` rows that are not there."""
+        self.entries = self.entries[: self.distinct + spare].copy()
+        if slots_for(self.distinct + 1) < len(self.slots):
+            self.slots = np.full(slots_for(self.distinct + 1), -1, np.int32)
+            index_kernels.rehash_blocks(self.entries, self.distinct, self.slots)
+        self._repack()
 
     def _repack(self) -> None:
         """Move the blocks close together, with room for them to grow a little before the pool is full again."""
@@ -291,6 +411,7 @@ class BlockIndex:
         pool = np.empty(room + room // 8 + 2 * int(lengths.max(initial=4)), np.int32)
         self._used = index_kernels.repack_blocks(self.entries, self.distinct, self.pool, pool)
         self.pool, self._packed = pool, self.upto
+        self._free[:] = -1
 
     def probe(
         self,
