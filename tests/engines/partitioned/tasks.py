@@ -22,7 +22,6 @@ from upheld.errors import EvaluationError
 from upheld.ingest import facts_of as facts_of_table
 from upheld.language.core import Core, Fact
 from upheld.language.strata import Stratification
-from upheld.maintain.marking import make
 from upheld.maintain.registry import algorithm_named
 from upheld.maintain.update import Requested, State, step
 from upheld.runtime.limits import Limits
@@ -148,8 +147,9 @@ class Follower:
                         ahead = then and Requested(
                             *(engine.settle(self.load(facts_of(f))) for f in (then.deletions, then.insertions))
                         )
-                        done = make(state, chosen.update, chosen.marking, E_minus, E_plus, ahead)
-                        state.marks = done.marks
+                        assert chosen.look_ahead is not None
+                        done = chosen.look_ahead.make(state, chosen.update, E_minus, E_plus, ahead)
+                        state.layer, state.marks = done.layer, done.marks
                     else:
                         done = step(state, chosen.update, E_minus, E_plus)
             except EvaluationError:
