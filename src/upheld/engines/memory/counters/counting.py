@@ -9,10 +9,13 @@ import numpy as np
 
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.batch import Sink, extended
+from upheld.engines.memory.joins.few_facts import Instances, count_heads, new_state
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.sinks import made_joined_rows, made_rows
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, Plan
+from upheld.engines.memory.rounds.bytecode import Columns, by_table
+from upheld.engines.memory.rounds.interpreter import LOGGED
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.sets.journal import Journal
@@ -38,6 +41,11 @@ class Counting:
     def __init__(self, journal: Journal, numbers: str, sign: int):
         self.journal, self.numbers, self.sign = journal, numbers, sign
 
+    @property
+    def columns(self) -> Columns:
+        """The columns that derivations are counted in."""
+        return Columns(numbers=self.numbers)
+
     def sink(self, collected: Collected, reject: Truth, plan: Plan, start: Table | None) -> Sink:
         return TallySink(self, collected, reject, plan, plan.has_wide_values(start))
 
@@ -52,6 +60,30 @@ class Counting:
         column = table.column(self.numbers)
         self.journal.note_values(table, self.numbers, rows)
         count_kernels.add_counts(column, rows, counts, self.sign)
+
+
+class CountTaker:
+    """Counts the heads of instances, and collects those that `reject` does not hold for."""
+
+    def __init__(self, counting: Counting, collected: Collected, reject: Truth):
+        self.counting, self.collected, self.reject = counting, collected, reject
+        self.columns = counting.columns
+
+    def take(self, instances: Instances) -> None:
+        counting, columns, tables = self.counting, self.columns, instances.code.tables
+        log, state, sign = np.empty((len(instances.lines), 3), np.int32), new_state(), counting.sign
+        counting.note(len(instances.lines))
+
+        def undo() -> None:
+            counted = log[: state[LOGGED]]
+            state[LOGGED] = 0
+            for name, some in ((columns.numbers, counted), (columns.support, counted[counted[:, 2] != 0])):
+                if name is not None:
+                    for table, rows in by_table(tables, some):
+                        np.subtract.at(table.columns[name], rows, sign)
+
+        counting.journal.note(undo)
+        count_heads(instances, self.collected, self.reject, columns, sign, log, state)
 
 
 #: The column of `Scratch`.

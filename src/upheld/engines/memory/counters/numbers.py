@@ -14,9 +14,10 @@ from upheld.algebra.counters import Numbered, rank_sums, sums_of_ranks
 from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import MemoryBag, own_bag, own_instances
-from upheld.engines.memory.counters.counting import Counting, numbered
+from upheld.engines.memory.counters.counting import Counting, CountTaker, numbered
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import counts as count_kernels
+from upheld.engines.memory.rounds.bytecode import Columns
 from upheld.engines.memory.rounds.driver import SmallRounds
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, Settled, filtered, nothing, own_set
@@ -78,7 +79,7 @@ class Tally(Deferred):
             (rules, where), bag.derivation = bag.derivation, None
             self.matcher.forwards(
                 rules, where, lambda plan, start, _: self.counting.sink(collected, reject, plan, start),
-                ranked=self.counting.ranked,
+                ranked=self.counting.ranked, few=CountTaker(self.counting, collected, reject),
             )  # fmt: skip
             return
         for table, (rows, counts) in bag.counts.items():
@@ -104,6 +105,10 @@ class SupportCounting(TotalCounting):
     def __init__(self, ranks: MemoryRanks, sign: int, stratum: Stratum):
         super().__init__(ranks, sign, stratum)
         self.ranked = (ranks.rank, stratum)
+
+    @property
+    def columns(self) -> Columns:
+        return Columns(self.ranks.rank, self.ranks.total, self.ranks.support)
 
     def add_rows(self, collected: Collected, table: Table, values: Rows, reject: Truth, heights: Codes | None) -> None:
         assert heights is not None, "derivations that are not ranked"

@@ -8,9 +8,11 @@ import numpy as np
 
 from upheld.algebra.sets import FactSet, Own
 from upheld.engines.memory.joins.bulk_copy import backward_copies
+from upheld.engines.memory.joins.few_facts import MOST_PAIRS, HeadTaker, Task
 from upheld.engines.memory.joins.first_match import find_derivable
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.sinks import head_sink
+from upheld.engines.memory.plans.delta_index import DeltaIndex, Occurrence
 from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, own_set
@@ -65,8 +67,9 @@ class Derivation(Deferred):
         rules, where, heads = self.arguments
         if heads is None:
             self.matcher.forwards(
-                rules, where, lambda plan, start, work: head_sink(collected, plan, reject, start, work)
-            )
+                rules, where, lambda plan, start, work: head_sink(collected, plan, reject, start, work),
+                few=HeadTaker(collected, self.context.truth_of(reject)),
+            )  # fmt: skip
         else:
             collect_derivable(self.matcher, rules, own_set(heads), where, collected, reject)
         self.drop()
@@ -83,6 +86,7 @@ def collect_derivable(
     """Collect the heads that some rule derives. A head that one rule derives is not asked of the next."""
     together = matcher.together(rules, backward_copies)
     index = matcher.delta_index(together.others, "heads")
+    few = FewHeads(matcher, index, where, collected)
     for table, rows in heads.listed():
         wanted = selected(table, rows, ~matcher.context.truth_of(reject))
 
@@ -96,6 +100,41 @@ def collect_derivable(
                 there[there] = where[Place.P][copying.target.flags[bodies[there]]]
                 matcher.context.meter.instances(copying.rules[0], int(np.count_nonzero(there)))
                 collect(distinct_rows(origins[there]))
-        for occurrence, mine in index.concerned(table, wanted):
-            open_rows = selected(table, mine, ~collected.truth)
-            find_derivable(matcher, occurrence.rule, table, open_rows, where, collect, collected.truth)
+        few.add(table, selected(table, wanted, ~collected.truth))
+    few.collect()
+    for occurrence, table, mine in few.left:
+
+        def collect_rows(rows: Rows, table: Table = table) -> None:
+            collected.take(table, rows, NOTHING)
+
+        open_rows = selected(table, mine, ~collected.truth)
+        find_derivable(matcher, occurrence.rule, table, open_rows, where, collect_rows, collected.truth)
+
+
+class FewHeads:
+    """Heads that rules are tried on in one call, if they are few; `left` are rules to be tried otherwise."""
+
+    def __init__(self, matcher: Matcher, index: DeltaIndex, where: Where, collected: Collected):
+        self._matcher, self._index, self._where, self._collected = matcher, index, where, collected
+        self._tasks: list[Task] = []
+        self._tried: list[tuple[Occurrence, Table, Rows]] = []
+        self.left: list[tuple[Occurrence, Table, Rows]] = []
+
+    def add(self, table: Table, rows: Rows) -> None:
+        """Try the rules with a head that matches some of the rows."""
+        matcher = self._matcher
+        for occurrence, mine in self._index.concerned(table, rows):
+            written = matcher.few.written(occurrence, "derivable", matcher.derivable_from)
+            if written is None:
+                self.left.append((occurrence, table, mine))
+            else:
+                self._tried.append((occurrence, table, mine))
+                self._tasks.append(Task(written, table, mine))
+
+    def collect(self) -> None:
+        """Collect the heads that some rule derives."""
+        if not self._tasks:
+            return
+        few = sum(len(task.rows) for task in self._tasks) <= MOST_PAIRS
+        if not few or not self._matcher.few.collect_derivable(self._tasks, self._where, self._collected):
+            self.left += self._tried

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -10,8 +10,9 @@ from upheld.algebra.sets import FactSet, Own
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.batch import ROW, FunctionSink, Join, Sink, batches
 from upheld.engines.memory.joins.bulk_copy import Copies, Copying, Together, forward_copies
+from upheld.engines.memory.joins.few_facts import MOST_FACTS, MOST_PAIRS, FewFacts, Taker, Task
 from upheld.engines.memory.joins.strategies import Delta, run_delta
-from upheld.engines.memory.plans.delta_index import DeltaIndex
+from upheld.engines.memory.plans.delta_index import DeltaIndex, Occurrence
 from upheld.engines.memory.plans.plan import (
     HEIGHT,
     LOWEST,
@@ -127,6 +128,7 @@ class Matcher:
         self._together: dict[tuple[object, ...], tuple[Sequence[Rule], Together]] = {}
         self._variable_types: dict[Rule, dict[str, str]] = {}
         self._trees: dict[Rule, Tree | None] = {}
+        self.few = FewFacts(context)
 
     def forget(self, predicate: Predicate) -> None:
         """Give up what was kept for the rules that derive a predicate."""
@@ -148,6 +150,7 @@ class Matcher:
     def _forget_atoms(self) -> None:
         self._delta_indexes.clear()
         self._together.clear()
+        self.few = FewFacts(self.context)  # written plans go with the indexes that know them
         self.planner.forget_terms()
 
     def forwards(
@@ -158,11 +161,12 @@ class Matcher:
         *,
         ranked: tuple[str, Stratum] | None = None,
         whole: bool = False,
+        few: Taker | None = None,
     ) -> None:
         """Send the bindings of all instances that `derive` speaks of to the sinks of their plans.
 
         With `ranked`, a column and a stratum, bindings carry the highest rank that a fact of the stratum has. With
-        `whole`, they have all variables of the rule.
+        `whole`, they have all variables of the rule. Instances of rules that few facts concern go to `few` instead.
         """
         run = _Forwards(self, where, sink, ranked, whole)
         if where.via is None and where.via_not is None:
@@ -183,10 +187,36 @@ class Matcher:
                     for copying, is_ranked in together.by_table[table.name]:
                         run.from_copied(copying, changed.of(table), is_ranked)
             index = self.delta_index(alone, kind)
-            for table in changed.tables_of(index.predicates):
-                if len(rows := changed.of(table)):
-                    for occurrence, mine in index.concerned(table, rows):
-                        run_from(occurrence.rule, occurrence.position, table, mine)
+            facts = [(t, rows) for t in changed.tables_of(index.predicates) if len(rows := changed.of(t))]
+            for occurrence, table, mine in self._run_few(run, kind, index, facts, few):
+                run_from(occurrence.rule, occurrence.position, table, mine)
+
+    def _run_few(
+        self, run: _Forwards, kind: str, index: DeltaIndex, facts: list[tuple[Table, Rows]], taker: Taker | None
+    ) -> Iterable[tuple[Occurrence, Table, Rows]]:
+        """Run the rules that few facts concern in one call, and return the atoms of rules that are left."""
+        concerned = ((o, table, mine) for table, rows in facts for o, mine in index.concerned(table, rows))
+        if taker is None or run.where.own is not None or sum(len(rows) for _, rows in facts) > MOST_FACTS:
+            return concerned
+        left, tasks, done = [], [], []
+        for occurrence, table, mine in concerned:
+            written = self.few.written(occurrence, (kind, run.ranked_in), run.starting[kind])
+            if written is None:
+                left.append((occurrence, table, mine))
+                continue
+            done.append((occurrence, table, mine))
+            tasks.append(Task(written, table, mine))
+        if not tasks:
+            return left
+        if kind == "negated":  # no instance has an atom that was in N before
+            outside = ~run.where[Place.N]
+            tasks = [Task(task.written, task.table, selected(task.table, task.rows, outside)) for task in tasks]
+        are_few = sum(len(task.rows) for task in tasks) <= MOST_PAIRS
+        instances = self.few.find(tasks, run.where, taker.columns) if are_few else None
+        if instances is None:
+            return left + done
+        taker.take(instances)
+        return left
 
     def starts(self, s: Stratum, where: Where, ranked: tuple[str, Stratum] | None) -> list[Start]:
         """Return the plans that `forwards` follows from changed facts of a stratum to what its own rules derive."""
@@ -232,6 +262,13 @@ class Matcher:
         """Return the rows that an atom is under each of a batch of bindings, or -1."""
         terms, constants = self.planner.kept_terms(atom, variables)
         return self.context.tables[atom.predicate].find(B, B.shape[1], terms, constants)
+
+    def derivable_from(self, occurrence: Occurrence) -> Start:
+        """Return a plan that looks for derivations of heads by a rule."""
+        rule = occurrence.rule
+        variables = tuple(dict.fromkeys(rule.head.variables()))
+        plan = self.plan(rule, ("derivable",), variables, lambda: _everything(rule))
+        return Start(plan, rule.head, None, False)
 
     # -- plans ---------------------------------------------------------------------------------------------------------
 
@@ -370,6 +407,18 @@ class _Forwards:
         atom = rule.positive[i]
         literal = self._positive(rule, i, Place.P)
         return Start(self._plan_from(rule, "via", i, atom), atom, literal.place, literal.ranked)
+
+    @property
+    def starting(self) -> dict[str, Callable[[Occurrence], Start]]:
+        """Functions that return the plans of `from_positive` and `from_negated`."""
+        return {"positive": self._start_positive, "negated": self._start_negated}
+
+    def _start_positive(self, occurrence: Occurrence) -> Start:
+        return self.start(occurrence.rule, occurrence.position)
+
+    def _start_negated(self, occurrence: Occurrence) -> Start:
+        plan = self._plan_from(occurrence.rule, "via not", occurrence.position, occurrence.atom)
+        return Start(plan, occurrence.atom, None, False)
 
     def _from_rows(self, rule: Rule, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
         if len(rows):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,8 @@ class Occurrence:
     rule: Rule
     position: int
     atom: Atom
+    #: Plans that begin with the atom as `few_facts` writes them, by their kind.
+    written: dict[object, Any] = field(default_factory=dict, repr=False)
 
 
 class DeltaIndex:

@@ -18,12 +18,13 @@ list comes behind its length. Before all plans it says where they are, table by 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Container, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.plans.plan import AtomStep, Place, Places, Plan
 from upheld.engines.memory.rounds.addresses import address_of
 from upheld.engines.memory.rounds.interpreter import (
@@ -47,6 +48,8 @@ from upheld.engines.memory.rounds.interpreter import (
     PLAN_TABLE,
     PLAN_TRUTH,
     PLAN_VARIABLES,
+    QUEUE_ROW,
+    QUEUE_TABLE,
     STEP_FILTERS,
     STEP_INDEX,
     STEP_KNOWN,
@@ -58,20 +61,49 @@ from upheld.engines.memory.rounds.interpreter import (
     TABLE_FIELDS,
     TUPLE_INDEX,
     TWO_NUMBERS,
+    VALUES,
 )
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.partitions import Part
-from upheld.engines.memory.storage.table import BlockIndex, Column, Table
+from upheld.engines.memory.storage.table import BlockIndex, Column, Rows, Table
 from upheld.language.core import Atom, Rule
 from upheld.language.syntax.ast import Constant
 
 Numbers = npt.NDArray[np.int64]
 
+#: Derivations that one call may handle.
+MOST_HANDLED = 1 << 16
+
+
+class Bench:
+    """The arrays of a kernel: values of variables, heights, open steps, values of a fact, instances, and places.
+
+    It is empty between two calls, so one serves all plans, and is made larger for those that ask for more room.
+    """
+
+    def __init__(self) -> None:
+        self._size = (0, 0, 0, 0)
+
+    def make_room(self, code: Code) -> None:
+        wanted = code.registers, code.steps, code.arity, MOST_HANDLED
+        if all(have >= want for have, want in zip(self._size, wanted, strict=True)):
+            return
+        registers, steps, arity, instances = map(max, self._size, wanted)
+        self._size = registers, steps, arity, instances
+        self.arrays = (
+            np.empty(registers, np.int64),
+            np.empty(steps + 1, np.int64),
+            np.empty((steps + 1, 3), np.int64),
+            np.empty(arity + 1, np.int64),
+            np.empty((instances, VALUES + arity), np.int64),
+            np.empty(hashing.GROUP, np.int64),
+        )
+
 
 class Start:
     """A plan, the atom whose facts it begins with, and whether their ranks count."""
 
-    def __init__(self, plan: Plan, atom: Atom, place: Place, ranked: bool):
+    def __init__(self, plan: Plan, atom: Atom, place: Place | None, ranked: bool):
         self.plan, self.atom, self.place, self.ranked = plan, atom, place, ranked
 
     @property
@@ -80,88 +112,80 @@ class Start:
         return all(isinstance(s, AtomStep) and (s.known or s.filters) for s in self.plan.steps)
 
 
-class RoundCode:
-    """The plans of some rules as numbers, with the tables and indexes that they look into."""
+class Code:
+    """Plans as numbers, with the tables and indexes that they look into."""
 
-    def __init__(self, starts: Sequence[Start], heads: Sequence[Table], tables: dict[str, Table], codec: Codec):
+    def __init__(self, codec: Codec) -> None:
         self._codec = codec
-        #: The tables of heads, each once, and then all others.
-        self.heads = list(dict.fromkeys(heads))
-        self.tables = list(self.heads)
-        self._indexes: list[tuple[Table, Table | Part, tuple[int, ...]]] = []
-        #: The places whose truth tables the plans look into.
-        self.places: list[Place] = []
+        self.tables: list[Table] = []
+        self.numbers: dict[Table, int] = {}
+        self._indexes: dict[tuple[Table, Table | Part, tuple[int, ...]], int] = {}
+        self._indexed: set[Table] = set()
+        #: The places whose truth tables the plans look into; None has all facts.
+        self.places: list[Place | None] = []
         self.rules: list[Rule] = []
-        by_table: dict[int, list[int]] = {}
-        self._code: list[int] = [0] * len(starts)
-        for start in starts:
-            table = self._number(self.tables, tables[start.atom.predicate])
-            by_table.setdefault(table, []).append(self._add_plan(start, table))
-        listed = [by_table.get(t, []) for t in range(len(self.tables))]
-        self._code[: len(starts)] = [at for plans in listed for at in plans]
-        self.code: Numbers = np.array(self._code, np.int64)
-        self.begins: Numbers = np.cumsum([0, *map(len, listed)], dtype=np.int64)
-        self.registers = 1 + max((len(s.plan.rule.variables()) for s in starts), default=0)
-        self.steps = max((len(s.plan.steps) for s in starts), default=0)
-        self.arity = max((t.arity for t in self.tables), default=0)
-        self._sizes = [t.n for t in self.tables]
-        self.table_lines: Numbers = np.zeros((len(self.tables), TABLE_FIELDS), np.int64)
-        self.index_lines: Numbers = np.zeros((len(self._indexes), INDEX_FIELDS), np.int64)
-        self._told: list[tuple[object, ...]] = [()] * (len(self.tables) + len(self._indexes))
-        self.numbers = {table: t for t, table in enumerate(self.tables)}
+        self._code: list[int] = []
+        self.code: Numbers = np.empty(0, np.int64)
+        #: The most variables and steps of a plan, and columns of a table.
+        self.registers, self.steps, self.arity = 1, 0, 0
+        self.table_lines: Numbers = np.zeros((0, TABLE_FIELDS), np.int64)
+        self.index_lines: Numbers = np.zeros((0, INDEX_FIELDS), np.int64)
+        #: The arrays of tables and of indexes that lines were written of last.
+        self._arrays: dict[Table, tuple[object, ...]] = {}
+        self._index_arrays: dict[int, tuple[object, ...]] = {}
 
-    def is_stale(self) -> bool:
-        """Return whether a table has grown so much that other plans may be better."""
-        return any(t.n > 8 * then + 64 for t, then in zip(self.tables, self._sizes, strict=True))
+    def by_table(self, pairs: npt.NDArray[np.int32]) -> list[tuple[Table, Rows]]:
+        """Return the rows of pairs of the number of a table and a row."""
+        return by_table(self.tables, pairs)
 
     # -- what is looked into -------------------------------------------------------------------------------------------
 
-    def look_up(self, rank: str, total: str, support: str) -> None:
-        """Write down where tables and indexes are now; the latter learn of all rows."""
-        for t, table in enumerate(self.tables):
-            line = self.table_lines[t]
-            columns = table.column(rank), table.column(total), table.column(support)
-            self._tell_of_table(t, table, line, columns)
-            line[COUNT] = table.n
-        for x, (table, source, known) in enumerate(self._indexes):
-            index = source.index(known)
-            arrays: tuple[npt.NDArray[Any], ...]
-            if isinstance(index, BlockIndex):
-                arrays = index.slots, index.entries, index.pool
-            else:
-                arrays = index.slots, index.following, index.slots
-            at = len(self.tables) + x
-            if not _same(self._told[at], arrays):
-                slots, following, pool = [address_of(array) for array in arrays]
-                size = len(index.slots)
-                self.index_lines[x] = (
-                    self.numbers[table], isinstance(index, BlockIndex), slots, size, _shift(size), following, pool,
-                )  # fmt: skip
-                self._told[at] = arrays
-
-    def _tell_of_table(self, t: int, table: Table, line: Numbers, columns: tuple[Column, Column, Column]) -> None:
+    def _tell_of_table(self, t: int, columns: tuple[Column, Column, Column]) -> None:
+        """Write down where a table is now, with its columns of ranks, totals and supports."""
+        table, line = self.tables[t], self.table_lines[t]
         arrays = table.rows, table.flags, table.slots, *columns
-        if _same(self._told[t], arrays):
-            return
-        rows, flags, slots, *numbers = map(address_of, arrays)
-        kind = BY_VALUE
-        if table.keys.ndim == 1:
-            kind = ONE_NUMBER if table.arity == 1 else TWO_NUMBERS
-        size = len(table.slots)
-        room = min(len(table.rows), size * 3 // 4)
-        wide = table.rows.dtype == np.int64
-        indexed = any(table is other for other, _, _ in self._indexes)
-        line[:] = (rows, wide, table.arity, kind, flags, slots, size, _shift(size), table.n, room, *numbers, indexed)
-        self._told[t] = arrays
+        if not _same(self._arrays.get(table, ()), arrays):
+            rows, flags, slots, *numbers = map(address_of, arrays)
+            kind = BY_VALUE
+            if table.keys.ndim == 1:
+                kind = ONE_NUMBER if table.arity == 1 else TWO_NUMBERS
+            size = len(table.slots)
+            room = min(len(table.rows), size * 3 // 4)
+            wide = table.rows.dtype == np.int64
+            indexed = table in self._indexed
+            line[:] = (
+                rows, wide, table.arity, kind, flags, slots, size, _shift(size), 0, room, *numbers, indexed,
+            )  # fmt: skip
+            self._arrays[table] = arrays
+        line[COUNT] = table.n
+
+    def _tell_of_index(self, x: int, table: Table, source: Table | Part, known: tuple[int, ...]) -> None:
+        """Write down where an index is now; it learns of all rows."""
+        index = source.index(known)
+        arrays: tuple[npt.NDArray[Any], ...]
+        if isinstance(index, BlockIndex):
+            arrays = index.slots, index.entries, index.pool
+        else:
+            arrays = index.slots, index.following, index.slots
+        if not _same(self._index_arrays.get(x, ()), arrays):
+            slots, following, pool = [address_of(array) for array in arrays]
+            size = len(index.slots)
+            self.index_lines[x] = (
+                self.numbers[table], isinstance(index, BlockIndex), slots, size, _shift(size), following, pool,
+            )  # fmt: skip
+            self._index_arrays[x] = arrays
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    def _number(self, of: list[Table], one: Table) -> int:
-        if one not in of:
-            of.append(one)
-        return of.index(one)
+    def _number(self, table: Table) -> int:
+        number = self.numbers.get(table)
+        if number is None:
+            number = self.numbers[table] = len(self.tables)
+            self.tables.append(table)
+            self.arity = max(self.arity, table.arity)
+        return number
 
-    def _place(self, place: Place) -> int:
+    def _place(self, place: Place | None) -> int:
         if place not in self.places:
             self.places.append(place)
         return self.places.index(place)
@@ -169,6 +193,8 @@ class RoundCode:
     def _add_plan(self, start: Start, table: int) -> int:
         """Write a plan, and return where it is."""
         plan, code = start.plan, self._code
+        self.registers = max(self.registers, 1 + len(plan.rule.variables()))
+        self.steps = max(self.steps, len(plan.steps))
         registers = {v: r for r, v in enumerate(plan.rule.variables())}
         at = len(code)
         self.rules.append(plan.rule)
@@ -186,7 +212,7 @@ class RoundCode:
             self._add_step(step, held, registers)
             held = step.variables
         code[at + PLAN_HEAD] = len(code)
-        code.append(self._number(self.tables, plan.head))
+        code.append(self._number(plan.head))
         self._add_known(range(plan.head.arity), plan.terms, plan.constants, held, registers)
         code[at + PLAN_FIRST] = len(code)
         self._add_first(start)
@@ -201,7 +227,7 @@ class RoundCode:
             return
         step = start.plan.steps[0]
         assert isinstance(step, AtomStep), "a step that only follows an index or looks a fact up"
-        self._code += [TUPLE_INDEX - self._number(self.tables, step.table) if step.filters else self._index(step)]
+        self._code += [TUPLE_INDEX - self._number(step.table) if step.filters else self._index(step)]
         self._code.append(len(step.known))
         columns = _columns(start.atom)
         for t in step.terms.tolist():
@@ -239,13 +265,9 @@ class RoundCode:
         index = NO_INDEX if step.filters else self._index(step)
         place = self._place(step.place)
         code += [0] * STEP_KNOWN
-        code[at + STEP_FILTERS], code[at + STEP_NEGATED], code[at + STEP_RANKED] = (
-            step.filters,
-            step.negated,
-            step.ranked,
-        )
-        code[at + STEP_TABLE], code[at + STEP_INDEX] = self._number(self.tables, step.table), index
-        code[at + STEP_TRUTH] = place
+        code[at + STEP_FILTERS], code[at + STEP_NEGATED] = step.filters, step.negated
+        code[at + STEP_RANKED], code[at + STEP_TRUTH] = step.ranked, place
+        code[at + STEP_TABLE], code[at + STEP_INDEX] = self._number(step.table), index
         self._add_known(step.known, step.terms, step.constants, held, registers)
         self._add_pairs(step.equal.tolist())
         new = step.variables[len(step.kept) :] if not step.filters else ()
@@ -253,10 +275,8 @@ class RoundCode:
         code[at + STEP_NEXT] = len(code)
 
     def _index(self, step: AtomStep) -> int:
-        wanted = step.table, step.source, step.known
-        if wanted not in self._indexes:
-            self._indexes.append(wanted)
-        return self._indexes.index(wanted)
+        self._indexed.add(step.table)
+        return self._indexes.setdefault((step.table, step.source, step.known), len(self._indexes))
 
     def _add_known(
         self, columns: Sequence[int], terms: Places, constants: Codes, held: tuple[str, ...], registers: dict[str, int]
@@ -272,6 +292,99 @@ class RoundCode:
             self._code += map(int, pair)
 
 
+class RoundCode(Code):
+    """The plans of some rules as numbers, all of them written at once."""
+
+    def __init__(self, starts: Sequence[Start], heads: Sequence[Table], tables: dict[str, Table], codec: Codec):
+        super().__init__(codec)
+        #: The tables of heads, each once; all others come after them.
+        self.heads = list(dict.fromkeys(heads))
+        for table in self.heads:
+            self._number(table)
+        plans: dict[int, list[int]] = {}
+        self._code += [0] * len(starts)
+        for start in starts:
+            number = self._number(tables[start.atom.predicate])
+            plans.setdefault(number, []).append(self._add_plan(start, number))
+        listed = [plans.get(t, []) for t in range(len(self.tables))]
+        self._code[: len(starts)] = [at for mine in listed for at in mine]
+        self.code = np.array(self._code, np.int64)
+        self.begins: Numbers = np.cumsum([0, *map(len, listed)], dtype=np.int64)
+        self._sizes = [t.n for t in self.tables]
+        self.table_lines = np.zeros((len(self.tables), TABLE_FIELDS), np.int64)
+        self.index_lines = np.zeros((len(self._indexes), INDEX_FIELDS), np.int64)
+
+    def is_stale(self) -> bool:
+        """Return whether a table has grown so much that other plans may be better."""
+        return any(t.n > 8 * then + 64 for t, then in zip(self.tables, self._sizes, strict=True))
+
+    def look_up(self, rank: str, total: str, support: str) -> None:
+        """Write down where tables and indexes are now; the latter learn of all rows."""
+        for t, table in enumerate(self.tables):
+            self._tell_of_table(t, (table.column(rank), table.column(total), table.column(support)))
+        for source, x in self._indexes.items():
+            self._tell_of_index(x, *source)
+
+
+class Columns(NamedTuple):
+    """The names of the columns of ranks, of the numbers that are counted, and of supports, where they are needed."""
+
+    rank: str | None = None
+    numbers: str | None = None
+    support: str | None = None
+
+
+class PlanCode(Code):
+    """Plans as numbers, written one by one."""
+
+    def __init__(self, tables: dict[str, Table], codec: Codec):
+        super().__init__(codec)
+        self._by_name = tables
+        self._sources: list[tuple[Table, Table | Part, tuple[int, ...]]] = []
+        self._used = 0
+
+    def add(self, start: Start) -> int:
+        """Write a plan, and return where it is."""
+        at = self._add_plan(start, self._number(self._by_name[start.atom.predicate]))
+        self._sources += list(self._indexes)[len(self._sources) :]
+        self.code = _grown(self.code, len(self._code))
+        self.code[self._used : len(self._code)] = self._code[self._used :]
+        self._used = len(self._code)
+        self.table_lines = _grown(self.table_lines, len(self.tables))
+        self.index_lines = _grown(self.index_lines, len(self._sources))
+        return at
+
+    def reads(self, start: Start) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
+        """Return the numbers of tables, indexes and places of a plan that was written."""
+        steps = [step for step in start.plan.steps if isinstance(step, AtomStep)]
+        tables = {start.plan.head, self._by_name[start.atom.predicate], *(step.table for step in steps)}
+        indexes = {self._index(step) for step in steps if not step.filters}
+        places = {self._place(start.place), *(self._place(step.place) for step in steps)}
+        return frozenset(self.numbers[table] for table in tables), frozenset(indexes), frozenset(places)
+
+    def look_up(self, tables: Iterable[int], indexes: Iterable[int], counted: Container[int], columns: Columns) -> None:
+        """Write down where some tables and indexes are now. The `counted` ones have the columns."""
+        for t in tables:
+            table = self.tables[t]
+            rank, numbers, support = (self._column(table, name, t in counted) for name in columns)
+            self._tell_of_table(t, (rank, numbers, support))
+        for x in indexes:
+            self._tell_of_index(x, *self._sources[x])
+
+    def _column(self, table: Table, name: str | None, is_counted: bool) -> Column:
+        """Return a column, or any array in place of one that no plan reads."""
+        if name is None:
+            return table.slots
+        return table.column(name) if is_counted else table.columns.get(name, table.slots)
+
+
+def _grown(lines: Numbers, count: int) -> Numbers:
+    """Return an array with room for lines: twice as many as are wanted, if it has to be another one."""
+    if len(lines) >= count:
+        return lines
+    return np.concatenate([lines, np.zeros((2 * count - len(lines), *lines.shape[1:]), np.int64)])
+
+
 def _columns(atom: Atom) -> dict[str, int]:
     """Return the first column of each variable of an atom."""
     found: dict[str, int] = {}
@@ -281,9 +394,24 @@ def _columns(atom: Atom) -> dict[str, int]:
     return found
 
 
-def _same(told: tuple[object, ...], arrays: tuple[object, ...]) -> bool:
-    return len(told) == len(arrays) and all(map(operator.is_, told, arrays))
+def _same(before: tuple[object, ...], arrays: tuple[object, ...]) -> bool:
+    return len(before) == len(arrays) and all(map(operator.is_, before, arrays))
 
 
 def _shift(size: int) -> int:
     return 64 - (size.bit_length() - 1)
+
+
+def by_table(tables: Sequence[Table], pairs: npt.NDArray[np.int32]) -> list[tuple[Table, Rows]]:
+    """Return the rows of pairs of the number of a table and a row."""
+    if not len(pairs):
+        return []
+    numbers = pairs[:, QUEUE_TABLE]
+    first = int(numbers[0])
+    if (numbers == first).all():  # as a rule
+        return [(tables[first], pairs[:, QUEUE_ROW].copy())]
+    order = np.argsort(numbers, kind="stable")
+    ascending = numbers[order]
+    begins = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
+    parts = np.split(pairs[order, QUEUE_ROW], begins[1:])
+    return [(tables[k], rows) for k, rows in zip(ascending[begins].tolist(), parts, strict=True)]

@@ -16,11 +16,10 @@ import numpy.typing as npt
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.kernels import flags as flag_kernels
-from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.rounds import interpreter
 from upheld.engines.memory.rounds.addresses import address_of
-from upheld.engines.memory.rounds.bytecode import Numbers, RoundCode
+from upheld.engines.memory.rounds.bytecode import MOST_HANDLED, Bench, Numbers, RoundCode, by_table
 from upheld.engines.memory.rounds.interpreter import (
     BEGIN,
     END,
@@ -38,7 +37,6 @@ from upheld.engines.memory.rounds.interpreter import (
     TOO_MANY,
     TOP,
     UNCOUNTED,
-    VALUES,
     WANTED,
     WANTS_ROOM,
 )
@@ -51,8 +49,8 @@ from upheld.language.core import Rule
 from upheld.language.strata import Stratum
 from upheld.runtime.interruptions import uninterrupted
 
-#: Facts that the first round may begin with, and derivations that one call may handle.
-MOST_FACTS, MOST_HANDLED = 1 << 14, 1 << 16
+#: Facts that the first round may begin with.
+MOST_FACTS = 1 << 14
 #: Pairs of a fact and an atom that it may be, for the first round: where rules are many, they are found by constants.
 MOST_PAIRS = 1 << 16
 
@@ -71,31 +69,6 @@ class RankColumns(Protocol):
     def change_sum(self, stratum: Stratum, amount: int) -> None: ...
 
     def raise_top(self, top: int) -> None: ...
-
-
-class Bench:
-    """What a kernel has in hand: values of variables, heights, open steps, values of a fact, instances, and places.
-
-    It is empty between two calls, so one serves all plans, and is made larger for those that ask for more room.
-    """
-
-    def __init__(self) -> None:
-        self._size = (0, 0, 0, 0)
-
-    def make_room(self, code: RoundCode) -> None:
-        wanted = code.registers, code.steps, code.arity, MOST_HANDLED
-        if all(have >= want for have, want in zip(self._size, wanted, strict=True)):
-            return
-        registers, steps, arity, instances = map(max, self._size, wanted)
-        self._size = registers, steps, arity, instances
-        self.arrays = (
-            np.empty(registers, np.int64),
-            np.empty(steps + 1, np.int64),
-            np.empty((steps + 1, 3), np.int64),
-            np.empty(arity + 1, np.int64),
-            np.empty((instances, VALUES + arity), np.int64),
-            np.empty(hashing.GROUP, np.int64),
-        )
 
 
 class SmallRounds:
@@ -252,7 +225,8 @@ class Call:
     def _truths(self, P: Spelling, N: Spelling, bit: int, *others: Spelling) -> Numbers:
         """Return the addresses of the truth tables of the places of the code, and of other sets behind them."""
         spelled: dict[Place, Spelling] = {Place.P: P, Place.P_NOT_X: ("-", P, bit), Place.N: N}
-        self._held = [self.context.truths[s] for s in (*(spelled[place] for place in self.code.places), *others)]
+        places = [place for place in self.code.places if place is not None]
+        self._held = [self.context.truths[s] for s in (*map(spelled.__getitem__, places), *others)]
         return np.array([address_of(truth) for truth in self._held], np.int64)
 
     def _told(self, sign: int) -> MemorySet | None:
@@ -273,7 +247,7 @@ class Call:
 
     def _rows(self, begin: int, end: int) -> list[tuple[Table, Rows]]:
         """Return a part of the queue by tables."""
-        return _by_table(self.code.tables, self.queue[begin:end])
+        return by_table(self.code.tables, self.queue[begin:end])
 
     def _put_into(self, into: Sequence[Named]) -> None:
         for table, rows in self._rows(0, int(self.state[BEGIN])):
@@ -291,10 +265,10 @@ class Call:
         """Undo what was counted."""
         log = self.log[: self.state[LOGGED]]
         self.state[LOGGED] = 0
-        for table, rows in _by_table(self.code.tables, log):
+        for table, rows in by_table(self.code.tables, log):
             np.subtract.at(table.columns[self.ranks.total], rows, sign)
         if sign < 0:
-            for table, rows in _by_table(self.code.tables, log[log[:, LOG_SUPPORTED] != 0]):
+            for table, rows in by_table(self.code.tables, log[log[:, LOG_SUPPORTED] != 0]):
                 np.add.at(table.columns[self.ranks.support], rows, 1)
 
     def _put_back(self, placed: npt.NDArray[np.int32]) -> None:
@@ -306,14 +280,3 @@ class Call:
                 rows = self.queue[mine, QUEUE_ROW]
                 table.columns[self.ranks.rank][rows] = placed[mine, OLD_RANK]
                 table.columns[self.ranks.support][rows] = placed[mine, OLD_SUPPORT]
-
-
-def _by_table(tables: Sequence[Table], pairs: npt.NDArray[np.int32]) -> list[tuple[Table, Rows]]:
-    """Return the rows of pairs of the number of a table and a row."""
-    if not len(pairs):
-        return []
-    numbers = pairs[:, QUEUE_TABLE]
-    first = int(numbers[0])
-    if (numbers == first).all():  # as a rule
-        return [(tables[first], pairs[:, QUEUE_ROW].copy())]
-    return [(tables[k], pairs[numbers == k, QUEUE_ROW]) for k in np.unique(numbers).tolist()]

@@ -72,6 +72,9 @@ QUEUE_FIELDS = 2
 LOG_TABLE, LOG_ROW, LOG_SUPPORTED = range(3)
 OLD_RANK, OLD_SUPPORT = range(2)
 AT_STEP, AT_MATCH, LAST_MATCH = range(3)
+#: The columns of tasks: a plan, and the part of the queue that it begins with.
+TASK_PLAN, TASK_BEGIN, TASK_END = range(3)
+TASK_FIELDS = 3
 #: The bits of the current round, and of the sets that its facts enter.
 CURRENT, ENTERED = range(2)
 
@@ -267,11 +270,11 @@ def fits(tables, t, values):
 
 
 @kernel
-def find_instances(program, at, row, work, made, count, tried):
+def find_instances(program, at, row, work, made, count, tried, most):
     """Write the instances that a row has as the atom with which the plan at `at` begins, after those in `made`.
 
-    An instance is a line, from `HEAD` to `VALUES`. Return their number, or -1 if there is not enough room for them, and
-    the rows that were looked at in vain so far.
+    An instance is a line, from `HEAD` to `VALUES`. The search ends when there are `most` of them. Return their number,
+    or -1 if there is not enough room for them, and the rows that were looked at in vain so far.
 
         work   registers, heights, stack and values, as a bench has them
     """
@@ -297,6 +300,8 @@ def find_instances(program, at, row, work, made, count, tried):
             for c in range(of_table(tables, h, ARITY)):
                 made[count, VALUES + c] = number(values, c)
             count += 1
+            if count == most:
+                return count, tried
             depth, entering = depth - 1, False
             continue
         step = stack[depth, AT_STEP]
@@ -521,7 +526,7 @@ def find_all_instances(tables, indexes, code, begins, truths, bench, queue, begi
             for i in range(begin, stop):
                 if places[i - begin] >= 0:
                     row = np.int64(queue[i, QUEUE_ROW])
-                    count, tried = find_instances(program, at, row, work, made, count, tried)
+                    count, tried = find_instances(program, at, row, work, made, count, tried, room + 1)
                     if count < 0:
                         return count
         begin = stop
@@ -551,6 +556,21 @@ def look_up_heads(tables, made, start, stop):
             prefetch_int32(of_table(tables, t, TOTAL), row)
             prefetch_int32(of_table(tables, t, RANK), row)
             prefetch_int32(of_table(tables, t, SUPPORT), row)
+
+
+@kernel
+def enter_row(tables, t, at, lines, i):
+    """Enter the head of an instance into its table, whose tuple index has it at `at` from then on; return its row."""
+    row = tables[t, COUNT]
+    for c in range(tables[t, ARITY]):
+        if tables[t, WIDE]:
+            write_int64(tables[t, ROWS], row * tables[t, ARITY] + c, lines[i, VALUES + c])
+        else:
+            write_int32(tables[t, ROWS], row * tables[t, ARITY] + c, lines[i, VALUES + c])
+    write_uint16(tables[t, FLAGS], row, 0)
+    write_int32(tables[t, SLOTS], at, row)
+    tables[t, COUNT] = row + 1
+    return row
 
 
 @kernel
@@ -644,15 +664,7 @@ def gain_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
             at = slot_of(T, t, made.ctypes.data + i * line + NUMBER * VALUES, made[i, AT])
             row = read_int32(tables[t, SLOTS], at)
             if row < 0:
-                row = tables[t, COUNT]
-                for c in range(tables[t, ARITY]):
-                    if tables[t, WIDE]:
-                        write_int64(tables[t, ROWS], row * tables[t, ARITY] + c, made[i, VALUES + c])
-                    else:
-                        write_int32(tables[t, ROWS], row * tables[t, ARITY] + c, made[i, VALUES + c])
-                write_uint16(tables[t, FLAGS], row, 0)
-                write_int32(tables[t, SLOTS], at, row)
-                tables[t, COUNT] = row + 1
+                row = enter_row(tables, t, at, made, i)
                 if tables[t, INDEXED]:
                     state[OUTCOME] = GREW
             total = read_int32(tables[t, TOTAL], row)
@@ -671,3 +683,148 @@ def gain_rounds(tables, indexes, code, begins, truths, bench, queue, log, met, s
         state[BEGIN], state[END], state[LOGGED] = begin, end, logged
         state[ROUNDS] += 1
         state[INSTANCES] += count
+
+
+# -- rules applied to few facts ----------------------------------------------------------------------------------------
+
+
+@kernel
+def find_from_rows(tables, indexes, code, truths, bench, queue, tasks, met):
+    """Write the instances of plans from rows of the queue; return their number, or -1 for too many.
+
+    tasks   a plan, and the part of the queue that it begins with, in each line
+    met     the instances of each task
+    """
+    registers, heights, stack, values, lines, places = bench
+    program = tables.ctypes.data, indexes.ctypes.data, code.ctypes.data, truths.ctypes.data
+    work = registers.ctypes.data, heights, stack, values.ctypes.data
+    P, V, Q, L = places.ctypes.data, values.ctypes.data, queue.ctypes.data, lines.ctypes.data
+    room, line = len(lines), lines.shape[1]
+    count, tried = np.int64(0), np.int64(0)
+    for k in range(len(tasks)):
+        at, begin, end = tasks[k, TASK_PLAN], tasks[k, TASK_BEGIN], tasks[k, TASK_END]
+        before = count
+        while begin < end:
+            stop = min(begin + GROUP, end)
+            look_ahead(program, at, Q, begin, stop, P, V)
+            if code[at + PLAN_ONLY_STEP] != NO_STEP:
+                count, tried = follow_index(program, at, Q, begin, stop, P, L, room, line, count, tried)
+                if count < 0:
+                    return count
+            else:
+                for i in range(begin, stop):
+                    if places[i - begin] >= 0:
+                        row = np.int64(queue[i, QUEUE_ROW])
+                        count, tried = find_instances(program, at, row, work, lines, count, tried, room + 1)
+                        if count < 0:
+                            return count
+            begin = stop
+        met[k] = count - before
+    return count
+
+
+@kernel
+def find_derivable(tables, indexes, code, truths, bench, queue, tasks, met, bit, out):
+    """Mark the rows of the queue that a plan of theirs derives with a bit, and list them; a marked one is left out.
+
+    Return their number, and whether all were tried.
+    """
+    registers, heights, stack, values, lines, _ = bench
+    program = tables.ctypes.data, indexes.ctypes.data, code.ctypes.data, truths.ctypes.data
+    work = registers.ctypes.data, heights, stack, values.ctypes.data
+    T = tables.ctypes.data
+    derived, tried = np.int64(0), np.int64(0)
+    for k in range(len(tasks)):
+        at = tasks[k, TASK_PLAN]
+        for i in range(tasks[k, TASK_BEGIN], tasks[k, TASK_END]):
+            t, row = np.int64(queue[i, QUEUE_TABLE]), np.int64(queue[i, QUEUE_ROW])
+            if flags_of(T, t, row) & bit or not is_of_atom(program, at, t, row):
+                continue
+            count, tried = find_instances(program, at, row, work, lines, np.int64(0), tried, 1)
+            if count < 0:
+                return derived, False
+            if count:
+                write_uint16(of_table(T, t, FLAGS), row, flags_of(T, t, row) | bit)
+                out[derived, QUEUE_TABLE], out[derived, QUEUE_ROW] = t, row
+                derived += 1
+                met[k] += 1
+    return derived, True
+
+
+@kernel
+def look_up_again(tables, lines, begin):
+    """Write where one begins to look for heads, from one on: their tables have grown."""
+    line = NUMBER * lines.shape[1]
+    for i in range(begin, len(lines)):
+        lines[i, AT] = place_of(tables, lines[i, HEAD], lines.ctypes.data + i * line + NUMBER * VALUES)
+
+
+@kernel
+def enter_heads(tables, lines, begin, reject, bit, out, state):
+    """Mark the heads of instances with a bit, and list those that have it for the first time and are not rejected.
+
+    Heads that are in no table are entered. Return where it has come to: at the first one that wants room.
+    """
+    T, line = tables.ctypes.data, NUMBER * lines.shape[1]
+    if state[OUTCOME] == WANTS_ROOM:
+        look_up_again(T, lines, begin)
+    state[OUTCOME] = DONE
+    for i in range(begin, len(lines)):
+        if (i - begin) % GROUP == 0:
+            look_up_heads(T, lines, i, min(i + GROUP, len(lines)))
+        t = lines[i, HEAD]
+        at = slot_of(T, t, lines.ctypes.data + i * line + NUMBER * VALUES, lines[i, AT])
+        row = np.int64(read_int32(tables[t, SLOTS], at))
+        if row < 0:
+            if tables[t, COUNT] >= tables[t, ROOM]:
+                state[OUTCOME], state[WANTED] = WANTS_ROOM, t
+                return i
+            row = enter_row(tables, t, at, lines, i)
+        flags = flags_of(T, t, row)
+        if not flags & bit and not reject[flags]:
+            write_uint16(tables[t, FLAGS], row, flags | bit)
+            out[state[END], QUEUE_TABLE], out[state[END], QUEUE_ROW] = t, row
+            state[END] += 1
+    return len(lines)
+
+
+@kernel
+def count_heads(tables, lines, begin, reject, bit, out, state, sign, log, counts_support):
+    """As `enter_heads`; besides add to the number of each head, and to its support where the instance supports it.
+
+    log   for each instance that was counted the table and the row of its head, and whether it supports it
+    """
+    T, line = tables.ctypes.data, NUMBER * lines.shape[1]
+    if state[OUTCOME] == WANTS_ROOM:
+        look_up_again(T, lines, begin)
+    state[OUTCOME] = DONE
+    for i in range(begin, len(lines)):
+        if (i - begin) % GROUP == 0:
+            look_up_heads(T, lines, i, min(i + GROUP, len(lines)))
+        t = lines[i, HEAD]
+        at = slot_of(T, t, lines.ctypes.data + i * line + NUMBER * VALUES, lines[i, AT])
+        row = np.int64(read_int32(tables[t, SLOTS], at))
+        if row < 0:
+            if sign < 0:
+                state[OUTCOME], state[WANTED] = UNCOUNTED, t
+                return i
+            if tables[t, COUNT] >= tables[t, ROOM]:
+                state[OUTCOME], state[WANTED] = WANTS_ROOM, t
+                return i
+            row = enter_row(tables, t, at, lines, i)
+        total = read_int32(tables[t, TOTAL], row)
+        if total == LARGEST and sign > 0:
+            state[OUTCOME], state[WANTED] = TOO_MANY, t
+            return i
+        write_int32(tables[t, TOTAL], row, total + sign)
+        supported = counts_support and lines[i, HEIGHT] < read_int32(tables[t, RANK], row)
+        if supported:
+            write_int32(tables[t, SUPPORT], row, read_int32(tables[t, SUPPORT], row) + sign)
+        log[i, LOG_TABLE], log[i, LOG_ROW], log[i, LOG_SUPPORTED] = t, row, supported
+        state[LOGGED] = i + 1
+        flags = flags_of(T, t, row)
+        if not flags & bit and not reject[flags]:
+            write_uint16(tables[t, FLAGS], row, flags | bit)
+            out[state[END], QUEUE_TABLE], out[state[END], QUEUE_ROW] = t, row
+            state[END] += 1
+    return len(lines)

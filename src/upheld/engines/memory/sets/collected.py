@@ -51,6 +51,12 @@ class Collected:
         self._out[table] = fresh if not count else np.concatenate([self._out[table][:count], fresh])
         self._counts[table] = count + len(fresh)
 
+    def put(self, table: Table, rows: Rows) -> None:
+        """Take rows that a kernel has found: they have the bit, and had it not before."""
+        count = self._counts.get(table, 0)
+        self._out[table] = rows if not count else np.concatenate([self._out[table][:count], rows])
+        self._counts[table] = count + len(rows)
+
     def begin_with_known_pairs(self, table: Table, reject: Spelling | None, work: int) -> None:
         """Take the bits of a set whose rows need not be looked up, if there is enough work to be worth a copy."""
         if table in self._seen or not isinstance(reject, int) or work < FEWEST_ROWS:

@@ -1,0 +1,263 @@
+"""Rules applied to few facts, many rules in one call of a kernel.
+
+To run a rule as a batch costs some tens of microseconds however few its rows are, and an update of a program with a
+thousand rules runs most of them on a handful of rows. So the plans of rules are written down as numbers once, and the
+kernel that finds the instances of small rounds finds those of all rules that some facts concern. It changes nothing:
+where it meets too many rows, and for rules that compute, the caller goes on with batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory.context import Context
+from upheld.engines.memory.plans.delta_index import Occurrence
+from upheld.engines.memory.plans.plan import AtomStep, Place, Plan
+from upheld.engines.memory.rounds import interpreter
+from upheld.engines.memory.rounds.addresses import address_of
+from upheld.engines.memory.rounds.bytecode import Bench, Columns, Numbers, PlanCode, Start
+from upheld.engines.memory.sets.collected import Collected, never_counted, too_many_derivations
+from upheld.engines.memory.sets.truth_tables import Truth
+from upheld.engines.memory.storage.table import Rows, Table
+from upheld.runtime.interruptions import uninterrupted
+
+#: Facts that a call begins with at most, and pairs of a fact and an atom.
+MOST_FACTS, MOST_PAIRS = 1 << 12, 1 << 16
+
+NO_COLUMNS = Columns()
+
+#: The truth table of all facts.
+_EVERYTHING: Truth = np.ones(1 << 16, np.bool_)
+
+#: Pairs of the number of a table and a row.
+Pairs = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """A plan as numbers: where it is, and the tables, indexes and places that it reads.
+
+    The tables of `counted` have ranks that it reads, or the numbers of its heads.
+    """
+
+    plan: Plan
+    at: int
+    head: int
+    tables: frozenset[int]
+    indexes: frozenset[int]
+    places: frozenset[int]
+    counted: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A plan, and the rows of a table that it begins with."""
+
+    written: Written
+    table: Table
+    rows: Rows
+
+
+class Truths(Protocol):
+    """The truth tables of places."""
+
+    def __getitem__(self, place: Place, /) -> Truth: ...
+
+
+class Instances:
+    """The instances that a call has found, as lines from `HEAD` to `VALUES`."""
+
+    def __init__(self, code: PlanCode, tasks: Sequence[Task], lines: Numbers):
+        self.code, self.lines = code, lines
+        self.heads = sorted({task.written.head for task in tasks})
+
+
+class FewFacts:
+    """The plans of rules as numbers, written down when they are first asked for."""
+
+    def __init__(self, context: Context):
+        self.context = context
+        self._code = PlanCode(context.tables, context.codec)
+        self._bench = Bench()
+
+    def written(self, occurrence: Occurrence, kind: object, start: Callable[[Occurrence], Start]) -> Written | None:
+        """Return the plan of an atom of a rule as numbers; None if it does more than follow indexes."""
+        written: Written | None = occurrence.written.get(kind)
+        if kind not in occurrence.written or (written is not None and written.plan.is_stale()):
+            begin = start(occurrence)
+            written = occurrence.written[kind] = self._write(begin) if begin.is_simple else None
+        return written
+
+    def _write(self, start: Start) -> Written:
+        code = self._code
+        at = code.add(start)
+        ranked = [step.table for step in start.plan.steps if isinstance(step, AtomStep) and step.ranked]
+        if start.ranked:
+            ranked.append(self.context.tables[start.atom.predicate])
+        counted = frozenset(code.numbers[table] for table in (*ranked, start.plan.head))
+        return Written(start.plan, at, code.numbers[start.plan.head], *code.reads(start), counted)
+
+    # -- forwards ------------------------------------------------------------------------------------------------------
+
+    def find(self, tasks: Sequence[Task], truths: Truths, columns: Columns) -> Instances | None:
+        """Return the instances of some plans; None if there are too many, or too many rows are looked at for them."""
+        lines, queue = self._begin(tasks, columns)
+        addresses, held = self._addresses(tasks, truths)
+        met = np.zeros(len(tasks), np.int64)
+        code = self._code
+        count = interpreter.find_from_rows(
+            code.table_lines, code.index_lines, code.code, addresses, self._bench.arrays, queue, lines, met
+        )
+        del held
+        if count < 0:
+            return None
+        meter = self.context.meter
+        for task, number in zip(tasks, met.tolist(), strict=True):
+            if number:
+                meter.instances(task.written.plan.rule, number)
+        return Instances(code, tasks, self._bench.arrays[interpreter.MADE][:count])
+
+    # -- backwards -----------------------------------------------------------------------------------------------------
+
+    def collect_derivable(self, tasks: Sequence[Task], truths: Truths, collected: Collected) -> bool:
+        """Collect the rows of tasks, which begin with heads, that some plan derives; return whether all were tried."""
+        lines, queue = self._begin(tasks, NO_COLUMNS)
+        addresses, held = self._addresses(tasks, truths)
+        met, out = np.zeros(len(tasks), np.int64), np.empty((len(queue), 2), np.int32)
+        code = self._code
+        count, is_done = interpreter.find_derivable(
+            code.table_lines, code.index_lines, code.code, addresses, self._bench.arrays, queue, lines, met,
+            int(collected.bit), out,
+        )  # fmt: skip
+        del held
+        for table, rows in code.by_table(out[:count]):
+            collected.put(table, rows)
+        for task, number in zip(tasks, met.tolist(), strict=True):
+            if number:
+                self.context.meter.instances(task.written.plan.rule, number)
+        return bool(is_done)
+
+    # -- what a kernel is given ----------------------------------------------------------------------------------------
+
+    def _begin(self, tasks: Sequence[Task], columns: Columns) -> tuple[Numbers, Pairs]:
+        """Write down where tables and indexes are, and return the plans with their parts of a queue of rows."""
+        code = self._code
+        code.look_up(
+            set[int]().union(*(task.written.tables for task in tasks)),
+            set[int]().union(*(task.written.indexes for task in tasks)),
+            set[int]().union(*(task.written.counted for task in tasks)),
+            columns,
+        )
+        self._bench.make_room(code)
+        lines = np.empty((len(tasks), interpreter.TASK_FIELDS), np.int64)
+        segments: list[Rows] = []
+        numbers: list[int] = []
+        end, last = 0, None
+        for k, task in enumerate(tasks):
+            if task.rows is not last:  # rules that a table concerns begin with the same rows, mostly
+                segments.append(task.rows)
+                numbers.append(code.numbers[task.table])
+                begin, end, last = end, end + len(task.rows), task.rows
+            lines[k] = task.written.at, begin, end
+        queue = np.empty((end, 2), np.int32)
+        queue[:, 0] = np.repeat(numbers, [len(rows) for rows in segments])
+        queue[:, 1] = np.concatenate(segments)
+        return lines, queue
+
+    def _addresses(self, tasks: Sequence[Task], truths: Truths) -> tuple[Numbers, list[Truth]]:
+        """Return the addresses of the truth tables of places, and the tables, which somebody must hold meanwhile."""
+        places = set[int]().union(*(task.written.places for task in tasks))
+        held = [_EVERYTHING] * len(self._code.places)
+        for number in places:
+            place = self._code.places[number]
+            if place is not None:
+                held[number] = truths[place]
+        return np.array([address_of(truth) for truth in held], np.int64), held
+
+
+class Taker(Protocol):
+    """Takes the instances that a call has found."""
+
+    @property
+    def columns(self) -> Columns:
+        """The columns that it counts in."""
+        ...
+
+    def take(self, instances: Instances) -> None: ...
+
+
+class HeadTaker:
+    """Collects the heads of instances that `reject` does not hold for; those not in a table yet are entered."""
+
+    columns = NO_COLUMNS
+
+    def __init__(self, collected: Collected, reject: Truth):
+        self.collected, self.reject = collected, reject
+
+    def take(self, instances: Instances) -> None:
+        def run(begin: int, out: Pairs, state: Numbers) -> int:
+            return interpreter.enter_heads(  # type: ignore[no-any-return]
+                instances.code.table_lines, instances.lines, begin, self.reject, int(self.collected.bit), out, state
+            )
+
+        _go_through(instances, NO_COLUMNS, self.collected, run, new_state())
+
+
+def new_state() -> Numbers:
+    """Return the numbers that a kernel keeps from one call to the next."""
+    return np.zeros(interpreter.WANTED + 1, np.int64)
+
+
+def count_heads(
+    instances: Instances, collected: Collected, reject: Truth, columns: Columns, sign: int, log: Pairs, state: Numbers
+) -> None:
+    """Collect heads as `HeadTaker` does, count each instance, and write the heads that were counted into a log."""
+
+    def run(begin: int, out: Pairs, state: Numbers) -> int:
+        return interpreter.count_heads(  # type: ignore[no-any-return]
+            instances.code.table_lines, instances.lines, begin, reject, int(collected.bit), out, state, sign, log,
+            columns.support is not None,
+        )  # fmt: skip
+
+    _go_through(instances, columns, collected, run, state)
+
+
+def _go_through(
+    instances: Instances,
+    columns: Columns,
+    collected: Collected,
+    run: Callable[[int, Pairs, Numbers], int],
+    state: Numbers,
+) -> None:
+    """Go through all instances, with room for the rows that are entered, and collect what is found."""
+    code, lines = instances.code, instances.lines
+    if not len(lines):
+        return
+    out = np.empty((len(lines), 2), np.int32)
+    done = 0
+    try:
+        while done < len(lines):
+            done = run(done, out, state)
+            for t in instances.heads:
+                code.tables[t].n = int(code.table_lines[t, interpreter.COUNT])
+            wanted = code.tables[int(state[interpreter.WANTED])]
+            if state[interpreter.OUTCOME] == interpreter.UNCOUNTED:
+                raise never_counted(wanted.name)
+            if state[interpreter.OUTCOME] == interpreter.TOO_MANY:
+                raise too_many_derivations(wanted.name)
+            if done < len(lines):
+                wanted.make_room(len(lines) - done)
+                code.look_up(instances.heads, (), instances.heads, columns)
+    except BaseException:
+        with uninterrupted():
+            for t in instances.heads:
+                code.tables[t].mend()
+        raise
+    for table, rows in code.by_table(out[: state[interpreter.END]]):
+        collected.put(table, rows)
+        collected.context.meter.found(collected.count(table))
