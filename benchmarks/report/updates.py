@@ -30,6 +30,10 @@ WHAT = {
     "example-1, n x 10": "the same with ten times as many facts",
     "sspe": "lengths of paths in an acyclic digraph, with arithmetic in a recursive rule",
     "chain": "a fact that holds already inserted near the middle of a chain, and deleted again",
+    "claros-l": "1,313 rules of the Claros ontology in 250 strata, over relations with the sizes of Zipf's law",
+    "dbpedia-l": "3,385 rules of the DBpedia ontology, the same way",
+    "many-rules": "2,000 random rules with negation over 500 relations",
+    "many-strata": "3,000 strata of one rule, each on top of the one before",
     "chain-29": "the chain of proposition 29 of Motik et al. 2019, with i = 5",
 }
 

@@ -1,9 +1,7 @@
 """Programs with thousands of rules and hundreds of strata, and facts whose relations have the sizes of Zipf's law.
 
 `ontology` has the rules of Claros-L and DBpedia-L, where the collected cases lie beside the repository; the other
-programs are made here. Every program and all facts come from a seed, and `facts` from a scale as well.
-
-    python -m benchmarks.workloads.many_rules          # rules, strata and facts of each
+programs are generated. Seed and scale are parameters.
 """
 
 from __future__ import annotations

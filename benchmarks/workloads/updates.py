@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.workloads import rulesets
+from benchmarks.workloads import many_rules, rulesets
 from benchmarks.workloads.graphs import Facts, campus, components, distinct, generations, giant, power_law, three, trees
 
 #: An update as `update` takes it: rows by relation.
@@ -210,6 +210,35 @@ def chain_29(n: int, i: int = 5, count: int = 30) -> Maintained:
     return Maintained(CHAIN, facts, [Cell("1", [{"b": np.array([[k]])} for k in given.tolist()])])
 
 
+# -- many rules --------------------------------------------------------------------------------------------------------
+
+
+def ontology(name: str, scale: int, sizes: str, seed: int = 1) -> Maintained:
+    """The rules of an ontology, and about `scale` facts over fewer than half as many values."""
+    rules = many_rules.ontology(name)
+    return sampled(rules, many_rules.zipf(many_rules.arities(rules), scale, scale * 2 // 5, seed), sizes)
+
+
+def random_rules(rules: int, relations: int, scale: int, values: int, sizes: str, seed: int = 1) -> Maintained:
+    """Random rules, and facts of the relations that none derives."""
+    given = {f"r{k}": 2 for k in range(relations // 10)}
+    return sampled(many_rules.drawn(rules, relations, seed), many_rules.zipf(given, scale, values, seed), sizes)
+
+
+def ladder(strata: int, facts: int, sizes: str) -> Maintained:
+    """Every update goes through all strata."""
+    return sampled(many_rules.ladder(strata), {"p0": np.arange(facts)[:, None]}, sizes)
+
+
+#: Ontologies that are there, by size and name: they lie beside the repository.
+ONTOLOGIES: dict[str, dict[str, Callable[[], Maintained]]] = {
+    "small": {"claros-l": partial(ontology, "Claros_L", 5_000, "1 100")},
+    "large": {
+        "claros-l": partial(ontology, "Claros_L", 50_000, "1 100 1000"),
+        "dbpedia-l": partial(ontology, "DBpedia_L", 50_000, "1 60"),
+    },
+}
+
 #: By size and name; functions, because facts are made only when wanted.
 WORKLOADS: dict[str, dict[str, Callable[[], Maintained]]] = {
     "small": {
@@ -228,6 +257,9 @@ WORKLOADS: dict[str, dict[str, Callable[[], Maintained]]] = {
         "sspe": partial(sspe, 500, 10, "1 10 25%"),
         "chain": partial(chain, 500),
         "chain-29": partial(chain_29, 200, count=12),
+        "many-rules": partial(random_rules, 400, 150, 500, 100, "1"),
+        "many-strata": partial(ladder, 300, 10, "1"),
+        **(ONTOLOGIES["small"] if many_rules.ONTOLOGIES.is_dir() else {}),
     },
     "large": {
         "sparse": partial(sparse, 480, ALL_SIZES, WALKS),
@@ -247,6 +279,9 @@ WORKLOADS: dict[str, dict[str, Callable[[], Maintained]]] = {
         "sspe": partial(sspe, 10_000, 10, "1 10 100 1000 2% 25%"),
         "chain": partial(chain, 100_000),
         "chain-29": partial(chain_29, 3_000),
+        "many-rules": partial(random_rules, 2_000, 500, 2_700, 300, "1"),
+        "many-strata": partial(ladder, 3_000, 10, "1"),
+        **(ONTOLOGIES["large"] if many_rules.ONTOLOGIES.is_dir() else {}),
     },
 }
 
