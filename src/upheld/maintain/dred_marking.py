@@ -111,7 +111,8 @@ class DRedMarker(Marker):
     def __init__(self, state: State, E_minus: FactSet, E_plus: FactSet, ahead: Requested):
         super().__init__(state, E_minus, E_plus, ahead)
         self.inserted = settle(ahead.plus & E_minus)
-        self.positive, self.basis = state.E.engine.named("returning"), state.E.engine.named("basis")
+        self.positive: FactSet = state.E.engine.nothing
+        self.basis: FactSet = state.E.engine.nothing
 
     def passing(self) -> FactSet:
         return settle(self.explicit | self.derived)
@@ -128,10 +129,10 @@ class DRedMarker(Marker):
             for met in applied:
                 _, hold = met.partition(settle(gone | self.passing()))
                 back = settle(back | (hold.heads() & gone))
-                self.basis |= hold.bodies() - (self.inserted | self.positive)
+                self.basis = settle(self.basis | (hold.bodies() - (self.inserted | self.positive)))
             if not back:
                 return
-            self.positive |= back
+            self.positive = settle(self.positive | back)
 
     def marks(self, state: State) -> Marks | None:
         marks = super().marks(state)
@@ -140,7 +141,7 @@ class DRedMarker(Marker):
         explicit, derived = self.inserted.count(), self.positive.count()
         state.E.engine.meter.statistics.marks.update(explicit=explicit, derived=derived)
         negative = marks.negative if marks is not None else state.E.engine.nothing
-        return Marks(negative, self.inserted, settle(self.positive), settle(self.basis))
+        return Marks(negative, self.inserted, self.positive, self.basis)
 
 
 DRED_MARKING = Marking(dred_marking, DRedMarker)

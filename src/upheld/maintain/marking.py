@@ -64,16 +64,13 @@ def delete_unproved(
     s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: FactSet, proving: MarkingProving, marks: Marks | None
 ) -> None:
     """Add to D the facts of the stratum that a deletion affects, or that are marked, and that are not proven."""
-    rules, W = Guards.of(s), I.engine.named("W")
-    explicit = settle(s.out(E_minus))
-    W |= explicit
-    if marks is not None:
-        W |= s.out(marks.negative)  # 32
+    rules, explicit = Guards.of(s), settle(s.out(E_minus))
+    W = explicit if marks is None else settle(explicit | s.out(marks.negative))  # 32
     delta = settle(explicit - proving.derivable(explicit))
     N = derive_unless(rules.recursive, I - (D - A), I | A, W, via=delta)  # 23
     N = settle(N | derive_unless(rules.rules, I, I, W, via=D - A, via_not=A - D))  # 23: deletions in lower strata
     D |= delta  # 6
-    W |= N  # 24
+    W = settle(W | N)  # 24
     waiting = settle(W - D)
     while waiting:
         proving.check(waiting)  # 11 to 22
@@ -81,7 +78,7 @@ def delete_unproved(
         N = settle(derive_unless(rules.recursive, I - (D - A), I | A, W, via=delta))  # 23
         D |= delta
         waiting = settle(N - W)
-        W |= waiting  # 24
+        W = settle(W | waiting)  # 24
 
 
 class MarkingProving(Proving):
@@ -89,7 +86,7 @@ class MarkingProving(Proving):
 
     def __init__(self, state: State, s: Stratum, E_minus: FactSet, D: FactSet, A: FactSet, marker: Marker):
         super().__init__(s, state.I, D, A, self._grounds, Abort())
-        self._E, self._E_minus, self._marker, self._marks = state.E, E_minus, marker, marker.concerns(s)
+        self._E, self._E_minus, self._marker, self._marks = state.E, E_minus, marker, marker.concerns_proofs(s)
 
     def _grounds(self, H: FactSet) -> FactSet:
         """Return the explicit facts among some (18), and those that a nonrecursive rule derives (20, 11)."""
@@ -143,7 +140,10 @@ class Marker:
         self.strata, self.ahead = state.strata, ahead
         #: What U2 both deletes and inserts is there after it.
         self.explicit = settle((ahead.minus & ((state.E - E_minus) | E_plus)) - ahead.plus)  # 9
-        self.derived = state.E.engine.named("marked")
+        #: Marked facts that proofs may lean on: U1 does not bring them.
+        self.present = settle(self.explicit - E_plus)
+        #: Settled, like all sets here: a set that changes in place would take a bit of the memory engine throughout.
+        self.derived: FactSet = state.E.engine.nothing
 
     def passing(self) -> FactSet:
         """Return the marked facts that pass marks on."""
@@ -153,10 +153,14 @@ class Marker:
         """Return whether rules of a stratum may read facts that pass marks on."""
         return bool(self.explicit) and bool(s.reads & self.passing().classes(self.strata))
 
+    def concerns_proofs(self, s: Stratum) -> bool:
+        """Return whether rules of a stratum may read facts that pass marks on in forward chaining."""
+        return bool(self.present) and bool(s.reads & self.present.classes(self.strata))
+
     def pass_on(self, applied: Instances, known: FactSet) -> None:
         """Mark the heads outside `known` of rule instances with a marked fact in their body."""
         marked, _ = applied.partition(self.passing())
-        self.derived |= marked.heads() - known
+        self.derived = settle(self.derived | (marked.heads() - known))
 
     def marks(self, state: State) -> Marks | None:
         """Return the marks, now that U1 is made; None if there are none."""
