@@ -246,9 +246,9 @@ class MemoryRanks(RoundByRound):
     def lose_support(self, found: Instances, stratum: Stratum) -> None:
         self._add_support(found, stratum, -1)
 
-    def _add_support(self, found: Instances, stratum: Stratum, sign: int) -> None:
+    def _add_support(self, instances: Instances, stratum: Stratum, sign: int) -> None:
         self.context.pending.count_all()
-        for group in own_instances(found).groups:
+        for group in own_instances(instances).groups:
             table, rows = group.head_rows(self.matcher)
             heights = group.highest(self.matcher, self.rank, stratum)
             log, used = self.context.journal.log(table, self.support, sign, len(rows))
@@ -292,9 +292,9 @@ class MemoryRanks(RoundByRound):
         return own_set(facts).listed()
 
     def _assign(self, table: Table, column: str, rows: Rows, values: int | Column) -> None:
-        found = table.column(column)
+        numbers = table.column(column)
         self.context.journal.note_values(table, column, rows)
-        found[rows] = values
+        numbers[rows] = values
 
     def _note_ends(self) -> None:
         ends = self.top, self.bottom, self.below
@@ -306,9 +306,9 @@ class MemoryRanks(RoundByRound):
 
 
 def columns_of(books: Sequence[Numbered]) -> list[str]:
-    """Return the names of the columns that some books have in every table."""
-    found: list[str] = []
+    """Return the names of the columns that some counters have in every table."""
+    names: list[str] = []
     for book in books:
         assert isinstance(book, MemoryNumbers | MemoryRanks), "numbers of another engine"
-        found += book.columns
-    return found
+        names += book.columns
+    return names

@@ -1,6 +1,6 @@
 """Backward chaining that goes on where it stopped: the candidates for each head come a few at a time.
 
-What is found is joined with the rest of the body at once.
+Each candidate is joined with the rest of the body at once.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class MemorySearch:
         return table.column(self._turns)
 
     def more(self, H: FactSet, P: FactSet, N: FactSet) -> MemoryInstances:
-        found: list[Group] = []
+        groups: list[Group] = []
         settled = own_set(H).settled()
         with (where := Where(self.context, P, N)):
             asked = self.context.truths[settled.spelling()]
             for table, rows in settled.listed():
-                self._more(table, rows, asked, where, found)
-        return MemoryInstances(self.matcher, found)
+                self._more(table, rows, asked, where, groups)
+        return MemoryInstances(self.matcher, groups)
 
-    def _more(self, table: Table, rows: Rows, asked: Truth, where: Where, found: list[Group]) -> None:
+    def _more(self, table: Table, rows: Rows, asked: Truth, where: Where, groups: list[Group]) -> None:
         turns = self._turns_of(table)
         rows = rows[turns[rows] >= 0]
         fresh = rows[turns[rows] == 0]
-        mine = self._opened(table, fresh, where, found)
+        mine = self._opened(table, fresh, where, groups)
         if len(fresh) < len(rows):  # another turn for some: what was opened before is looked at as well
             mine = [s for s in self._streams.get(table, []) if (s.cursors != END).any()] + mine
             self._streams[table] = mine
@@ -67,29 +67,29 @@ class MemorySearch:
             chosen = np.flatnonzero(asked[table.flags[stream.rows]] & (stream.cursors != END))
             if len(chosen):
                 before = np.abs(turns[stream.rows[chosen]]).astype(np.int64) - 1
-                self._take(stream, chosen, 1 << np.minimum(before, MOST_DOUBLINGS), where, found)
+                self._take(stream, chosen, 1 << np.minimum(before, MOST_DOUBLINGS), where, groups)
                 left = stream.rows[chosen[stream.cursors[chosen] != END]]
                 turns[left] = np.abs(turns[left])
 
-    def _take(self, stream: Candidates, chosen: Codes, limits: Codes, where: Where, found: list[Group]) -> None:
-        rule, mine = stream.rest.rule, found if stream.whole else []
+    def _take(self, stream: Candidates, chosen: Codes, limits: Codes, where: Where, groups: list[Group]) -> None:
+        rule, mine = stream.rest.rule, groups if stream.whole else []
         join = self.matcher.join(stream.rest, where, FunctionSink(self._taking(stream.rest, mine)))
         for B in stream.take(chosen, limits, where[stream.step.place]):
             self.context.meter.look(rule)
             join.run(B, B.shape[1])
         if not stream.whole:  # what was matched when it was opened may not hold any more
-            found += [group.chosen(group.hold(self.matcher, where[Place.P], where[Place.N])) for group in mine]
+            groups += [group.chosen(group.hold(self.matcher, where[Place.P], where[Place.N])) for group in mine]
 
-    def _taking(self, plan: Plan, found: list[Group]) -> Callable[[Codes, int], None]:
+    def _taking(self, plan: Plan, groups: list[Group]) -> Callable[[Codes, int], None]:
         order = [plan.last.index(v) for v in plan.rule.variables()]
 
         def take(B: Codes, width: int) -> None:
             self.context.meter.instances(plan.rule, width)
-            found.append(Group(plan.rule, B[order]))
+            groups.append(Group(plan.rule, B[order]))
 
         return take
 
-    def _opened(self, table: Table, rows: Rows, where: Where, found: list[Group]) -> list[Candidates]:
+    def _opened(self, table: Table, rows: Rows, where: Where, groups: list[Group]) -> list[Candidates]:
         """Return streams for heads that are asked for the first time; what needs no join is found at once."""
         opened: list[Candidates] = []
         if not len(rows):
@@ -99,7 +99,7 @@ class MemorySearch:
             plan, variables = self.matcher.backward_plan(rule, (*rule.variables(), ROW))
             at = first_join(plan)
             if at is None:
-                join = self.matcher.join(plan, where, FunctionSink(self._taking(plan, found)))
+                join = self.matcher.join(plan, where, FunctionSink(self._taking(plan, groups)))
             else:
                 prefix = replace(plan, steps=plan.steps[:at], later=plan.steps[at:])
 

@@ -36,22 +36,22 @@ class HeadSink:
 
     def _enter(self, rows: MadeRows) -> None:
         self._met(len(rows))
-        self._found(self.collected.enter(self.plan.head, rows, self.reject))
+        self._note_facts(self.collected.enter(self.plan.head, rows, self.reject))
 
     def known_pairs(self) -> DenseBits:
         """Return the heads that need not be made again, as far as they are known."""
         return self.collected.known_pairs(self.plan.head)
 
     def take_made(self, rows: MadeRows, instances: int) -> None:
-        """Take the heads of so many instances that were not among the known pairs."""
+        """Take the heads of `instances` instances that were not among the known pairs."""
         self._met(instances)
-        self._found(self.collected.enter_unseen(self.plan.head, rows, self.reject))
+        self._note_facts(self.collected.enter_unseen(self.plan.head, rows, self.reject))
 
     def _met(self, instances: int) -> None:
         self.instances += instances
         self.collected.context.meter.instances(self.plan.rule, instances)
 
-    def _found(self, facts: int) -> None:
+    def _note_facts(self, facts: int) -> None:
         self.collected.context.meter.found(facts)
 
 
@@ -62,9 +62,9 @@ def made_rows(table: Table, terms: Places, constants: Codes, B: Codes, width: in
         for t in terms[terms >= 0]:
             values += [int(B[t].min()), int(B[t].max())]
         table.fit(min(values, default=0), max(values, default=0))
-    made = np.empty((width, table.arity), table.rows.dtype)
-    row_kernels.make_rows(B, width, terms, constants, made)
-    return made
+    heads = np.empty((width, table.arity), table.rows.dtype)
+    row_kernels.make_rows(B, width, terms, constants, heads)
+    return heads
 
 
 def made_joined_rows(
@@ -72,9 +72,9 @@ def made_joined_rows(
 ) -> MadeRows:
     """Return the head rows of bindings joined with matched rows, with no batch in between."""
     table = plan.head
-    made = np.empty((count, table.arity), np.int64 if wide else table.rows.dtype)
-    row_kernels.make_joined_rows(B, parents, step.table.rows, matches, count, plan.joined_terms, plan.constants, made)
-    if wide and made.size:
-        table.fit(int(made.min()), int(made.max()))
-        made = made.astype(table.rows.dtype)
-    return made
+    heads = np.empty((count, table.arity), np.int64 if wide else table.rows.dtype)
+    row_kernels.make_joined_rows(B, parents, step.table.rows, matches, count, plan.joined_terms, plan.constants, heads)
+    if wide and heads.size:
+        table.fit(int(heads.min()), int(heads.max()))
+        heads = heads.astype(table.rows.dtype)
+    return heads
