@@ -134,3 +134,28 @@ def test_equivalences_by_classes(algorithm):
             return sum(1 for _ in eqrel_streams.check_stream(case, m))
 
         assert len(set(in_threads(2 + seed % 2, main))) == 1
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "p(x) :- q(x), y = x + x.",
+        "p(x) :- q(x), y = x + x, z = 1 / (x - x).",
+        "p(x) :- q(x), y = x + x, r(x, z), q(z), !p(z).",
+    ],
+)
+def test_a_built_in_without_a_result(rule):
+    """An update fails in all tasks if the rest of a body holds, also where that has further built-ins without one."""
+    program = f".decl q(x: number)\n.decl r(x: number, y: number)\n.decl p(x: number)\n{rule.replace('!p', '!s')}"
+    program += "\n.decl s(x: number)"
+
+    def main(wire: Wire) -> list[tuple]:
+        m = upheld.materialise(
+            program, {"q": [(5,)] if "/" not in rule else [], "r": [(1 << 62, 5)]}, engine=Task(wire)
+        )
+        with pytest.raises(upheld.UpheldError) as caught:
+            m.update(insert={"q": [(1 << 62,)]})
+        assert caught.value.slugs == ("undefined-result",)
+        return sorted(m["q"])
+
+    assert len({tuple(result) for result in in_threads(3, main)}) == 1

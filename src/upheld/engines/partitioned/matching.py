@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -278,19 +279,25 @@ class _Doomed(NamedTuple):
 
     key: Key
     leg: int
+    #: The number of the built-in among those of the rule.
+    builtin: int
     variables: tuple[str, ...]
     B: Codes
     reasons: list[str]
+
+    @property
+    def kind(self) -> tuple[Key, int, int, tuple[str, ...]]:
+        return self.key, self.leg, self.builtin, self.variables
 
 
 class _LegJoin(Join):
     """A join that puts bindings aside for which a built-in has no result: other legs may not match them."""
 
-    doom: Callable[[tuple[str, ...], Codes, list[str]], None]
+    doom: Callable[[BuiltinStep, Codes, list[str]], None]
 
     def _refuse_undefined(self, at: int, step: BuiltinStep, B: Codes, reasons: Mapping[int, str]) -> None:
         which = sorted(reasons)
-        self.doom(step.before, B[:, which], [reasons[i] for i in which])
+        self.doom(step, B[:, which], [reasons[i] for i in which])
 
 
 class _Run:
@@ -395,7 +402,12 @@ class _Run:
         # are everywhere.
         listing = self._at_home if leg.route is EVERYWHERE else self.where.rows
         join = _LegJoin(plan, self.where, planner, types, FunctionSink(take), look, listing, self.rank)
-        join.doom = lambda variables, B, reasons: self.doomed.append(_Doomed(key, j, variables, B, reasons))
+
+        def doom(step: BuiltinStep, B: Codes, reasons: list[str]) -> None:
+            number = next(n for n, builtin in enumerate(rule.builtins) if builtin is step.builtin)
+            self.doomed.append(_Doomed(key, j, number, step.before, B, reasons))
+
+        join.doom = doom
         for begin in range(0, B.shape[1], CHUNK):
             some = B if B.shape[1] <= CHUNK else np.ascontiguousarray(B[:, begin : begin + CHUNK])
             join.run(some, some.shape[1])
@@ -500,28 +512,30 @@ class _Run:
         the value that is missing.
         """
         wire, me = self.context.wire, self.context.wire.me
-        doomed, self.doomed = self.doomed, []
-        _, notes = wire.exchange("built-ins without a result", None, {(d.key, d.leg, d.variables) for d in doomed})
-        kinds = sorted(set().union(*notes))
-        for n, (key, leg, variables) in enumerate(kinds):
-            mine = self._pipeline(key)
-            literals = [x._replace(ranked=False) for later in mine.legs[leg:] for x in later.literals]
-            builtins = [b for later in mine.legs[leg:] for b in later.builtins]
-            values = tuple(v for v in variables if v != HEIGHT)
-            rest = rest_of(mine.rule, (*values, _NUMBER), literals, builtins, self.context.views, (_NUMBER,))
-            self.extra[n, "rest", 0] = rest
-        survivors: list[int] = []
-        self.reach = self.reach._replace(new_texts=False)  # what is left of a binding is its number
-        self.end = lambda _, plan, B, *__: survivors.append(int(B[plan.last.index(_NUMBER)].min()))
-        first = 0
-        for d in doomed:
-            key = (kinds.index((d.key, d.leg, d.variables)), "rest", 0)
+        doomed, survivors, first = self.doomed, list[int](), me * _MOST_NUMBERED
+        self.doomed = []
+        for d in doomed:  # each binding gets a number, by which it is known from now on
             places = [i for i, v in enumerate(d.variables) if v != HEIGHT]
-            numbers = me * _MOST_NUMBERED + first + np.arange(len(d.reasons))
+            numbers = first + np.arange(len(d.reasons))
             first += len(d.reasons)
-            self._leg(key, self.extra[key], 0, np.vstack([d.B[places], numbers[None]]))
-        for j in range(1, max(len(rest.legs) for rest in self.extra.values())):
-            self._travel("the rest of a body", j)
+            variables = (*(d.variables[i] for i in places), _NUMBER)
+            self.doomed.append(d._replace(variables=variables, B=np.vstack([d.B[places], numbers[None]])))
+        self.reach = self.reach._replace(new_texts=False)  # only the number of a binding goes on
+        self.end = lambda _, plan, B, *__: survivors.append(int(B[plan.last.index(_NUMBER)].min()))
+        # The rest of a body may have further built-ins without a result, which are left out in turn.
+        for turn in count():
+            left, self.doomed = self.doomed, []
+            _, notes = wire.exchange("built-ins without a result", None, {d.kind for d in left})
+            kinds = sorted(set().union(*notes))
+            if not kinds:
+                break
+            keys = {kind: (n, "rest", turn) for n, kind in enumerate(kinds)}
+            rests = {keys[kind]: self._rest(*kind) for kind in kinds}
+            self.extra.update(rests)
+            for d in left:
+                self._leg(keys[d.kind], rests[keys[d.kind]], 0, d.B)
+            for j in range(1, max(len(rest.legs) for rest in rests.values())):
+                self._travel("the rest of a body", j)
         _, notes = wire.exchange("bindings that fail", None, min(survivors, default=None))
         failed = [note for note in notes if note is not None]
         if not failed:
@@ -530,6 +544,14 @@ class _Run:
         mine_failed = self._error(doomed, number) if task == me else None
         _, notes = wire.exchange("the error", None, mine_failed and mine_failed.problems)
         raise EvaluationError(notes[task])
+
+    def _rest(self, key: Key, leg: int, builtin: int, variables: tuple[str, ...]) -> Pipeline:
+        """Return what is left of a body, from a leg on, without a built-in."""
+        mine = self._pipeline(key)
+        literals = [x._replace(ranked=False) for later in mine.legs[leg:] for x in later.literals]
+        without = mine.rule.builtins[builtin]
+        builtins = [b for later in mine.legs[leg:] for b in later.builtins if b is not without]
+        return rest_of(mine.rule, variables, literals, builtins, self.context.views, (_NUMBER,))
 
     def _error(self, doomed: list[_Doomed], number: int) -> EvaluationError:
         for d in doomed:
