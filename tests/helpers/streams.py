@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from tests.helpers.aggregates import random_aggregate_case
 from tests.helpers.merging import together, with_cases
 from tests.helpers.strategies import (
     Case,
@@ -265,6 +266,14 @@ def random_stream(seed: int, updates: int = 12, databases: int = 1) -> Stream:
     else:
         case = together(kind(r, updates, databases))
     return Stream(case, stratification=some_stratification(r), constants=r.choice(CONSTANTS), databases=databases)
+
+
+def random_aggregate_stream(seed: int, updates: int = 8) -> Stream:
+    """Return a stream of a program with aggregates."""
+    r = Random(seed)
+    case = random_aggregate_case(r, updates)
+    decompose = r.choice(("auto", "auto", "always"))
+    return Stream(case, some_stratification(r), r.choice(CONSTANTS), decompose)
 
 
 @dataclass

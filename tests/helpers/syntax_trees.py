@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from upheld.language.syntax import rdfox, souffle
 from upheld.language.syntax.ast import (
+    Aggregate,
     Atom,
     Attribute,
     Call,
@@ -78,10 +79,23 @@ dl_terms: st.SearchStrategy[Term] = st.recursive(
     max_leaves=LEAVES,
 )
 dl_atoms = st.builds(Atom, dl_names, _tuples(dl_terms))
+
+
+@st.composite
+def dl_sides(draw: st.DrawFn) -> Term:
+    """Return a side of a comparison: a term, an aggregate, or an aggregate in an expression."""
+    if draw(st.integers(0, 9)):
+        return draw(dl_terms)
+    body = draw(st.one_of(dl_atoms, dl_atoms.map(Negation), _tuples(dl_atoms, 2).map(Disjunction)))
+    function = draw(st.sampled_from(souffle.AGGREGATES))
+    aggregate = Aggregate(function, None if function == "count" else draw(dl_terms), body)
+    return Call(draw(st.sampled_from(_INFIX)), (aggregate, draw(dl_terms))) if draw(st.booleans()) else aggregate
+
+
 dl_formulas = _formulas(
     st.one_of(
         dl_atoms,
-        st.builds(Test, st.sampled_from(list(COMPARISONS)), st.tuples(dl_terms, dl_terms)),
+        st.builds(Test, st.sampled_from(list(COMPARISONS)), st.tuples(dl_sides(), dl_sides())),
         st.builds(Test, st.sampled_from(souffle.BUILT_IN_TESTS), st.tuples(dl_terms, dl_terms)),
         st.builds(Truth, st.booleans()),
     )

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
+from upheld.algebra.aggregates import Aggregate
 from upheld.algebra.counters import Numbered, Numbers, Ranks, Trace
 from upheld.algebra.equality import Classes, Equivalence
 from upheld.algebra.sets import FactSet, SetEngine
-from upheld.language.core import Classing, Rule
+from upheld.language.core import Aggregation, Classing, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
 
@@ -53,6 +54,10 @@ class Engine(SetEngine, Protocol):
 
     def equivalence(self, classing: Classing) -> Equivalence:
         """The classes of an equivalence of the program. Law: each call returns the same object."""
+        ...
+
+    def aggregate(self, aggregation: Aggregation) -> Aggregate:
+        """The values of an aggregate of the program."""
         ...
 
     # -- transactions --------------------------------------------------------------------------------------------------

@@ -33,11 +33,11 @@ class Explainer:
     @phase("explanation")
     def explain(self, goal: Fact, E: FactSet, I: FactSet) -> Explanation:
         """Return why a fact is in the materialisation I of the explicit facts E, or why not."""
-        prover = Prover(self.rules, E, I)
+        prover = Prover(self.rules, E | self.rules.aggregates.values(I), I)
         text = fact_text(goal, self.rules.value_type)
         with _limited_in_time_and_memory(I.engine.meter):
             if prover.holds(goal):
-                return Explanation(goal, text, self._proof(goal, prover.prove(goal)))
+                return Explanation(goal, text, self._proof(goal, prover.prove(goal), I))
             return Explanation(goal, text, None, tuple(Refuter(self.rules, I).refute(goal)))
 
     @phase("explanation")
@@ -47,7 +47,7 @@ class Explainer:
         with _limited_in_time_and_memory(kept.I.engine.meter):
             if kept.holds(goal):
                 proved = prove(kept, goal)
-                return Explanation(goal, text, self._proof(goal, proved.by_rule, proved.by_equality))
+                return Explanation(goal, text, self._proof(goal, proved.by_rule, kept.I, proved.by_equality))
             return Explanation(goal, text, None, tuple(Refuter(Rules(core), kept.I).refute(kept.normal(goal))))
 
     @phase("explanation")
@@ -55,16 +55,20 @@ class Explainer:
         self, engine: Engine, goal: Fact, core: Core, strata: Stratification, E: FactSet, I: FactSet
     ) -> Explanation:
         """Return why a fact holds or not where a program holds equivalences by classes."""
-        prover = ClassProver(engine, core, strata, E, I)
+        prover = ClassProver(engine, core, strata, E | self.rules.aggregates.values(I), I)
         text = fact_text(goal, self.rules.value_type)
         with _limited_in_time_and_memory(engine.meter):
             if prover.holds(goal):
                 proved = prover.prove(goal)
-                return Explanation(goal, text, self._proof(goal, proved.by_rule, proved.by_equality))
+                return Explanation(goal, text, self._proof(goal, proved.by_rule, I, proved.by_equality))
             return Explanation(goal, text, None, tuple(Refuter(self.rules, I, core.classings).refute(goal)))
 
     def _proof(
-        self, goal: Fact, chosen: Mapping[Fact, RuleInstance], by_equality: Mapping[Fact, Sequence[Fact]] | None = None
+        self,
+        goal: Fact,
+        chosen: Mapping[Fact, RuleInstance],
+        I: FactSet,
+        by_equality: Mapping[Fact, Sequence[Fact]] | None = None,
     ) -> Proof:
         """Return the proof that has these derivations, without hidden relations, and these steps by equality."""
         type = self.rules.value_type
@@ -78,14 +82,16 @@ class Explainer:
                 bodies[fact] = [instantiate(a, binding) for a in unfolded.rule.positive]
         order = _downwards(goal, bodies)
         place = {fact: i for i, fact in enumerate(order)}
-        return Proof(
-            tuple(
-                ProofStep(f, fact_text(f, type), *rules[f], tuple(place[b] for b in bodies[f]))
-                if f in rules
-                else ProofStep(f, fact_text(f, type), premises=tuple(place[b] for b in bodies.get(f, ())))
-                for f in order
-            )
-        )
+
+        def step(fact: Fact) -> ProofStep:
+            if fact[0] in self.rules.aggregates:
+                aggregates = self.rules.aggregates
+                return ProofStep(fact, aggregates.text(fact), bindings=aggregates.bindings(fact, I))
+            premises = tuple(place[b] for b in bodies.get(fact, ()))
+            rule, instance = rules.get(fact, (None, None))
+            return ProofStep(fact, fact_text(fact, type), rule, instance, premises)
+
+        return Proof(tuple(map(step, order)))
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from upheld.errors import count
+from upheld.explain.aggregates import ASKED_BY_ATOM
 from upheld.language.core import Atom, Builtin, Fact, Rule
 from upheld.language.core_text import atom_text, builtin_text, expression_text, rule_text
 from upheld.language.syntax.ast import Constant
@@ -20,6 +22,9 @@ FAILURES_SHOWN = 10
 #: IRIs, and strings, which may hold what looks like one.
 _IRI = re.compile(r'"(?:[^"\\]|\\.)*+"|<([^<>\s"]*+)>')
 _LOCAL = re.compile(r"[A-Za-z0-9_](?:[\w.\-]*[\w\-])?")
+
+#: Bindings of an aggregate that the text shows; JSON has all of them.
+BINDINGS_SHOWN = 3
 
 #: Levels of a proof that its text shows unless told otherwise.
 LEVELS_SHOWN = 20
@@ -45,8 +50,8 @@ class Literal:
 class ProofStep:
     """A fact of a proof, with the rule that derives it and the instance of that rule; an explicit fact has neither.
 
-    Nor has one that holds by equality: as its premises do, in which equal constants stand in the place of some, and
-    which say that these are equal.
+    Nor has the value of an aggregate, which has bindings instead; nor a fact that holds by equality: as its premises
+    do, in which equal constants stand in the place of some, and which say that these are equal.
     """
 
     fact: Fact
@@ -57,11 +62,13 @@ class ProofStep:
     instance: Rule | None = None
     #: Where in the proof the facts are that the positive atoms of the rule were matched to.
     premises: tuple[int, ...] = ()
+    #: For the value of an aggregate, the bindings of its body; None for a fact.
+    bindings: tuple[str, ...] | None = None
 
     @property
     def explicit(self) -> bool:
         """Whether it is an explicit fact."""
-        return self.rule is None and not self.premises
+        return self.rule is None and not self.premises and self.bindings is None
 
     @property
     def conditions(self) -> tuple[Literal, ...]:
@@ -70,7 +77,7 @@ class ProofStep:
             return ()
         return (
             *(Literal(a, negated=True) for a in self.instance.negative),
-            *(Literal(b) for b in self.instance.builtins),
+            *(Literal(b) for b in self.instance.builtins if b.type != ASKED_BY_ATOM),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,6 +86,9 @@ class ProofStep:
         told: dict[str, Any] = {"fact": self.text, "relation": predicate, "values": [_plain(v) for v in values]}
         if self.explicit:
             return {**told, "explicit": True}
+        if self.bindings is not None:
+            value = _plain(values[-1])
+            return {"aggregate": self.text, "value": value, "explicit": False, "bindings": list(self.bindings)}
         if self.rule is None:
             return {**told, "explicit": False, "by": "equality", "premises": list(self.premises)}
         return {
@@ -101,7 +111,7 @@ class Proof:
         """The number of steps one upon the other, by rules and by equality; 0 for an explicit fact."""
         heights = [0] * len(self.steps)
         for at in range(len(self.steps) - 1, -1, -1):
-            if not self.steps[at].explicit:
+            if not self.steps[at].explicit and self.steps[at].bindings is None:
                 heights[at] = 1 + max((heights[p] for p in self.steps[at].premises), default=0)
         return heights[0]
 
@@ -130,6 +140,12 @@ class Proof:
             shown.add(which)
             if step.explicit:
                 yield f"{line}  explicit"
+            elif step.bindings is not None:
+                proved.add(which)
+                yield f"{line}  of {count(len(step.bindings), 'binding')}"
+                yield from (f"{_indent(level + 1)}{binding}" for binding in step.bindings[:BINDINGS_SHOWN])
+                if len(step.bindings) > BINDINGS_SHOWN:
+                    yield f"{_indent(level + 1)}..."
             elif which in proved:
                 yield f"{line}  as above"
             elif depth is not None and level >= depth:

@@ -16,6 +16,7 @@ from upheld.algebra.sets import FactSet, supports
 from upheld.explain.explanation import Failure, Literal
 from upheld.explain.unfold import Rules, Unfolded, bound
 from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule
+from upheld.language.core_text import value_text
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.substitution import substitute_atom, substitute_builtin
@@ -28,6 +29,9 @@ ASKED = "$asked"
 
 #: The variable of the class that two equivalent values are in.
 CLASS = "$class"
+
+#: The variable of the value that an aggregate has.
+VALUE = "$value"
 
 #: Bindings that are followed; of more, the first ones.
 MOST_BINDINGS = 10_000
@@ -85,8 +89,8 @@ class Refuter:
         rule = unfolded.rule
         types = self._types(rule)
         todo = [
-            *(_Condition(a, a) for a in rule.positive),
-            *(_Condition(a, b, True) for a, b in zip(rule.negative, unfolded.shown.negative, strict=True)),
+            *(_Condition(a, self.rules.shown(a)) for a in rule.positive),
+            *(_Condition(a, self.rules.shown(a, negated=True), True) for a in rule.negative),
             *(_Condition(b, b) for b in rule.builtins),
         ]
         bindings = [binding]
@@ -130,7 +134,19 @@ class Refuter:
         extended = [{**b, **more} for b in bindings for more in found.get(tuple(b[n] for n in names), ())]
         if condition.negated:
             return extended, "it holds"
+        if not extended and atom.predicate in self.rules.aggregates:
+            return extended, self._other_value(atom, names, bindings[:1], types)
         return extended, "no such fact" if all(n in names for n in atom.variables()) else "no fact matches"
+
+    def _other_value(self, atom: Atom, names: tuple[str, ...], bindings: list[Binding], types: dict[str, str]) -> str:
+        """Return what the value of an aggregate is instead of the one that a binding asks for."""
+        value, sought = Variable(VALUE), atom.terms[-1]
+        known = tuple(n for n in names if not isinstance(sought, Variable) or n != sought.name)
+        any_value = replace(atom, terms=(*atom.terms[:-1], value))
+        types = {**types, VALUE: self.rules.predicates[atom.predicate].types[-1]}
+        for ways in self._matches(any_value, False, known, bindings, types).values():
+            return f"it is {value_text(ways[0][VALUE])}"
+        return self.rules.aggregates.nothing(atom.predicate)
 
     def _matches(
         self, atom: Atom, negated: bool, names: tuple[str, ...], bindings: list[Binding], types: dict[str, str]

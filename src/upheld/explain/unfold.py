@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from upheld.algebra.instances import Binding, RuleInstance, instantiate
-from upheld.language.core import Atom, Core, CoreTerm, Fact, Rule
+from upheld.explain.aggregates import Aggregates
+from upheld.language.core import Atom, Builtin, Core, CoreTerm, Fact, Rule
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.substitution import Substitution, substitute_atom, substitute_builtin
 from upheld.language.syntax.ast import Constant, Variable
@@ -56,18 +57,27 @@ class Rules:
         self.predicates = core.predicates
         #: Whether values are RDF terms, which their text depends on.
         self.value_type = "term" if core.dialect == "dlog" else "symbol"
-        hidden = {p.name for p in core.predicates.values() if p.hidden}
-        used = {a.predicate for rule in core.rules for a in rule.positive} & hidden
-        self.visible = tuple(r for r in core.rules if r.head.predicate not in hidden)
+        self.aggregates = Aggregates(core)
+        rules_of: dict[str, list[Rule]] = {p.name: [] for p in core.predicates.values() if p.hidden}
+        for rule in core.rules:
+            if rule.head.predicate in rules_of:
+                rules_of[rule.head.predicate].append(rule)
+        self.visible = tuple(r for r in core.rules if r.head.predicate not in rules_of)
+        #: The rules of hidden relations that bodies use; values of aggregates have none.
+        self._definitions: dict[str, Rule] = {}
+        used: set[str] = set()
+        pending = list(self.visible)
+        while pending:
+            rule = pending.pop()
+            used.update(atom.predicate for atom in rule.positive)
+            for name in {atom.predicate for atom in rule.atoms} & rules_of.keys() - self._definitions.keys():
+                if name not in self.aggregates:
+                    (self._definitions[name],) = rules_of[name]
+                    pending.append(self._definitions[name])
         #: Rules of hidden relations that represent a part of a body; relations that are only negated have no proofs.
-        self.spliced = tuple(r for r in core.rules if r.head.predicate in used)
+        self.spliced = tuple(r for name, r in self._definitions.items() if name in used)
         self.all = self.visible + self.spliced
         self.place = {rule: i for i, rule in enumerate(core.rules)}
-        self._definitions: dict[str, Rule] = {}
-        for rule in core.rules:
-            if rule.head.predicate in hidden:
-                assert rule.head.predicate not in self._definitions, "a hidden relation with two rules"
-                self._definitions[rule.head.predicate] = rule
         self._unfolded: dict[Rule, Unfolded] = {}
 
     def is_hidden(self, fact: Fact) -> bool:
@@ -102,7 +112,19 @@ class Rules:
             negative=tuple(negative),
             builtins=tuple(dict.fromkeys(builtins)),
         )
-        return Unfolded(whole, replace(whole, negative=tuple(map(self._projected, negative))), tuple(parts))
+        conditions = [*map(self.shown, whole.positive), *(self.shown(a, negated=True) for a in negative)]
+        shown = replace(
+            whole,
+            positive=tuple(a for a in whole.positive if a.predicate not in self.aggregates),
+            negative=tuple(a for a in map(self._projected, negative) if a.predicate not in self.aggregates),
+            builtins=(*(c for c in conditions if isinstance(c, Builtin)), *whole.builtins),
+        )
+        return Unfolded(whole, shown, tuple(parts))
+
+    def shown(self, atom: Atom, *, negated: bool = False) -> Atom | Builtin:
+        """Return what an atom of an unfolded rule, or one that it negates, is to its author."""
+        atom = self._projected(atom) if negated else atom
+        return self.aggregates.equation(atom, negated) if atom.predicate in self.aggregates else atom
 
     def _projected(self, atom: Atom) -> Atom:
         """Return the atom that a hidden one under negation stands for."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.core import (
+    Aggregation,
     Apply,
     Atom,
     Builtin,
@@ -21,7 +22,18 @@ from upheld.language.core import (
 from upheld.language.passes import PASSES, Draft
 from upheld.language.passes.disjunction import literals
 from upheld.language.syntax import ast
-from upheld.language.syntax.ast import Call, Clause, Constant, Negation, Program, Term, Test, Variable, Wildcard
+from upheld.language.syntax.ast import (
+    Aggregate,
+    Call,
+    Clause,
+    Constant,
+    Negation,
+    Program,
+    Term,
+    Test,
+    Variable,
+    Wildcard,
+)
 from upheld.language.syntax.parser import LOOK_EVERY, first_problems
 from upheld.language.syntax.rdfox import COLUMNS
 from upheld.language.types.functors import SIGNATURES, Undefined, constraint, functor
@@ -93,6 +105,7 @@ class _Builder:
             program.directives,
             program.prefixes,
             tuple(d.name for d in program.declarations if d.equivalence),
+            aggregations=tuple(map(self._aggregation, draft.aggregations.values())),
         )
         return Compiled(core, (*draft.warnings, *_warnings(program, core)))
 
@@ -105,6 +118,11 @@ class _Builder:
         if len(columns) != len(types):
             columns = unnamed_columns(len(types))
         return Predicate(name, columns, types, hidden=name in self.draft.hidden)
+
+    def _aggregation(self, aggregation: Aggregation) -> Aggregation:
+        if aggregation.target is None:
+            return aggregation
+        return replace(aggregation, type=self.types.column_types(aggregation.body)[aggregation.target])
 
     def _fact(self, clause: Clause, predicates: dict[str, Predicate]) -> Iterator[Fact]:
         atom = clause.heads[0]
@@ -197,8 +215,8 @@ class _Builder:
                 for part in parts[arity:]:  # min(a, b, c) is min(min(a, b), c)
                     result = Apply(functor(name, arity, chosen), (result, part))
                 return result
-            case Wildcard():
-                raise AssertionError("a wildcard where a value is needed")
+            case Wildcard() | Aggregate():
+                raise AssertionError("a wildcard or an aggregate where a value is needed")
 
     def _constant(self, term: Constant, type: str) -> Constant:
         """Give a literal the type of its place, and check that it fits."""
@@ -247,6 +265,7 @@ def _known_truth(builtin: Builtin) -> bool | None:
 def _warnings(program: Program, core: Core) -> Iterator[Problem]:
     """Yield what is odd: relations nobody uses, hints that are not acted upon."""
     used = {atom.predicate for rule in core.rules for atom in rule.atoms}
+    used |= {aggregation.body for aggregation in core.aggregations}
     used |= {directive.relation for directive in program.directives if directive.kind != "input"}
     for declaration in program.declarations:
         if declaration.name not in used:

@@ -134,6 +134,29 @@ class Classing:
 
 
 @dataclass(frozen=True)
+class Aggregation:
+    """A hidden relation with the value of an aggregate for each group of the facts of another relation.
+
+    Its columns are those of the groups and then the numbers that the function keeps (`types.aggregates`), of which the
+    last is the value. A group without facts has none.
+    """
+
+    relation: str
+    function: str
+    #: The relation whose facts are aggregated, and the columns of it that make groups and that have the values.
+    body: str
+    groups: tuple[int, ...]
+    target: int | None
+    #: The variables of the columns of `body`, as they are written.
+    names: tuple[str, ...]
+    #: The aggregate as it is written.
+    text: str
+    #: The type of the values, if there are some.
+    type: str = "number"
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class Core:
     """A checked program: typed, safe, and in core form."""
 
@@ -151,6 +174,8 @@ class Core:
     classings: tuple[Classing, ...] = ()
     #: The program that would hold them by pairs, if some are held by classes.
     by_pairs: Core | None = None
+    #: The relations with values of aggregates.
+    aggregations: tuple[Aggregation, ...] = ()
 
     def with_columns(self, columns: Mapping[str, tuple[str, ...]]) -> Core:
         """Return the program with other names for the columns of some of its relations."""

@@ -10,15 +10,12 @@ from upheld.language.syntax.ast import (
     Atom,
     Call,
     Clause,
-    Conjunction,
     Constant,
-    Disjunction,
     Formula,
-    Negation,
     Program,
     Term,
     Test,
-    Truth,
+    nodes,
     variables,
 )
 from upheld.language.syntax.rdfox import COLUMNS
@@ -76,7 +73,7 @@ def _empty(program: Program, filled: Collection[str]) -> dict[str, Atom]:
     """Return the other relations in bodies, each with the first atom of it."""
     empty: dict[str, Atom] = {}
     for clause in program.clauses:
-        for part in _parts(clause.body) if clause.body is not None else ():
+        for part in nodes(*clause.heads, clause.body) if clause.body is not None else ():
             if isinstance(part, Atom) and part.predicate not in filled:
                 empty.setdefault(part.predicate, part)
     return empty
@@ -141,7 +138,7 @@ def _used_once(program: Program, clause: Clause) -> Iterator[Problem]:
 
 def _never(body: Formula) -> Iterator[Problem]:
     """Yield a warning for each operation with a constant for which it never has a value."""
-    for part in _parts(body):
+    for part in nodes(body):
         if not isinstance(part, Test):
             continue
         pending: list[Test | Term] = [part]
@@ -176,17 +173,3 @@ def _never_holds(operator: str, constant: Constant, wanted: str) -> Problem:
         hint='compare the texts, as in `STR(?d) < "1980-01-01"`' if is_literal and operator in _ORDERINGS else None,
         severity="warning",
     )
-
-
-def _parts(formula: Formula) -> Iterator[Atom | Test]:
-    pending = [formula]
-    while pending:
-        match pending.pop():
-            case (Atom() | Test()) as part:
-                yield part
-            case Negation(formula=inner):
-                pending.append(inner)
-            case Conjunction(formulas=inner_parts) | Disjunction(formulas=inner_parts):
-                pending.extend(reversed(inner_parts))
-            case Truth():
-                continue

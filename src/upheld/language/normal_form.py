@@ -29,17 +29,25 @@ def normal_texts(core: Core) -> list[str]:
         if core.predicates[rule.head.predicate].hidden:
             made.setdefault(rule.head.predicate, []).append(rule)
     names: dict[str, str] = {}
+    aggregated = {aggregation.relation: aggregation for aggregation in core.aggregations}
+    hidden_names = made.keys() | aggregated.keys()
 
     def name(hidden: str) -> None:
+        if hidden in aggregated:
+            a = aggregated[hidden]
+            if a.body in made:
+                name(a.body)
+            names[hidden] = f"{a.function} of {a.target} by {a.groups} in {_name(a.body, names)}"
+            return
         names[hidden] = "itself"
         for rule in made[hidden]:
             for atom in rule.atoms:
-                if atom.predicate in made and atom.predicate not in names:
+                if atom.predicate in hidden_names and atom.predicate not in names:
                     name(atom.predicate)
         texts = sorted(normal_text(rule, names) for rule in made[hidden])
         names[hidden] = sha256("\n".join(texts).encode()).hexdigest()
 
-    for hidden in made:
+    for hidden in hidden_names:
         if hidden not in names:
             name(hidden)
     return sorted(normal_text(rule, names) for rule in core.rules)

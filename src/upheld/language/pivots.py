@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from upheld.errors import quote
 from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
 from upheld.language.syntax.ast import Constant, Variable
 
@@ -69,6 +70,8 @@ class Pivots:
 
 def find_pivots(core: Core) -> Pivots | Obstacle:
     """Return a program in parts, with as many recursive relations parted as can be, or what is in the way."""
+    if core.aggregations:
+        return Obstacle(None, f"{quote(core.aggregations[0].text)} may aggregate over all parts")
     derived = list(dict.fromkeys(rule.head.predicate for rule in core.rules))
     recursive = _recursive(core)
     roles = _Roles(core, _users(core), {}, frozenset())

@@ -27,7 +27,7 @@ def compile_query(text: str, asked: Core) -> Query:
     """Return the query that a rule body stands for; raise `ProgramError` if it is not one over these relations."""
     _refuse_name(text, asked)
     body = read_query(text, asked.dialect, prefixes=dict(asked.prefixes))
-    found = {v.name: v for v in variables(body)}
+    found = {v.name: v for v in variables(body, in_aggregates=False)}
     head = Atom(ANSWER, tuple(found.values()))
     program = Program(asked.dialect, clauses=(Clause((head,), body, body.span),))
     known = {p.name: p.types for p in asked.predicates.values() if not p.hidden}

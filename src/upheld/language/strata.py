@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
-from upheld.language.core import Atom, Classing, Core, Fact, Rule
+from upheld.language.core import Aggregation, Atom, Classing, Core, Fact, Rule
 from upheld.language.core_text import atom_text
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.values import Value
@@ -51,6 +51,8 @@ class Stratum:
     stratification: Stratification = field(repr=False)
     #: Equivalences whose classes belong to this stratum.
     classings: tuple[Classing, ...] = ()
+    #: Aggregates whose values are the facts of this stratum. It has no rules then.
+    aggregations: tuple[Aggregation, ...] = ()
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -68,10 +70,11 @@ class Stratum:
 
     @cached_property
     def reads(self) -> frozenset[int]:
-        """The classes of the atoms in the bodies of the rules, and of facts that connect values."""
+        """The classes of the atoms in the bodies of the rules, and of facts that connect values or are aggregated."""
         of = self.stratification
         bodies = {of.class_of(a) for rule in self.rules for a in rule.atoms}
-        return frozenset(bodies.union(*(of.classes_of(classing.relation) for classing in self.classings)))
+        others = [*(c.relation for c in self.classings), *(a.body for a in self.aggregations)]
+        return frozenset(bodies.union(*map(of.classes_of, others)))
 
     @cached_property
     def looked_at(self) -> tuple[str, ...]:
@@ -299,7 +302,8 @@ def stratify(core: Core, stratification: str = "granular") -> Stratification:
     nodes = sorted(set(classes.values()))
     components = _components(nodes, depends)
     _refuse_negation_in_cycle(core, components, depends)
-    level = levels_of(components, depends, derived)
+    aggregated = {classes[pattern_of(_values_depend(a, core).head)] for a in core.aggregations}
+    level = _apart(levels_of(components, depends, derived), aggregated)
     levels = {pattern: level[c] for pattern, c in classes.items()}
     by_predicate: dict[str, list[tuple[Pattern, int]]] = defaultdict(list)
     for pattern, index in levels.items():
@@ -308,24 +312,39 @@ def stratify(core: Core, stratification: str = "granular") -> Stratification:
     rules_of: dict[int, list[Rule]] = defaultdict(list)
     for rule in core.rules:
         rules_of[result.level(rule.head)].append(rule)
+    aggregations_of: dict[int, list[Aggregation]] = defaultdict(list)
+    for aggregation in core.aggregations:
+        aggregations_of[result.level(_values_depend(aggregation, core).head)].append(aggregation)
     for index in range(1, max(level.values(), default=1) + 1):
         mine = rules_of[index]
         recursive = tuple(r for r in mine if any(result.level(a) == index for a in r.positive))
         chosen = set(recursive)
+        nonrecursive = tuple(r for r in mine if r not in chosen)
         classings = tuple(c for c in core.classings if result.level(_members_depend(c).head) == index)
-        result.strata.append(Stratum(index, recursive, tuple(r for r in mine if r not in chosen), result, classings))
+        aggregations = tuple(aggregations_of[index])
+        result.strata.append(Stratum(index, recursive, nonrecursive, result, classings, aggregations))
     return result
 
 
 def _depending(core: Core) -> tuple[Rule, ...]:
     """Return the rules that say what atoms depend on."""
-    return (*core.rules, *map(_members_depend, core.classings))
+    aggregations = (_values_depend(aggregation, core) for aggregation in core.aggregations)
+    return (*core.rules, *map(_members_depend, core.classings), *aggregations)
 
 
 def _members_depend(classing: Classing) -> Rule:
     """Return a rule that says what the classes of an equivalence depend on. It derives nothing."""
     value, other, number = map(Variable, ("value", "other", "class"))
     return Rule(classing.member(value, number), (Atom(classing.relation, (value, other)),))
+
+
+def _values_depend(aggregation: Aggregation, core: Core) -> Rule:
+    """Return a rule that says what the values of an aggregate depend on: on all of it. It derives nothing."""
+
+    def any_fact(name: str) -> Atom:
+        return Atom(name, tuple(map(Variable, core.predicates[name].columns)))
+
+    return Rule(any_fact(aggregation.relation), (), (any_fact(aggregation.body),))
 
 
 def _columns_from(rule: Rule, columns: set[tuple[str, int]]) -> list[int]:
@@ -514,6 +533,14 @@ def _coarsest(components: list[list[int]], depends: Dependencies, derived: set[i
     return level
 
 
+def _apart(level: dict[int, int], aggregated: set[int]) -> dict[int, int]:
+    """Return levels by which values of aggregates are below all else of their level, which may depend on them."""
+    if not aggregated:
+        return level
+    ordered = {at: number for number, at in enumerate(sorted({(n, c not in aggregated) for c, n in level.items()}), 1)}
+    return {c: ordered[n, c not in aggregated] for c, n in level.items()}
+
+
 _STRATIFICATIONS = {"granular": _granular, "levels": _by_levels, "coarsest": _coarsest}
 STRATIFICATIONS = tuple(_STRATIFICATIONS)
 
@@ -526,7 +553,10 @@ def _refuse_negation_in_cycle(core: Core, components: list[list[int]], depends: 
             for target, (negated, rule, atom) in sorted(depends.get(head, {}).items()):
                 if negated and target in members:
                     cycle = [(True, rule, atom), *_path(target, head, members, depends)]
-                    problems.append(_cycle_problem(core, _without_hidden(core, cycle)))
+                    aggregated = {a.relation: a for a in core.aggregations}
+                    through = [aggregated[r.head.predicate] for _, r, _ in cycle if r.head.predicate in aggregated]
+                    cycle = _without_hidden(core, cycle)
+                    problems.append(_aggregate_problem(through[0], cycle) if through else _cycle_problem(core, cycle))
                     break
             else:
                 continue
@@ -584,6 +614,17 @@ def _cycle_problem(core: Core, cycle: list[Dependency]) -> Problem:
         related=tuple(related),
         note="the negated relation must be complete before the rule is applied, so it must not depend on the head",
         hint=_way_out(core, rule),
+    )
+
+
+def _aggregate_problem(aggregation: Aggregation, cycle: list[Dependency]) -> Problem:
+    texts = [atom_text(cycle[0][1].head), *(atom_text(atom) for _, _, atom in cycle)]
+    return Problem(
+        "aggregate-in-recursion",
+        f"recursion through an aggregate: {' <- '.join(texts)}",
+        aggregation.span,
+        note="all facts that an aggregate ranges over must be known before it has a value, and so must its groups",
+        hint="break the cycle, or aggregate over a relation of a lower stratum",
     )
 
 

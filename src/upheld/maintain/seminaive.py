@@ -12,6 +12,7 @@ from __future__ import annotations
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import Bag, FactSet, bag, derive_bag, settle
 from upheld.language.strata import Stratification, Stratum
+from upheld.maintain.aggregates import aggregates
 from upheld.maintain.bookkeeping import Bookkeeping
 from upheld.maintain.equivalences import materialise_classes
 
@@ -28,6 +29,9 @@ def seminaive(engine: Engine, E: FactSet, strata: Stratification, bookkeeping: B
 
 def saturate(engine: Engine, s: Stratum, E: FactSet, I: FactSet, bookkeeping: Bookkeeping) -> None:
     """Add to I all that a stratum derives from what it holds of the strata below."""
+    if s.aggregations:
+        I |= aggregates(engine, s, I)
+        return
     if s.classings:
         materialise_classes(engine, s, E, I)
         return
@@ -48,6 +52,10 @@ def seminaive_counting(engine: Engine, E: FactSet, strata: Stratification) -> tu
     I = engine.named("I")  # 9
     trace: Multisets = []
     for s in strata:  # 10
+        if s.aggregations:
+            I |= aggregates(engine, s, I)
+            trace.append([])
+            continue
         N = bag(s.out(E))  # 12
         N += derive_bag(s.nonrecursive, I, I)
         rounds = [N]

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, settle
 from upheld.language.strata import Stratification, Stratum
+from upheld.maintain.aggregates import maintain_aggregates
 from upheld.maintain.bookkeeping import Bookkeeping
 from upheld.maintain.equivalences import MaintainedClasses
 
@@ -112,8 +113,11 @@ def maintained_alike(state: State, s: Stratum, E_minus: FactSet, E_plus: FactSet
     """Maintain a stratum that is the same for every algorithm, and return whether it is one.
 
     A stratum without rules has explicit facts alone, and no bookkeeping. One with the classes of equivalences is
-    maintained by `equivalences`.
+    maintained by `equivalences`, one with values of aggregates by `aggregates`.
     """
+    if s.aggregations:
+        maintain_aggregates(state.engine, s, state.I, D, A)
+        return True
     if s.classings:
         MaintainedClasses(state.engine, s, state.E, state.I, E_minus, E_plus, D, A).maintain()
         return True

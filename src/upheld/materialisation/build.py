@@ -328,7 +328,7 @@ class _SavedFacts:
         """Return what books tell, as far as an algorithm asks for it, and what has changed since."""
         width, facts = len(algorithm.bookkeeping.columns), []
         for name in books.relations:
-            facts += self._written(books, name, "facts", width if name in books.numbers else 0)
+            facts += self._written(books, name, "facts", width if books.numbers.get(name) else 0)
         now = self._saved.relations
         since = [name for name in now if now[name].changes or now[name].explicit != books.relations[name].explicit]
         then = [rows for name in since for rows in self._written(books, name, "explicit", 0)]

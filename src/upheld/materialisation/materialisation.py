@@ -32,6 +32,7 @@ from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.files import query_prefixes
 from upheld.language.syntax.rdfox import PREFIXES
 from upheld.language.values import Value
+from upheld.maintain.aggregates import aggregates
 from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import Outcome, Requested, State, merged
@@ -295,6 +296,7 @@ class Materialisation:
         try:
             with engine.meter.run():
                 for stratum in stratify(query.core):
+                    answers |= aggregates(engine, stratum, settle(I | answers))
                     answers |= derive(stratum.rules, I | answers, I | answers)
                 return self._relation(query.answer, self._representation.answers(answers, name, tested))
         finally:

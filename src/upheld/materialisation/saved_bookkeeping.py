@@ -44,7 +44,7 @@ class Reopened:
         counters = state.bookkeeping.counters()
         every = state.I
         for name, rows in self.facts:
-            numbered = counters and name in self.books.numbers
+            numbered = counters and self.books.numbers.get(name)
             every |= engine.load_with_numbers(name, rows, counters) if numbered else engine.load(name, rows)
         state.bookkeeping.load(self.books.sums)
         return state

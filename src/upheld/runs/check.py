@@ -47,6 +47,7 @@ class Report:
                     "index": s.index,
                     "recursive": [_rule(r) for r in s.recursive],
                     "nonrecursive": [_rule(r) for r in s.nonrecursive],
+                    **({"aggregates": [a.text for a in s.aggregations]} if s.aggregations else {}),
                 }
                 for s in self.strata
             ],
@@ -69,6 +70,7 @@ class Report:
             lines.append(f"  {p.name}({columns})")
         for s in self.strata:
             lines.append(f"stratum {s.index}: {_rules_in_words(s)}")
+            lines += [f"  {aggregation.text}" for aggregation in s.aggregations]
             lines += [f"  {rule}" for rule in s.nonrecursive]
             lines += [f"  {rule}  (recursive)" for rule in s.recursive]
         return "\n".join(lines)
@@ -133,6 +135,8 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _rules_in_words(stratum: Stratum) -> str:
+    if stratum.aggregations:
+        return "values of " + count(len(stratum.aggregations), "aggregate")
     if not stratum.rules:
         return "given facts, no rules"
     recursive = len(stratum.recursive)

@@ -30,6 +30,7 @@ def test_the_order_is_visible():
         "split_heads",
         "push_negation",
         "split_disjunctions",
+        "lift_aggregates",
         "check_safety",
         "solve_equalities",
         "lift_expressions",

@@ -14,6 +14,7 @@ from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet, Own
 from upheld.data.columns import Columns
 from upheld.engines.memory.context import Context
+from upheld.engines.memory.counters.aggregates import MemoryAggregate
 from upheld.engines.memory.counters.bags import Group, MemoryBag, MemoryInstances
 from upheld.engines.memory.counters.numbers import MemoryNumbers, MemoryRanks, columns_of
 from upheld.engines.memory.counters.trace import MemoryTrace
@@ -33,7 +34,7 @@ from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.compaction import Reclaiming
 from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.table import Table
-from upheld.language.core import Classing, Core, Predicate, Rule
+from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import classes_of_atoms
 from upheld.language.syntax.ast import Constant
@@ -279,6 +280,9 @@ class MemoryEngine:
         if classing not in self._groups:
             self._groups[classing] = MemoryGroups(self.context, classing)
         return self._groups[classing]
+
+    def aggregate(self, aggregation: Aggregation) -> MemoryAggregate:
+        return MemoryAggregate(self.context, aggregation)
 
     def plans(self, rule: Rule) -> Iterator[str]:
         return self.matcher.plan_texts(rule)

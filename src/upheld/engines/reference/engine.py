@@ -17,13 +17,14 @@ from upheld.algebra.engine import Freed
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet, Own
+from upheld.engines.reference.aggregates import PlainAggregate
 from upheld.engines.reference.classes import PlainClasses
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
 from upheld.engines.reference.equivalences import PlainGroups
 from upheld.engines.reference.instances import RuleMatcher
 from upheld.engines.reference.search import PlainSearch
 from upheld.engines.reference.sets import CountedFacts, Facts, InstanceList, Row, own_set
-from upheld.language.core import Classing, Fact, Predicate, Rule
+from upheld.language.core import Aggregation, Classing, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.runtime.interruptions import uninterrupted
 
@@ -85,6 +86,9 @@ class ReferenceEngine:
 
     def equivalence(self, classing: Classing) -> PlainGroups:
         return self._groups.setdefault(classing, PlainGroups(self, classing))
+
+    def aggregate(self, aggregation: Aggregation) -> PlainAggregate:
+        return PlainAggregate(self, aggregation)
 
     def declare(self, predicate: Predicate) -> None:
         """Nothing to do: any predicate may be in a set."""

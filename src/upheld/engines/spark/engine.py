@@ -13,6 +13,7 @@ from weakref import WeakSet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.algebra.aggregates import Aggregate
 from upheld.algebra.counters import Numbered
 from upheld.algebra.engine import Freed
 from upheld.algebra.meter import Meter
@@ -47,8 +48,8 @@ from upheld.engines.spark.sets import (
 )
 from upheld.engines.spark.table import Request, Rows, Stored, Tables, arranged
 from upheld.engines.spark.trace import SparkTrace
-from upheld.errors import Problem, ProgramError
-from upheld.language.core import Atom, Classing, Core, CoreTerm, Predicate, Rule
+from upheld.errors import Problem, ProgramError, quote
+from upheld.language.core import Aggregation, Atom, Classing, Core, CoreTerm, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import Stratum
 from upheld.language.syntax.ast import Constant
@@ -116,7 +117,7 @@ class DataFrameEngine:
         self.nothing = SparkSet(self, {})
         self.matcher = Matcher(self)
         self._groups: dict[Classing, SparkGroups] = {}
-        problems: list[Problem] = []
+        problems: list[Problem] = list(map(_aggregate_problem, core.aggregations))
         for rule in core.rules:
             try:
                 check(rule)
@@ -394,6 +395,9 @@ class DataFrameEngine:
             self._groups[classing] = SparkGroups(self, classing)
         return self._groups[classing]
 
+    def aggregate(self, aggregation: Aggregation) -> Aggregate:
+        raise ProgramError(_aggregate_problem(aggregation))
+
     def classes(self, equality: Equality) -> SparkClasses:
         return SparkClasses(self, equality)
 
@@ -535,3 +539,13 @@ def _rebuilt(term: Term | None, done: Mapping[int, Part | None]) -> Term | None:
     if isinstance(term, Combined):
         return combine(term.operator, _rebuilt(term.left, done), _rebuilt(term.right, done))
     return term
+
+
+def _aggregate_problem(aggregation: Aggregation) -> Problem:
+    return Problem(
+        "unsupported-on-spark",
+        f"{quote(aggregation.text)} cannot be evaluated on Spark",
+        aggregation.span,
+        note="there is no column expression for aggregates",
+        hint="choose engine=`memory`, which evaluates every aggregate",
+    )

@@ -1,5 +1,6 @@
 """From a program as written to the core, one rewrite or check per file, in this order."""
 
+from upheld.language.passes.aggregates import lift_aggregates
 from upheld.language.passes.components import split_components
 from upheld.language.passes.disjunction import split_disjunctions
 from upheld.language.passes.draft import Draft
@@ -18,6 +19,7 @@ PASSES = (
     split_heads,
     push_negation,
     split_disjunctions,
+    lift_aggregates,
     check_safety,
     solve_equalities,
     lift_expressions,

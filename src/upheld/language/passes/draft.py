@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from upheld.errors import Problem
+from upheld.language.core import Aggregation
 from upheld.language.syntax.ast import Clause, Program
 from upheld.source import Span
 
@@ -25,6 +26,8 @@ class Draft:
     arities: dict[str, int] = field(default_factory=dict)
     #: Relations made by a pass; users never see them.
     hidden: set[str] = field(default_factory=set)
+    #: Hidden relations with values of aggregates.
+    aggregations: dict[str, Aggregation] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
     _reported: set[tuple[str, int, int]] = field(default_factory=set)

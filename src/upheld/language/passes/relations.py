@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from upheld.errors import count, nearest, quote
 from upheld.language.passes.draft import Draft
-from upheld.language.syntax.ast import Atom, Clause, Conjunction, Disjunction, Formula, Negation, Test, Truth
+from upheld.language.syntax.ast import Atom, Clause, nodes
 from upheld.source import Span
 
 
@@ -89,15 +89,6 @@ def check_relations(draft: Draft) -> None:
 
 
 def _atoms(clause: Clause) -> Iterator[Atom]:
-    yield from clause.heads
-    pending: list[Formula] = [clause.body] if clause.body is not None else []
-    while pending:
-        match pending.pop():
-            case Atom() as atom:
-                yield atom
-            case Negation(formula=inner):
-                pending.append(inner)
-            case Conjunction(formulas=parts) | Disjunction(formulas=parts):
-                pending.extend(reversed(parts))
-            case Test() | Truth():
-                continue
+    if clause.body is None:  # most clauses by far: they need no walk
+        return iter(clause.heads)
+    return (node for node in nodes(*clause.heads, clause.body) if isinstance(node, Atom))

@@ -57,7 +57,20 @@ class Call:
     span: Span | None = _span()
 
 
-Term = Variable | Wildcard | Constant | Call
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`sum x : { body }`: a value computed from all bindings of a body; `count` has no target.
+
+    Variables that also occur outside stand for the values that they have there; all others are local to the body.
+    """
+
+    function: str
+    target: Term | None
+    body: Formula
+    span: Span | None = _span()
+
+
+Term = Variable | Wildcard | Constant | Call | Aggregate
 
 
 # -- formulas ---------------------------------------------------------------------------------------------------------
@@ -188,18 +201,27 @@ class Program(Printable):
 # -- walking ----------------------------------------------------------------------------------------------------------
 
 
-def variables(thing: Term | Formula) -> Iterator[Variable]:
-    """Yield every occurrence of a variable, from left to right."""
-    pending: list[Term | Formula] = [thing]
+def nodes(*things: Term | Formula, in_aggregates: bool = True) -> Iterator[Term | Formula]:
+    """Yield these and all that they consist of, from left to right; on request, nothing from within aggregates."""
+    pending: list[Term | Formula] = list(reversed(things))
     while pending:
-        match pending.pop():
-            case Variable() as v:
-                yield v
+        node = pending.pop()
+        yield node
+        match node:
             case Call(arguments=parts) | Atom(terms=parts) | Test(terms=parts):
                 pending.extend(reversed(parts))
             case Negation(formula=inner):
                 pending.append(inner)
             case Conjunction(formulas=inner_formulas) | Disjunction(formulas=inner_formulas):
                 pending.extend(reversed(inner_formulas))
+            case Aggregate(target=target, body=body) if in_aggregates:
+                pending.append(body)
+                if target is not None:
+                    pending.append(target)
             case _:
                 continue
+
+
+def variables(*things: Term | Formula, in_aggregates: bool = True) -> Iterator[Variable]:
+    """Yield every occurrence of a variable, from left to right; on request, only those outside of aggregates."""
+    return (node for node in nodes(*things, in_aggregates=in_aggregates) if isinstance(node, Variable))

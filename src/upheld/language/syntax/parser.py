@@ -14,6 +14,7 @@ from typing import ClassVar, NoReturn
 
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.syntax.ast import (
+    Aggregate,
     Atom,
     Call,
     Clause,
@@ -323,7 +324,7 @@ class Parser:
                     pending.extend((part, height + 1) for part in parts)
                 case Conjunction(formulas=inside) | Disjunction(formulas=inside):
                     pending.extend((part, height + 1) for part in inside)
-                case Negation(formula=inner):
+                case Negation(formula=inner) | Aggregate(body=inner):
                     pending.append((inner, height + 1))
                 case _:
                     pass
@@ -390,7 +391,7 @@ class Parser:
     def term(self, node: Term | Formula) -> Term:
         """Return a node as a term, which it must be."""
         match node:
-            case Variable() | Wildcard() | Constant() | Call():
+            case Variable() | Wildcard() | Constant() | Call() | Aggregate():
                 return node
             case Atom(predicate=name, terms=terms, span=Span() as span):
                 return self.functor_call(name, terms, span)

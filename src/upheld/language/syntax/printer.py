@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from upheld.language.printable import prints
 from upheld.language.syntax import rdfox, souffle
 from upheld.language.syntax.ast import (
+    Aggregate,
     Atom,
     Call,
     Clause,
@@ -136,6 +137,9 @@ def _dl(node: Node) -> Parts:
             return _infix(operator, COMPARISON, terms)
         case Test(operator=operator, terms=terms):
             return _listed(f"{operator}(", terms, ")")
+        case Aggregate(function=function, target=target, body=body):
+            before: list[Part] = [] if target is None else ["(", (target, TERM), ")"]
+            return TIGHTEST, [function, *before, " : { ", (body, OR), " }"]
         case Truth(value=value):
             return TIGHTEST, ["true" if value else "false"]
         case Negation(formula=inner):
@@ -222,6 +226,8 @@ def _dlog(node: Node) -> Parts:
             return TIGHTEST, ["FILTER(!(", *_condition(inner), "))"]
         case Negation(formula=formula):
             return LITERAL, ["NOT ", (formula, LITERAL)]
+        case Aggregate():
+            raise AssertionError("aggregates of this dialect are refused")
         case _:
             return _joined(node)
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from upheld.errors import nearest, quote
 from upheld.language.syntax.ast import (
+    Aggregate,
     Atom,
     Attribute,
     Call,
@@ -60,7 +61,7 @@ OPERATORS = {
 }
 PREFIXES = ("-", "bnot", "lnot")
 BUILT_IN_TESTS = ("match", "contains")
-AGGREGATES = ("count", "sum", "min", "max", "mean", "range")
+AGGREGATES = ("count", "sum", "min", "max", "mean")
 #: Operators that look like names.
 RESERVED = frozenset(word for word in (*OPERATORS, *PREFIXES) if word.isalpha())
 CONSTANT_WORDS = ("true", "false", "nil")
@@ -413,13 +414,17 @@ class SouffleParser(Parser):
                 self.refuse("unsupported-cast", "casts (`as`) are not supported", self.since(start))
             terms = self.terms(")")
             if self.token.kind == ":" and name in AGGREGATES:
-                self.refuse_aggregate(token)
+                if len(terms) != 1:
+                    self.fail("one term before `:`")
+                return self.aggregate(token, terms[0])
             span = self.since(start)
             if level > LITERAL:
                 return self.functor_call(name, terms, span)
             return Test(name, terms, span) if name in BUILT_IN_TESTS else Atom(name, terms, span)
-        if name in AGGREGATES and self.token.kind in (":", "name", "number", "string", "[", "@", "branch"):
-            self.refuse_aggregate(token)
+        if name in AGGREGATES and self.token.kind == ":":
+            return self.aggregate(token, None)
+        if name in AGGREGATES and self.token.kind in ("name", "number", "string", "-", "[", "@", "branch"):
+            return self.aggregate(token, self.term(self.expression(TERM)))
         if level <= LITERAL:
             self.refuse_qualified(token)
         if name == "_":
@@ -430,9 +435,22 @@ class SouffleParser(Parser):
             return Truth(name == "true", self.since(start))
         return Variable(name, self.since(start))
 
-    def refuse_aggregate(self, name: Token) -> NoReturn:
-        span = Span(self.source, name.start, name.end)
-        self.refuse("unsupported-aggregate", f"aggregates (`{name.text}`) are not supported", span)
+    def aggregate(self, function: Token, target: Term | None) -> Aggregate:
+        """Read the rest of an aggregate: a colon, and a body in braces or an atom."""
+        name = function.text
+        if (target is None) != (name == "count"):
+            span = Span(self.source, function.start, self.token.start)
+            message = f"{quote(name)} has {'a' if target is not None else 'no'} target"
+            note = "`count` counts bindings and has no target; the other aggregates have one, as in `sum x : { ... }`"
+            self.refuse("aggregate-target", message, span, note=note)
+        self.expect(":")
+        opened = self.token.start
+        if self.accept("{"):
+            body = self.formula(self.expression(OR))
+            self.close("}", opened)
+        else:
+            body = self.formula(self.operand(LITERAL))
+        return Aggregate(name, target, body, self.since(function.start))
 
     def user_functor(self) -> NoReturn:
         name = self.following()

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from upheld.errors import nearest, quote
+from upheld.language.core import Aggregation
 from upheld.language.passes.disjunction import literals
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import Atom, Call, Clause, Constant, Negation, Term, Test, Variable
+from upheld.language.types.aggregates import COLUMNS
 from upheld.language.types.declared import TypeTable
 from upheld.language.types.functors import ALL, CONSTRAINTS, NUMERIC, SIGNATURES, Signature
 from upheld.source import Span
@@ -70,6 +72,8 @@ class Inference:
             self._fact(fact.heads[0])
         for number, clause in enumerate(draft.rules):
             self._clause(number, clause)
+        for aggregation in draft.aggregations.values():
+            self._aggregation(aggregation)
 
     # -- what the core is made from ------------------------------------------------------------------------------------
 
@@ -119,6 +123,23 @@ class Inference:
                     self._atom(number, atom)
                 case Test(operator=operator, terms=terms):
                     self._uses[number, id(literal)] = self._apply(number, CONSTRAINTS[operator], terms)
+
+    def _aggregation(self, aggregation: Aggregation) -> None:
+        """Fit the columns of a relation with values of an aggregate to those of the facts that are aggregated."""
+        span, function = aggregation.span, aggregation.function
+        columns, body = self.columns[aggregation.relation], self.columns[aggregation.body]
+        for column, group in zip(columns, aggregation.groups):
+            self._join(column, body[group], span)
+        numbers = dict(zip(COLUMNS[function], columns[len(aggregation.groups) :], strict=True))
+        if aggregation.target is not None:
+            target = body[aggregation.target]
+            self._narrow(target, NUMERIC, f"{quote(function)} is of numbers", span)
+            for name in ("sum", "min", "max"):
+                if name in numbers:
+                    self._join(numbers[name], target, span)
+        for name, type in (("n", "number"), ("mean", "float")):
+            if name in numbers:
+                self._narrow(numbers[name], frozenset({type}), f"a result of {function} here", span)
 
     def _atom(self, number: int, atom: Atom) -> None:
         for term, column in zip(atom.terms, self.columns[atom.predicate], strict=True):

@@ -9,7 +9,7 @@ from upheld.algebra.expansion import Expansions
 from upheld.algebra.pairs import pairs_between, pairs_within
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.context import Context
-from upheld.engines.memory.joins.batch import pair_room
+from upheld.engines.memory.joins.lookup import rows_with
 from upheld.engines.memory.kernels import components
 from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
@@ -19,7 +19,6 @@ from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Classing
 from upheld.language.values import Value
 
-_NO_REPEATS = np.empty((0, 2), np.int64)
 _NO_CLASS = -1
 #: Whether a row is in a set at all, by its flags.
 _IN_SOME_SET: Truth = np.arange(len(NOTHING)) > 0
@@ -160,28 +159,13 @@ class MemoryGroups:
         self, table: Table, column: int, wanted: Codes, facts: FactSet
     ) -> tuple[npt.NDArray[np.int64], RowNumbers]:
         """Return the rows of a set with one of some codes in a column, each with the place of its code."""
-        return self._rows_with(table, column, wanted, membership(facts))
-
-    def _rows_with(
-        self, table: Table, column: int, wanted: Codes, truth: Truth
-    ) -> tuple[npt.NDArray[np.int64], RowNumbers]:
-        keys = np.ascontiguousarray(wanted.reshape(-1, 1))
-        room = pair_room(len(keys))
-        parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
-        index = table.index((column,))
-        places, rows = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-        i, on = 0, None
-        while i < len(keys):
-            i, on, count = index.probe(table, keys, i, on, truth, _NO_REPEATS, parents, matches)
-            places.append(parents[:count].copy())
-            rows.append(matches[:count].copy())
-        return np.concatenate(places).astype(np.int64), np.concatenate(rows)
+        return rows_with(table, (column,), wanted.reshape(-1, 1), membership(facts))
 
     def _new(self, count: int) -> Codes:
         """Return so many numbers that no class has. Old ones come first, so that rows of before serve again."""
         asked, self._free = self._free[:count], self._free[count:]
         free = np.unique(np.array(asked, np.int64))
-        taken = np.unique(self._rows_with(self._members, 1, free, _IN_SOME_SET)[0])
+        taken = np.unique(rows_with(self._members, (1,), free.reshape(-1, 1), _IN_SOME_SET)[0])
         for lender in self.context.bits.lenders:  # flags do not tell the rows of a set that has lent its bit
             numbers = self._members.rows[lender.of(self._members)][:, 1]
             taken = np.union1d(taken, np.flatnonzero(np.isin(free, numbers)))

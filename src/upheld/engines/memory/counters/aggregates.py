@@ -1,0 +1,219 @@
+"""Aggregates over rows of a table: only the groups of rows that have gone or come are looked at.
+
+Counts and sums of integers are corrected by what has gone and come. A least or greatest value is looked for again if it
+has gone itself, and sums of floats are always computed anew: rounded once, they cannot be corrected.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.algebra.aggregates import overflow
+from upheld.algebra.sets import FactSet
+from upheld.engines.memory.context import Context
+from upheld.engines.memory.joins.lookup import rows_with
+from upheld.engines.memory.kernels import aggregates as kernels
+from upheld.engines.memory.kernels import hashing
+from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
+from upheld.engines.memory.storage.codec import Codes
+from upheld.engines.memory.storage.table import Rows, Table, slots_for
+from upheld.language.core import Aggregation
+from upheld.language.types.aggregates import COLUMNS, fitting, mean, total
+from upheld.language.types.functors import Undefined
+
+Numbers = npt.NDArray[np.int64]
+
+_FEW_GROUPS = 1024
+_SIGN = np.int64(-(1 << 63))
+_GREATEST = np.iinfo(np.int64).max
+
+
+class Groups(NamedTuple):
+    """Groups of rows: the values that each has in the columns of the groups, and the group of each row."""
+
+    keys: Codes
+    of_gone: Numbers
+    of_came: Numbers
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class Before(NamedTuple):
+    """The numbers that groups had: whether they had some, the numbers (0 if not), and the rows that say so."""
+
+    there: npt.NDArray[np.bool_]
+    numbers: Codes
+    rows: Rows
+
+
+class MemoryAggregate:
+    """The values of an aggregate, as rows of a table."""
+
+    def __init__(self, context: Context, aggregation: Aggregation):
+        self.context, self.aggregation = context, aggregation
+        self._body, self._values = context.tables[aggregation.body], context.tables[aggregation.relation]
+        self._width = len(aggregation.groups)
+
+    def changed(self, gone: FactSet, came: FactSet, held: FactSet, now: FactSet) -> tuple[Settled, Settled]:
+        gone_rows, came_rows = own_set(gone).of(self._body), own_set(came).of(self._body)
+        if not len(gone_rows) and not len(came_rows):
+            return nothing(self.context), nothing(self.context)
+        groups = self._groups(gone_rows, came_rows)
+        before = self._before(groups, held)
+        match self.aggregation.function:
+            case "count":
+                there, numbers = self._counts(groups, before)
+            case "min" | "max":
+                there, numbers = self._extremes(groups, before, gone_rows, came_rows, now)
+            case _ if self.aggregation.type == "float":
+                there, numbers = self._sums_of_floats(groups, before, now)
+            case _:
+                there, numbers = self._sums(groups, before, gone_rows, came_rows)
+        different = (there != before.there) | (numbers != before.numbers).any(axis=1)
+        left, come = before.rows[different[before.there]], different & there
+        columns = np.concatenate([groups.keys[come], numbers[come]], axis=1).T
+        removed = Settled(self.context, {self._values: np.sort(left)} if len(left) else {})
+        return removed, load_codes(self.context, (self._values, columns))
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def _groups(self, gone: Rows, came: Rows) -> Groups:
+        """Return the groups of the rows that have gone and come."""
+        rows = np.concatenate([gone, came])
+        numbers = np.zeros(len(rows), np.int64)
+        columns = np.array(self.aggregation.groups, np.int64)
+        keys = np.empty((_FEW_GROUPS if self._width else 1, self._width), np.int64)
+        if self._width:
+            slots = np.full(slots_for(len(keys)), -1, np.int32)
+            known = at = 0
+            while True:
+                at, known = kernels.number_groups(self._body.rows, rows, at, columns, slots, keys, known, numbers)
+                if at == len(rows):
+                    break
+                keys = np.concatenate([keys, np.empty_like(keys)])
+                slots = np.full(slots_for(len(keys)), -1, np.int32)
+                hashing.rehash(keys, 0, known, slots)
+            keys = keys[:known]
+        return Groups(keys, numbers[: len(gone)], numbers[len(gone) :])
+
+    def _before(self, groups: Groups, held: FactSet) -> Before:
+        """Return the numbers that a set has for groups. Its rows are in the order of the groups."""
+        there = np.zeros(len(groups), np.bool_)
+        numbers = np.zeros((len(groups), len(COLUMNS[self.aggregation.function])), np.int64)
+        places, rows = self._rows_of(self._values, tuple(range(self._width)), groups.keys, held)
+        order = np.argsort(places)
+        places, rows = places[order], rows[order]
+        there[places] = True
+        numbers[places] = self._values.rows[rows, self._width :]
+        return Before(there, numbers, rows)
+
+    def _rows_of(self, table: Table, columns: tuple[int, ...], keys: Codes, facts: FactSet) -> tuple[Numbers, Rows]:
+        """Return the rows of a set that belong to groups, each with its group."""
+        if columns:
+            return rows_with(table, columns, keys, membership(facts))
+        rows = own_set(facts).of(table)
+        return np.zeros(len(rows), np.int64), rows
+
+    def _target(self, rows: Rows) -> Codes:
+        assert self.aggregation.target is not None, "an aggregate without a target"
+        return self._body.rows[rows, self.aggregation.target].astype(np.int64)
+
+    # -- functions -----------------------------------------------------------------------------------------------------
+
+    def _counts(self, groups: Groups, before: Before) -> tuple[npt.NDArray[np.bool_], Codes]:
+        numbers = before.numbers.copy()
+        counts = np.ascontiguousarray(numbers[:, 0])
+        kernels.count_groups(groups.of_gone, -1, counts)
+        kernels.count_groups(groups.of_came, 1, counts)
+        numbers[:, 0] = counts
+        return counts > 0, numbers
+
+    def _sums(self, groups: Groups, before: Before, gone: Rows, came: Rows) -> tuple[npt.NDArray[np.bool_], Codes]:
+        there, numbers = self._counts(groups, before)
+        unsigned = self.aggregation.type == "unsigned"
+        # An unsigned number is the signed one of its bits, and 2 ** 63 more than that with the first bit the other way.
+        high, low = (before.numbers[:, 1] >> 32), before.numbers[:, 1] & 0xFFFFFFFF
+        if unsigned:
+            high &= 0xFFFFFFFF
+        for of, rows, sign in ((groups.of_gone, gone, -1), (groups.of_came, came, 1)):
+            values = self._target(rows)
+            kernels.sum_groups(of, values, sign, high, low)
+            if unsigned:
+                kernels.count_groups(of[values < 0], sign << 32, high)
+        high += low >> 32
+        low &= 0xFFFFFFFF
+        least, most = (0, 0xFFFFFFFF) if unsigned else (-(1 << 31), (1 << 31) - 1)
+        beyond = np.flatnonzero(there & ((high < least) | (high > most)))
+        if len(beyond):
+            self._refuse((int(high[beyond[0]]) << 32) + int(low[beyond[0]]), groups.keys[beyond[0]])
+        numbers[:, 1] = np.where(there, (high << 32) | low, 0)
+        if self.aggregation.function == "mean":
+            self._add_means(numbers, there)
+        return there, numbers
+
+    def _add_means(self, numbers: Codes, there: npt.NDArray[np.bool_]) -> None:
+        sums = self.context.codec.decode(numbers[there, 1], self.aggregation.type)
+        means = [mean(sum, count) for sum, count in zip(sums, numbers[there, 0].tolist(), strict=True)]
+        numbers[:, 2] = 0
+        numbers[there, 2] = np.array(means, np.float64).view(np.int64)
+
+    def _refuse(self, sum: int, key: Codes) -> None:
+        types = [self._body.types[column] for column in self.aggregation.groups]
+        group = self.context.codec.decode_rows(key.reshape(1, -1), types)[0]
+        try:
+            fitting(sum, self.aggregation.type)
+        except Undefined as e:
+            raise overflow(self.aggregation, str(e), group) from None
+
+    def _sums_of_floats(self, groups: Groups, before: Before, now: FactSet) -> tuple[npt.NDArray[np.bool_], Codes]:
+        places, rows = self._rows_of(self._body, self.aggregation.groups, groups.keys, now)
+        order = np.argsort(places, kind="stable")
+        values = self._target(rows[order]).view(np.float64).tolist()
+        counts = np.bincount(places, minlength=len(groups))
+        numbers = np.zeros_like(before.numbers)
+        numbers[:, 0] = counts
+        there = counts > 0
+        ends = np.cumsum(counts)
+        sums = [total(values[end - n : end], "float") for end, n in zip(ends[there].tolist(), counts[there].tolist())]
+        numbers[there, 1] = np.array(sums, np.float64).view(np.int64)
+        if self.aggregation.function == "mean":
+            self._add_means(numbers, there)
+        return there, numbers
+
+    def _extremes(
+        self, groups: Groups, before: Before, gone: Rows, came: Rows, now: FactSet
+    ) -> tuple[npt.NDArray[np.bool_], Codes]:
+        least = np.where(before.there, self._keys(before.numbers[:, 0]), _GREATEST)
+        there = before.there.copy()
+        lost = np.zeros(len(groups), np.bool_)
+        gone_keys = self._keys(self._target(gone))
+        lost[groups.of_gone[gone_keys == least[groups.of_gone]]] = True
+        again = np.flatnonzero(lost)
+        if len(again):
+            places, rows = self._rows_of(self._body, self.aggregation.groups, groups.keys[again], now)
+            rest = np.full(len(again), _GREATEST, np.int64)
+            kernels.least_of_groups(places, self._keys(self._target(rows)), rest)
+            least[again] = rest
+            there[again] = np.bincount(places, minlength=len(again)) > 0
+        kernels.least_of_groups(groups.of_came, self._keys(self._target(came)), least)
+        there[groups.of_came] = True
+        return there, np.where(there, self._codes(least), 0).reshape(-1, 1)
+
+    def _keys(self, codes: Codes) -> Codes:
+        """Return numbers in the order of the values that codes stand for, or of the greatest one first."""
+        if self.aggregation.type == "unsigned":
+            codes = codes ^ _SIGN
+        elif self.aggregation.type == "float":  # negative ones have their first bit set, and the rest the other way
+            codes = np.where(codes < 0, ~codes ^ _SIGN, codes)
+        return ~codes if self.aggregation.function == "max" else codes
+
+    def _codes(self, keys: Codes) -> Codes:
+        """Return the codes that such numbers stand for: all that `_keys` does, it does the other way round as well."""
+        keys = ~keys if self.aggregation.function == "max" else keys
+        if self.aggregation.type == "unsigned":
+            return keys ^ _SIGN
+        return np.where(keys < 0, ~keys ^ _SIGN, keys) if self.aggregation.type == "float" else keys
