@@ -159,7 +159,7 @@ class Codec:
     def free(self, codes: Codes) -> None:
         """Forget texts that no row has. Their codes are used again when nobody can read them any more."""
         if len(codes):
-            for text in self._pool.take(codes).tolist():
+            for text in self._pool.strings(codes):
                 self._codes.pop(text, None)
             self._pool.forget(codes)
             self._gone.append((self._reading, codes))

@@ -198,7 +198,7 @@ class TextPool:
         fresh = codes[~is_made[codes]]
         if len(fresh):
             fresh = np.unique(fresh)
-            made[fresh] = self._strings(fresh)
+            made[fresh] = self.strings(fresh)
             is_made[fresh] = self._starts[fresh] >= 0  # a code that is free has no text, and may get one
         return made[codes]
 
@@ -208,7 +208,8 @@ class TextPool:
         bounds_of(codes.astype(np.int64, copy=False), self._data, self._starts, starts, ends)
         return starts, ends
 
-    def _strings(self, codes: npt.NDArray[np.integer[Any]]) -> list[str]:
+    def strings(self, codes: npt.NDArray[np.integer[Any]]) -> list[str]:
+        """Return the texts of codes, of which no objects are kept."""
         with self._reading:
             if self._has_newlines:
                 bounds = zip(*(ends.tolist() for ends in self._bounds(codes)))
