@@ -15,6 +15,7 @@ from tests.engines.memory.kernels.kernel_rows import MODULE_OF, PARTS
 from upheld.algebra.sets import derive, derive_bag, settle, supports
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.joins.batch import Join
+from upheld.engines.memory.joins.few_facts import FewFacts
 from upheld.engines.memory.plans.plan import Planner
 from upheld.engines.memory.sets.truth_tables import TruthTables
 from upheld.engines.memory.storage.compaction import Reclaiming
@@ -354,7 +355,8 @@ def test_rows_visited_do_not_grow_with_the_materialisation():
 
 
 #: All that maintain; to start again is no maintenance.
-MAINTAINING = [name for name in ALGORITHMS if name != "rematerialise"]
+#: `counting-by-rounds` goes through the whole materialisation by design, as its paper has it.
+MAINTAINING = [name for name in ALGORITHMS if name not in ("rematerialise", "counting-by-rounds")]
 UPDATES = {
     "an edge in the middle": ([(3, 4)], []),
     "a cycle, and a blocked node": ([], [(LENGTH, 0)]),
@@ -464,9 +466,10 @@ RULES = 5000
 
 @contextmanager
 def counting_rules() -> Iterator[Counter[str]]:
-    """Count the joins that are run and the plans that are made."""
+    """Count the joins that are run, in batches or many in one call, and the plans that are made."""
     counted: Counter[str] = Counter()
     run, plan = Join.run, Planner.plan
+    find, collect = FewFacts.find, FewFacts.collect_derivable
 
     def counting_run(self, *arguments):
         counted["joins"] += 1
@@ -476,7 +479,17 @@ def counting_rules() -> Iterator[Counter[str]]:
         counted["plans"] += 1
         return plan(self, *arguments)
 
+    def counting_find(self, tasks, *arguments):
+        counted["joins"] += len(tasks)
+        return find(self, tasks, *arguments)
+
+    def counting_collect(self, tasks, *arguments):
+        counted["joins"] += len(tasks)
+        return collect(self, tasks, *arguments)
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FewFacts, "find", counting_find)
+        patch.setattr(FewFacts, "collect_derivable", counting_collect)
         patch.setattr(Join, "run", counting_run)
         patch.setattr(Planner, "plan", counting_plan)
         yield counted
