@@ -31,5 +31,5 @@ State: a materialisation whose engine is such a task works in all tasks in step,
 proofs, equality by rewriting, equivalences by classes, and states that are saved by any number of tasks and opened by
 any other, or in memory. `rows` and saved states come to every task in full, so a driver has to ask for the facts at
 home instead. There are transports between threads, processes, and the tasks of a barrier job of Spark. Users cannot
-choose this engine yet, and it keeps the rows of facts that have gone.
+choose this engine yet. It keeps the rows of facts that have gone, and has no aggregates.
 """

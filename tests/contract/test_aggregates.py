@@ -1,0 +1,59 @@
+"""The law of aggregates on every engine that has them: corrected values are those of the facts there are now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.helpers.sizes import examples
+from upheld.algebra.sets import settle
+from upheld.engines import ENGINES, open_engine
+from upheld.language.compile import compile_program
+from upheld.language.core import Aggregation
+from upheld.language.syntax.files import read_text
+from upheld.language.types.aggregates import COLUMNS, aggregated
+
+VALUES = {
+    "number": st.integers(-3, 3) | st.sampled_from((2**40, -(2**40))),
+    "unsigned": st.integers(0, 3) | st.just(2**50),
+    "float": st.sampled_from((0.0, 0.1, 0.2, 1e16, -1e16, float("inf"))),
+}
+TYPES = {"k": "number", "l": "symbol", "n": "number", "mean": "float"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("type", VALUES)
+@pytest.mark.parametrize("function", COLUMNS)
+@examples(20)
+@given(data=st.data())
+def test_changed(engine, function, type, data):
+    """`changed` removes and adds so that values of the facts before become those of the facts now."""
+    groups = data.draw(st.sampled_from([(), (0,), (1, 0)]))
+    target = None if function == "count" else 2
+    columns = [*("kl"[group] for group in groups), *COLUMNS[function]]
+    declared = ", ".join(f"{name}:{TYPES.get(name, type)}" for name in columns)
+    core = compile_program(read_text(f".decl f(k:number, l:symbol, v:{type})\n.decl a({declared})")).core
+    algebra = open_engine(engine, core)
+    aggregation = Aggregation("a", function, "f", groups, target, ("k", "l", "v"), function, type)
+    aggregate = algebra.aggregate(aggregation)
+    rows = st.sets(st.tuples(st.integers(0, 2), st.sampled_from("ab"), VALUES[type]), max_size=12)
+    before, now = data.draw(rows), data.draw(rows)
+    F, G = algebra.load("f", before), algebra.load("f", now)
+    held = algebra.named("held")
+    held |= aggregate.changed(algebra.nothing, F, algebra.nothing, F)[1]
+    assert set(held.rows("a")) == values(aggregation, before)
+    left, come = aggregate.changed(settle(F - G), settle(G - F), held, G)
+    assert not set(left.rows("a")) & set(come.rows("a"))
+    held -= left
+    held |= come
+    assert set(held.rows("a")) == values(aggregation, now)
+
+
+def values(aggregation: Aggregation, rows: set[tuple]) -> set[tuple]:
+    by_group = defaultdict(list)
+    for row in rows:
+        by_group[tuple(row[c] for c in aggregation.groups)].append(row[2])
+    return {(*group, *aggregated(aggregation.function, aggregation.type, of)) for group, of in by_group.items()}
