@@ -105,10 +105,11 @@ def test_a_sum_that_does_not_fit(engine):
     [
         (P2 + "p(x, v) :- v = max y : { e(x, y) }.", "unsafe-aggregate", "4:28"),
         (P2 + "p(x, v) :- n(x), v = count : { e(x, z), z < w }.", "unsafe-comparison", "4:45"),
+        (P1 + "p(v) :- v = min y : { n(x), x != 1 }.", "unsafe-aggregate", "4:17"),
         (P1 + "p(v) :- v = sum y : { p(y) }.", "aggregate-in-recursion", "4:13"),
         (P2 + "p(x, v) :- n(x), v = count : { p(_, y), y < x }.", "aggregate-in-recursion", "4:22"),
         (P1 + "p(v) :- v = sum y : { q(y) }.", "unknown-relation", "4:23"),
-        (P1 + "p(v) :- v = sum y : { n(x), !e(x, y) }.", "unsafe-negation", None),
+        (P1 + "p(v) :- v = sum x : { n(x), !e(x, y) }.", "unsafe-negation", None),
         (".decl p(v:symbol)\np(v) :- v = count : { n(_) }.", "type-clash", None),
     ],
 )

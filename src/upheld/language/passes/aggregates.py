@@ -18,6 +18,7 @@ relation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from typing import TypeGuard, TypeVar
@@ -66,7 +67,8 @@ def lift_aggregates(draft: Draft) -> None:
         lifting = _Lifting(draft)
         for clause in draft.rules:
             if _aggregates(clause):
-                lifting.lift(clause)
+                with suppress(_Unsafe):  # it is reported
+                    lifting.lift(clause)
             else:
                 done.append(clause)
         # New rules have bodies as their author wrote them, and may have aggregates.
@@ -74,6 +76,10 @@ def lift_aggregates(draft: Draft) -> None:
         push_negation(draft)
         split_disjunctions(draft)
     draft.rules = done
+
+
+class _Unsafe(Exception):
+    """A rule is left out: its aggregate has no meaning."""
 
 
 class _Lifting:
@@ -105,7 +111,7 @@ class _Lifting:
                 hint="bind it by a positive body atom; the facts that have the value of an aggregate are found by an "
                 "atom with that value",
             )
-            return
+            raise _Unsafe
         groups = [v for v in dict.fromkeys(variables(chosen)) if v.name in _shared(chosen, clause) & bound]
         self.rules.append(
             replace(clause, heads=(head,), body=Conjunction((*body, self._has_value(chosen, groups, rest, value))))
@@ -137,6 +143,15 @@ class _Lifting:
             name += f" of {asked.predicate}"
             body = Conjunction((asked, body))
         relation = body if _is_relation(body, draft) else None
+        for variable in variables(target) if target is not None else ():
+            if variable.name not in bound | {v.name for v in groups}:
+                draft.problem(
+                    "unsafe-aggregate",
+                    f"unsafe variable {quote(variable.name)} in the target of an aggregate",
+                    variable.span,
+                    note="the body of an aggregate, or the rest of the rule, must bind the variables of its target",
+                )
+                raise _Unsafe
         if target is not None and target not in columns:
             relation, body = None, Conjunction((body, Test("=", (Variable(TARGET), target), target.span)))
             target = Variable(TARGET)
@@ -224,7 +239,10 @@ def _bound(body: Formula) -> set[str]:
     split_disjunctions(draft)
     bound = []
     for rule in draft.rules:
-        bound.append(bound_variables(replace(rule, body=Conjunction(tuple(_plain(rule))))))
+        parts = list(literals(rule))
+        for aggregate in _aggregates(rule):  # it has some value, whatever that is
+            parts = [_without(part, aggregate, Constant(0, "number")) for part in parts]
+        bound.append(bound_variables(replace(rule, body=Conjunction(tuple(parts)))))
     return set.intersection(*bound) if bound else set()
 
 
@@ -257,8 +275,8 @@ def _is_relation(body: Formula, draft: Draft) -> TypeGuard[Atom]:
 P = TypeVar("P", Atom, Literal, Term)
 
 
-def _without(part: P, aggregate: Aggregate, value: Variable) -> P:
-    """Return a part of a rule with a variable in the place of an aggregate."""
+def _without(part: P, aggregate: Aggregate, value: Variable | Constant) -> P:
+    """Return a part of a rule with a value in the place of an aggregate."""
     match part:
         case Aggregate():
             return value if part == aggregate else part

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from upheld.errors import count, nearest, quote
 from upheld.language.passes.draft import Draft
-from upheld.language.syntax.ast import Atom, Clause, nodes
+from upheld.language.syntax.ast import Atom, Clause, Constant, nodes
 from upheld.source import Span
 
 
@@ -89,6 +89,8 @@ def check_relations(draft: Draft) -> None:
 
 
 def _atoms(clause: Clause) -> Iterator[Atom]:
-    if clause.body is None:  # most clauses by far: they need no walk
-        return iter(clause.heads)
+    if clause.body is None:
+        if all(isinstance(term, Constant) for head in clause.heads for term in head.terms):
+            return iter(clause.heads)  # most clauses by far: they need no walk
+        return (node for node in nodes(*clause.heads) if isinstance(node, Atom))
     return (node for node in nodes(*clause.heads, clause.body) if isinstance(node, Atom))

@@ -14,7 +14,7 @@ import pytest
 
 import upheld
 from upheld.engines.memory.codegen import hot_rules
-from upheld.engines.memory.joins import strategies
+from upheld.engines.memory.joins import matching, strategies
 
 
 @contextmanager
@@ -29,6 +29,7 @@ def hot(after: int = 0) -> Iterator[list[str]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hot_rules, "HOT", after)
+        patch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
         patch.setattr(strategies, "FEWEST_BINDINGS", 1)
         patch.setattr(hot_rules, "CACHED_ROWS", 1 << 31)
         patch.setattr(hot_rules, "_kernels", {})
