@@ -19,7 +19,7 @@ setup: $(STAMP)  ## make .venv with the `upheld` command and all that tests need
 demo: $(STAMP)  ## the whole story on Spark: generate, read, derive, update, query (a minute or two)
 	@$(BIN)/python -m examples.university.demonstration $(ARGS)
 
-test: $(STAMP)  ## run the tests in about ten minutes (JOBS=2 at a time; ARGS="-k parser" to choose)
+test: $(STAMP)  ## run the tests in about a quarter of an hour (JOBS=2 at a time; ARGS="-k parser" to choose)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 test-all: $(STAMP)  ## run every test at its full size, also those that take minutes
