@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
+from threading import current_thread, main_thread
 from typing import Any
 from unittest.mock import patch
 
@@ -202,7 +203,11 @@ class Stream:
 
     @contextmanager
     def constants_in_place(self) -> Iterator[None]:
-        """A block in which `adaptive` has the constants of the stream."""
+        """A block in which `adaptive` has the constants of the stream, in all threads.
+
+        Threads that change them side by side would not put them back.
+        """
+        assert not self.constants or current_thread() is main_thread(), "one thread alone changes the constants"
         with ExitStack() as patches:
             for name, value in self.constants.items():
                 patches.enter_context(patch.object(adaptive, name, value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -105,10 +106,13 @@ def test_streams(parts):
     for _ in range(usually(1, 20)):
         stream, state = random_stream(r.randrange(10_000), updates=usually(5, 12)), Random(r.random())
 
-        def main(wire: Wire, stream=stream, state=state) -> int:
-            return streams.follow(stream, [Task(wire)], NAMES, converting=deepcopy(state))
+        plain = replace(stream, constants={})
 
-        assert len(set(in_threads(parts, main))) == 1
+        def main(wire: Wire, plain=plain, state=state) -> int:
+            return streams.follow(plain, [Task(wire)], NAMES, converting=deepcopy(state))
+
+        with stream.constants_in_place():  # for all threads
+            assert len(set(in_threads(parts, main))) == 1
 
 
 @pytest.mark.parametrize("algorithm", ["adaptive", "bf"])
