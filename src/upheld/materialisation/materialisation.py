@@ -296,7 +296,7 @@ class Materialisation:
         try:
             with engine.meter.run():
                 for stratum in stratify(query.core):
-                    answers |= aggregates(engine, stratum, settle(I | answers))
+                    answers |= aggregates(engine, stratum, I | answers)
                     answers |= derive(stratum.rules, I | answers, I | answers)
                 return self._relation(query.answer, self._representation.answers(answers, name, tested))
         finally:

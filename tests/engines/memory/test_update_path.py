@@ -459,6 +459,19 @@ def test_updates_of_rewritten_facts_do_not_grow_with_the_materialisation(algorit
     assert seen[0][0]["scan"] == 0
 
 
+def test_queries_do_not_grow_with_the_materialisation():
+    """A query looks at as many rows when there is ten times as much of all that it does not ask for."""
+    seen = []
+    for count in (600, 6000):
+        m = materialise("p(x, y) :- e(x, y).", {"e": [(i, i) for i in range(count)]})
+        m.query("p(5, y)")  # indexes and plans are made on first use
+        with counting_rows() as rows, watching_arrays(m._engine) as elements:
+            assert m.query("p(5, y)").to_set() == {(5,)}
+        seen.append((rows, elements))
+    for few, many in zip(*seen):
+        assert few == many
+
+
 # -- rules ------------------------------------------------------------------------------------------------------------
 
 RULES = 5000
