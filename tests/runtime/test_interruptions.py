@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import threading
 import time
 from collections.abc import Sized
 
 import pytest
 
+from upheld.runtime import interruptions
 from upheld.runtime.interruptions import interrupted_once, uninterrupted
 
 
@@ -205,5 +207,45 @@ def test_signals_that_wait_until_it_is_too_late():
             assert finished, "raised by the block"
         wait_for(heard, 2)
         assert len(heard) >= 2
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_signal_while_those_that_waited_are_sent_on(monkeypatch):
+    """It is sent on as well: a block that has done its work raises nothing before its handlers are put back."""
+    sent: list[int] = []
+
+    def interrupt(number, frame) -> None:
+        raise KeyboardInterrupt
+
+    def send_soon(send, number: int) -> None:
+        sent.append(number)
+        signal.raise_signal(signal.SIGALRM)
+        signal.raise_signal(signal.SIGUSR1)
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGALRM, signal.SIGUSR1)}
+    try:
+        with interrupted_once() as block:
+            Interrupted()
+            signal.raise_signal(signal.SIGALRM)  # waits, since the first one has raised
+            monkeypatch.setattr(interruptions, "_send_soon", send_soon)
+            block.too_late()
+        assert sent == [signal.SIGALRM, signal.SIGUSR1]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_a_signal_while_a_thread_is_being_started():
+    """It is sent on all the same: nothing waits for the lock under which threads are started."""
+    heard: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: heard.append(number))
+    try:
+        with interrupted_once() as block:
+            block.too_late()
+            with threading._active_limbo_lock:  # type: ignore[attr-defined]
+                signal.raise_signal(signal.SIGALRM)
+        wait_for(heard, 1)
+        assert len(heard) == 1
     finally:
         signal.signal(signal.SIGALRM, before)

@@ -12,6 +12,7 @@ import _thread
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
@@ -119,13 +120,10 @@ class interrupted_once(uninterrupted):
         """Let no handler raise anything in the rest of the block."""
         self._late = True
 
-    def _call(self) -> None:
-        if not self._late:
-            super()._call()
-        while self._came:
-            self._send_to_caller(self._came.pop(0)[0])
-
     def _restore(self) -> None:
+        # While no handler can raise: an exception on the way would come from within the block, and lose the rest.
+        while self._late and self._came:
+            self._send_to_caller(self._came.pop(0)[0])
         self._raised = None
         if sys.unraisablehook == self._dropped:
             sys.unraisablehook = self._report
@@ -185,10 +183,17 @@ class interrupted_once(uninterrupted):
 
 
 def _send_soon(send: Callable[[int], None], number: int) -> None:
-    """Send a signal after a moment, from another thread."""
-    timer = threading.Timer(_AGAIN, send, (number,))
-    timer.daemon = True
-    timer.start()
+    """Send a signal after a moment, from another thread.
+
+    A handler calls this between any two instructions of the main thread, which may be starting a thread itself:
+    `threading.Thread.start` would wait for a lock that its own thread holds.
+    """
+
+    def wait_and_send() -> None:
+        time.sleep(_AGAIN)
+        send(number)
+
+    _thread.start_new_thread(wait_and_send, ())
 
 
 def _send(number: int) -> None:
