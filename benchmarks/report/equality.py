@@ -105,8 +105,8 @@ def _equivalences(found: dict[str, Any]) -> list[str]:
         return []
     load = "; ".join(f"{x:.1f}" for x in found["equivalences_load"])
     lines = [
-        "A chain of so many values that a relation declared with `eqrel` connects, by rules and by classes; a tenth of "
-        f"it is taken off by one fact, and put back. Load average before and after: {load}.",
+        "A chain of values that a relation declared with `eqrel` connects, held as pairs and as classes; deleting one "
+        f"fact cuts off a tenth of it, and inserting the fact puts it back. Load average before and after: {load}.",
         "",
         "| values | held by | pairs | CPU s | MB | taken off | pairs gone | put back |",
         "|---" * 8 + "|",

@@ -35,7 +35,7 @@ def arities(rules: str) -> dict[str, int]:
 
 
 def zipf(relations: dict[str, int], scale: int, values: int, seed: int, exponent: float = 1.0) -> Facts:
-    """Return about `scale` facts over so many values: the k-th largest relation has 1 / k ** exponent of the largest.
+    """Return about `scale` facts over `values` values: the k-th largest relation has 1 / k ** exponent of the largest.
 
     Which relation is the k-th is drawn. Each has a fact at least, and repeated ones count once.
     """
@@ -74,7 +74,7 @@ def _replaces(line: str, same_as: str) -> bool:
 
 
 def ladder(strata: int) -> str:
-    """Return a rule for each of so many strata, each on top of the one before."""
+    """Return `strata` rules, each in a stratum on top of the one before."""
     return "".join(f"p{k + 1}(x) :- p{k}(x).\n" for k in range(strata))
 
 
@@ -97,5 +97,5 @@ def drawn(rules: int, relations: int, seed: int, negated: float = 0.3) -> str:
 
 
 def groups(count: int, size: int) -> str:
-    """Return so many groups of rules that know nothing of each other, each a chain of a few strata."""
+    """Return `count` independent groups of rules, each a chain of `size` strata."""
     return "".join(f"g{k}_{i + 1}(x, y) :- g{k}_{i}(x, y).\n" for k in range(count) for i in range(size))

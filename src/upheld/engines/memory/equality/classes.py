@@ -349,7 +349,7 @@ class MemoryClasses:
         facts: FactSet,
         by: MemoryClasses,
     ) -> Settled:
-        """Return facts, and those of others that have this number of expansions that are normal by other classes."""
+        """Return `covered`, and the facts of `many` whose number is the count of their expansions normal in `by`."""
         others = {}
         expansions = self.expansions(Settled(self.context, {table: rows for table, (rows, _) in many.items()}), facts)
         for table, (rows, numbers) in many.items():

@@ -1,9 +1,9 @@
 """Rules applied to few facts, many rules in one call of a kernel.
 
 To run a rule as a batch costs some tens of microseconds however few its rows are, and an update of a program with a
-thousand rules runs most of them on a handful of rows. So the plans of rules are written down as numbers once, and the
-kernel that finds the instances of small rounds finds those of all rules that some facts concern. It changes nothing:
-where it meets too many rows, and for rules that compute, the caller goes on with batches.
+thousand rules runs most of them on a handful of rows. So the plans of rules are encoded as numbers once, and one call
+of the kernel for small rounds finds the instances of every rule with an atom that matches the facts. The kernel has no
+side effects: if it meets too many rows, and for rules that compute, the caller falls back to batches.
 """
 
 from __future__ import annotations
