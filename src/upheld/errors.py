@@ -72,6 +72,9 @@ class Problem:
         lines = [f"{where + ': ' if where else ''}{self.severity}: {self.message} [{self.slug}]"]
         if self.span:
             lines.append(self.span.excerpt())
+            for origin in self.span.origins():
+                lines.append(f"  {origin}: in the instance made here")
+                lines.append(origin.excerpt())
         for label, span in self.related:
             lines.append(f"  {span}: {label}")
             lines.append(span.excerpt())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 #: A line of a source may be megabytes long; this much of it is shown around the place of interest.
@@ -42,11 +43,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Span:
-    """The characters `start` up to `end` of a source."""
+    """The characters `start` up to `end` of a source, and the `.init` that put them into the program, if one did."""
 
     source: Source
     start: int
     end: int
+    origin: Span | None = None
 
     @property
     def line(self) -> int:
@@ -61,7 +63,14 @@ class Span:
 
     def to(self, other: Span) -> Span:
         """Return the span from the start of this one to the end of the other."""
-        return Span(self.source, self.start, max(self.end, other.end))
+        return Span(self.source, self.start, max(self.end, other.end), self.origin)
+
+    def origins(self) -> Iterator[Span]:
+        """Yield the `.init` directives that put this place into the program, innermost first."""
+        span = self.origin
+        while span is not None:
+            yield span
+            span = span.origin
 
     def excerpt(self) -> str:
         """Return the line of the span with a caret line below it."""

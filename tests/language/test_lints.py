@@ -123,3 +123,18 @@ def test_programs_and_reports_print():
     report = upheld.check(program)
     assert str(report).startswith("2 relations, 1 rule") and "[variable-once]" in str(report)
     assert repr(report).startswith("<Report: 2 relations, 1 rule") and repr(report).endswith("1 warning>")
+
+
+def test_components():
+    """What is odd in a component is told once, and not if one of its instances shows that it is meant."""
+    component = ".comp C { .decl r, s, t(x:number) inline  r(x) :- s(x), t(y). }\n"
+    report = upheld.check(component + ".init a = C\n.init b = C\n.output a.r")
+    assert [(w.slug, w.span.line) for w in report.warnings] == [("hint-ignored", 1), ("variable-once", 1)]
+    report = upheld.check(component + ".init a = C\n.init b = C")
+    assert [w.slug for w in report.warnings] == ["unused-relation", "hint-ignored", "variable-once"]
+
+
+def test_hints_are_named_once():
+    program = '.pragma "magic"\n.decl r(x:number) btree inline\n.decl s(x:number) inline\n.output r, s'
+    (warning,) = upheld.check(program).warnings
+    assert warning.message == "`btree`, `inline`, `.pragma` are hints and have no effect"

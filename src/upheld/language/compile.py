@@ -267,13 +267,31 @@ def _warnings(program: Program, core: Core) -> Iterator[Problem]:
     used = {atom.predicate for rule in core.rules for atom in rule.atoms}
     used |= {aggregation.body for aggregation in core.aggregations}
     used |= {directive.relation for directive in program.directives if directive.kind != "input"}
+    # A relation of a component that one of its instances uses is of use, although others do not need it.
+    places = {_place(d) for d in program.declarations if d.name in used}
     for declaration in program.declarations:
-        if declaration.name not in used:
+        if declaration.name not in used and _place(declaration) not in places:
+            places.add(_place(declaration))
             yield Problem(
                 "unused-relation",
                 f"relation {quote(declaration.name)} is neither used in a rule body nor output",
                 declaration.span,
                 severity="warning",
             )
-    for hint in program.hints:
-        yield Problem("hint-ignored", f"{quote(hint.text)} is a hint, and is ignored", hint.span, severity="warning")
+    if program.hints:
+        words = dict.fromkeys(_hint_word(hint) for hint in program.hints)
+        verb = "is a hint and has" if len(words) == 1 else "are hints and have"
+        message = f"{', '.join(map(quote, words))} {verb} no effect"
+        yield Problem("hint-ignored", message, program.hints[0].span, severity="warning")
+
+
+def _place(declaration: ast.Declaration) -> object:
+    """Return where a declaration stands, which is the same for all instances of a component."""
+    span = declaration.span
+    return (span.source, span.start) if span is not None else declaration.name
+
+
+def _hint_word(hint: ast.Hint) -> str:
+    """Return the directive of a hint, or the qualifier of a declaration."""
+    first, _, rest = hint.text.partition(" ")
+    return rest.split()[-1] if first == ".decl" else first

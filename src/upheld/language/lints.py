@@ -20,6 +20,7 @@ from upheld.language.syntax.ast import (
 )
 from upheld.language.syntax.rdfox import COLUMNS
 from upheld.language.types.terms import number_of, string_of
+from upheld.source import Source
 
 #: Warnings of one kind that are shown where nobody has asked for all of them.
 WARNINGS_SHOWN = 5
@@ -34,8 +35,14 @@ def lint(program: Program) -> Iterator[Problem]:
 
     In rules over triples, a variable that occurs once is reported only if another one has nearly its name.
     """
+    expanded: set[tuple[Source, int]] = set()  # rules of components, which are in the program once for each instance
     for clause in program.clauses:
         if clause.body is not None:
+            if clause.span is not None and clause.span.origin is not None:
+                place = (clause.span.source, clause.span.start)
+                if place in expanded:
+                    continue
+                expanded.add(place)
             yield from _used_once(program, clause)
             if program.dialect == "dlog":
                 yield from _never(clause.body)

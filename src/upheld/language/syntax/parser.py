@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, NoReturn
 
 from upheld.errors import Problem, ProgramError, quote
@@ -20,20 +20,17 @@ from upheld.language.syntax.ast import (
     Clause,
     Conjunction,
     Constant,
-    Declaration,
-    Directive,
     Disjunction,
     Formula,
-    Hint,
     Negation,
     Program,
     Term,
     Test,
     Truth,
-    TypeDeclaration,
     Variable,
     Wildcard,
 )
+from upheld.language.syntax.components import Contents, expanded
 from upheld.language.syntax.lexer import Scanner, Token
 from upheld.runtime.limits import look
 from upheld.source import Source, Span
@@ -70,15 +67,9 @@ def first_problems(problems: Sequence[Problem], place: str | None = None) -> Seq
 
 
 @dataclass
-class Draft:
-    """A program in the making, and the problems met so far."""
+class Draft(Contents):
+    """A program in the making, or the component of it that is being read, and the problems met so far."""
 
-    types: list[TypeDeclaration] = field(default_factory=list)
-    declarations: list[Declaration] = field(default_factory=list)
-    directives: list[Directive] = field(default_factory=list)
-    clauses: list[Clause] = field(default_factory=list)
-    qualifiers: list[Hint] = field(default_factory=list)
-    hints: list[Hint] = field(default_factory=list)
     prefixes: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
@@ -93,17 +84,27 @@ class Draft:
             raise ProgramError(first_problems(self.problems))
 
     def program(self, dialect: str) -> Program:
-        """Return the program, or raise its problems."""
+        """Return the program without components, or raise its problems."""
+        self.check()
+        contents = expanded(self, self.problems)
         self.check()
         return Program(
             dialect,
-            tuple(self.types),
-            tuple(self.declarations),
-            tuple(self.directives),
-            tuple(self.clauses),
-            (*self.qualifiers, *self.hints),
+            tuple(contents.types),
+            tuple(contents.declarations),
+            tuple(contents.directives),
+            tuple(contents.clauses),
+            (*contents.qualifiers, *contents.hints),
             tuple(self.prefixes.items()),
         )
+
+    def exchange(self, contents: Contents) -> Contents:
+        """Go on with other contents, and return those until now."""
+        until_now = Contents()
+        for part in fields(Contents):
+            setattr(until_now, part.name, getattr(self, part.name))
+            setattr(self, part.name, getattr(contents, part.name))
+        return until_now
 
 
 class Parser:
@@ -116,7 +117,8 @@ class Parser:
     negation_sign: ClassVar[str]
     #: The level of each infix operator.
     operators: ClassVar[dict[str, int]]
-    #: Groups `stop`, `statement`, `clause` and `open_string` match where statements seem to end; the rest is skipped.
+    #: Groups `stop`, `statement`, `clause`, `close` and `open_string` match where statements seem to end; the rest is
+    #: skipped.
     landmarks: ClassVar[re.Pattern[str]]
 
     def __init__(self, source: Source, scanner: Scanner, draft: Draft):
@@ -125,6 +127,8 @@ class Parser:
         self.scan = scanner.at
         self.token = scanner.at(0)
         self.seen = self.start = self.depth = 0
+        #: Number of components around the statement being read.
+        self.within_braces = 0
 
     # -- the cursor ---------------------------------------------------------------------------------------------------
 
@@ -238,10 +242,10 @@ class Parser:
         """Read a statement into the draft."""
         raise NotImplementedError
 
-    def read(self) -> None:
-        """Read all statements into the draft. Each faulty one leaves a problem there instead."""
+    def read(self, closing: str = "end") -> None:
+        """Read all statements up to a token into the draft. Each faulty one leaves a problem there instead."""
         statements = 0
-        while self.token.kind != "end" and not self.draft.hopeless:
+        while self.token.kind not in ("end", closing) and not self.draft.hopeless:
             statements += 1
             if statements % LOOK_EVERY == 0:
                 look(self.source.name)
@@ -260,7 +264,7 @@ class Parser:
         """Go from inside a faulty statement to where the next one seems to begin.
 
         The next one begins after a full stop, or at the first word of a directive. A directive itself has no full stop,
-        so it is over too where a line begins like a clause.
+        so it is over too where a line begins like a clause. The statements of a component end at a line with its brace.
         """
         directive = self.begins_statement(self.scan(self.start))
         resume = len(self.source.text)
@@ -269,7 +273,8 @@ class Parser:
             if kind == "stop" or (kind == "open_string" and found[0].rstrip().endswith(".")):
                 resume = found.end()
                 break
-            if (kind == "statement" or (kind == "clause" and directive)) and found.start() > self.start:
+            ended = kind == "statement" or (kind == "clause" and directive) or (kind == "close" and self.within_braces)
+            if ended and found.start() > self.start:
                 resume = found.start()
                 break
         self.seen = resume

@@ -27,6 +27,7 @@ from upheld.language.syntax.ast import (
     Variable,
     Wildcard,
 )
+from upheld.language.syntax.components import COMPONENT_DEPTH, OVERRIDABLE, Component, Contents, Instance, Reference
 from upheld.language.syntax.lexer import (
     BLANKS,
     COMMENT,
@@ -38,7 +39,18 @@ from upheld.language.syntax.lexer import (
     pattern,
     string_value,
 )
-from upheld.language.syntax.parser import AND, COMPARISONS, LITERAL, LOOK_EVERY, OR, POWER, PREFIX, TERM, Draft, Parser
+from upheld.language.syntax.parser import (
+    AND,
+    COMPARISONS,
+    LITERAL,
+    LOOK_EVERY,
+    OR,
+    POWER,
+    PREFIX,
+    TERM,
+    Draft,
+    Parser,
+)
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.runtime.limits import look
 from upheld.source import Source, Span
@@ -69,12 +81,12 @@ NO_RELATIONS = RESERVED.union(BUILT_IN_TESTS, CONSTANT_WORDS, "_")
 
 #: The qualifier that is acted upon, and those that are not.
 EQUIVALENCE = "eqrel"
-QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable")
+QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", OVERRIDABLE)
 #: Functors whose value differs from one evaluation to the next.
 UNSTABLE = ("autoinc", "random", "rand", "time", "now", "timestamp", "date", "today", "uuid")
 ESCAPES_HERE = {**ESCAPES, "a": "\a", "v": "\v"}
 
-REFUSED_DIRECTIVES = (".comp", ".init", ".override", ".functor", ".lattice", ".once", ".limitsize")
+REFUSED_DIRECTIVES = (".functor", ".lattice", ".once", ".limitsize")
 TYPE_DIRECTIVES = {".number_type": "number", ".symbol_type": "symbol"}
 DIRECTIVES = (
     ".decl",
@@ -86,10 +98,14 @@ DIRECTIVES = (
     ".pragma",
     ".plan",
     ".include",
+    ".comp",
+    ".init",
+    ".override",
     *REFUSED_DIRECTIVES,
 )
 
 _NAME = r"[A-Za-z_?][A-Za-z0-9_?]*+"
+_QUALIFIED = rf"{_NAME}(?:\.{_NAME})*+"
 _DIGITS = r"0[xX][0-9a-fA-F]++u?|0[bB][01]++u?|[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?u?"
 _DIRECTIVE = rf"(?:{'|'.join(map(re.escape, DIRECTIVES))})(?![A-Za-z0-9_?])"
 _TOKENS = pattern(
@@ -106,16 +122,19 @@ _TOKENS = pattern(
 
 _LANDMARKS = re.compile(
     rf"//[^\n]*+|{COMMENT}|/\*[\s\S]*+|{STRING}|[0-9]\.[0-9]|(?P<statement>{_DIRECTIVE})"
-    rf"|(?<=[A-Za-z0-9_?])\.(?=[A-Za-z_?])|(?P<stop>\.)|^[ \t]*+(?P<clause>(?={_NAME}[ \t]*+\())",
+    rf"|(?<=[A-Za-z0-9_?])\.(?=[A-Za-z_?])|(?P<stop>\.)|^[ \t]*+(?P<clause>(?={_QUALIFIED}[ \t]*+\())"
+    rf"|^[ \t]*+(?P<close>\}})",
     re.MULTILINE,
 )
 
 # A fact of plain numbers and strings, which most long programs consist of, is read in one step.
 _PLAIN = r'-?[0-9]{1,18}+(?![0-9a-zA-Z_?.])|"[^"\\\x00-\x1f\x7f\ud800-\udfff]*+"'
+_SHORT_NAME = r"[A-Za-z_?][A-Za-z0-9_?]{0,999}+"
 _FACT = re.compile(
-    rf"[ \t\r\n]*+([A-Za-z_?][A-Za-z0-9_?]{{0,999}}+)\((?:{_PLAIN})(?:,[ ]?(?:{_PLAIN}))*+\)\.(?![A-Za-z0-9_?])"
+    rf"[ \t\r\n]*+({_SHORT_NAME}(?:\.{_SHORT_NAME})*+)\((?:{_PLAIN})(?:,[ ]?(?:{_PLAIN}))*+\)\.(?![A-Za-z0-9_?])"
 )
 _VALUES = re.compile(_PLAIN)
+_HEAD = re.compile(rf"{_QUALIFIED}[ \t\r\n]*+\(")
 
 
 class SouffleParser(Parser):
@@ -132,10 +151,10 @@ class SouffleParser(Parser):
     # -- statements ---------------------------------------------------------------------------------------------------
 
     def begins_statement(self, token: Token) -> bool:
-        return token.kind == "directive"
+        return token.kind == "directive" or (token.kind == "}" and self.within_braces > 0)
 
     def begins_clause(self) -> bool:
-        return self.token.kind == "name" and self.following().kind == "("
+        return self.token.kind == "name" and _HEAD.match(self.source.text, self.token.start) is not None
 
     def statement(self) -> None:
         kind, text = self.token.kind, self.token.text
@@ -165,7 +184,7 @@ class SouffleParser(Parser):
         """Read as many facts of plain numbers and strings as there are next to each other."""
         source, text, clauses = self.source, self.source.text, self.draft.clauses
         at = start = self.token.start
-        while (found := _FACT.match(text, at)) and (name := found[1]) not in NO_RELATIONS:
+        while (found := _FACT.match(text, at)) and NO_RELATIONS.isdisjoint((name := found[1]).split(".")):
             at = found.end()
             begin, end = found.span(1)
             terms = []
@@ -195,21 +214,25 @@ class SouffleParser(Parser):
         return atom
 
     def relation_name(self, expected: str) -> str:
-        """Read the name of a relation or type, which may not be part of a component."""
+        """Read the name of a relation or type, which may be qualified by the name of an instance."""
         token = self.token
         if token.text in NO_RELATIONS:
             self.fail(expected)
-        name = self.expect("name", expected).text
-        self.refuse_qualified(token)
-        return name
+        self.expect("name", expected)
+        return token.text + self.qualified(token.end)
 
-    def refuse_qualified(self, name: Token) -> None:
-        """Refuse `name.other` when `name` has just been read."""
-        if self.token.kind == "." and self.token.start == name.end:
-            other = self.following()
-            if other.kind == "name" and other.start == self.token.end:
-                span = Span(self.source, name.start, other.end)
-                self.refuse("unsupported-component", "components are not supported", span)
+    def qualified(self, end: int) -> str:
+        """Read the rest `.b.c` of a qualified name whose first part ends at an offset; there may be none."""
+        rest = ""
+        while self.token.kind == "." and self.token.start == end:
+            part = self.following()
+            if part.kind != "name" or part.start != self.token.end:
+                break
+            rest += f".{part.text}"
+            end = part.end
+            self.advance()
+            self.advance()
+        return rest
 
     def names(self, expected: str) -> list[tuple[str, Span]]:
         """Read names with commas between them."""
@@ -239,6 +262,15 @@ class SouffleParser(Parser):
                     texts.append(self.string())
                 text = " ".join((name, *map(quoted, texts)))
                 self.draft.hints.append(Hint(text, self.since(start)))
+            case ".comp":
+                self.component(start)
+            case ".init":
+                name = self.expect("name", "the name of an instance").text
+                self.expect("=")
+                reference = self.reference()
+                self.draft.instances.append(Instance(name, reference, self.since(start)))
+            case ".override":
+                self.override(start)
             case ".plan":
                 self.draft.hints.append(Hint(f".plan {self.plan()}", self.since(start)))
             case _:
@@ -248,11 +280,6 @@ class SouffleParser(Parser):
     def refused_directive(self, name: str) -> NoReturn:
         span = self.here()
         match name:
-            case ".comp":
-                self.skip_block()
-                self.refuse("unsupported-component", "components are not supported", span)
-            case ".init" | ".override":
-                self.refuse("unsupported-component", "components are not supported", span)
             case ".functor":
                 self.refuse("unsupported-functor", "user-defined functors are not supported", span)
             case ".lattice":
@@ -262,17 +289,52 @@ class SouffleParser(Parser):
             case _:
                 self.refuse("unmaintainable", "`.limitsize` cannot be maintained exactly", span)
 
-    def skip_block(self) -> None:
-        """Step over a directive with the block in braces that belongs to it."""
-        self.advance()
-        while self.token.kind not in ("{", "directive", "end"):
-            self.advance()
-        brackets = 0
-        while self.token.kind != "end":
-            kind = self.advance().kind
-            brackets += (kind == "{") - (kind == "}")
-            if brackets <= 0:
-                break
+    def component(self, start: int) -> None:
+        """Read the rest of a component, whose directive begins at an offset."""
+        name = self.expect("name", "the name of a component").text
+        parameters = self.arguments("the name of a parameter")
+        bases: list[Reference] = []
+        while self.accept("," if bases else ":"):
+            bases.append(self.reference())
+        span = self.since(start)
+        opened = self.token.start
+        self.expect("{", "`{`" if bases else "`<`, `:` or `{`")
+        if self.within_braces >= COMPONENT_DEPTH:
+            note = f"components nest at most {COMPONENT_DEPTH} deep"
+            self.refuse("nested-too-deep", "nested too deeply", span, note=note)
+        contents = Contents()
+        around = self.draft.exchange(contents)
+        self.within_braces += 1
+        try:
+            self.read("}")
+        finally:
+            self.within_braces -= 1
+            self.draft.exchange(around)
+        self.close("}", opened)
+        self.draft.components.append(Component(name, parameters, tuple(bases), contents, span))
+
+    def reference(self) -> Reference:
+        """Read the name of a component with its arguments."""
+        start = self.token.start
+        name = self.expect("name", "the name of a component").text
+        return Reference(name, self.arguments("an argument"), self.since(start))
+
+    def arguments(self, expected: str) -> tuple[str, ...]:
+        """Read names in angle brackets, if there are any."""
+        opened = self.token.start
+        if not self.accept("<"):
+            return ()
+        names = [name for name, _ in self.names(expected)]
+        self.close(">", opened)
+        return tuple(names)
+
+    def override(self, start: int) -> None:
+        span = self.here()
+        name = self.expect("name", "the name of a relation").text
+        if not self.within_braces:
+            note = "`.override` replaces the rules of a relation that a component inherits"
+            self.refuse("bad-override", "`.override` outside of a component", self.since(start), note=note)
+        self.draft.overridden.append((name, span))
 
     def declaration(self) -> None:
         relations = self.names("the name of a relation")
@@ -294,7 +356,7 @@ class SouffleParser(Parser):
     def qualifiers(self, relations: list[str]) -> bool:
         """Read what stands behind a declaration, and return whether that makes the relations equivalences."""
         words, equivalence = [], False
-        while self.token.kind == "name" and self.following().kind != "(":
+        while self.token.kind == "name" and not self.begins_clause():
             span, word = self.here(), self.token.text
             if word == "choice":
                 self.refuse("unmaintainable", "`choice-domain` cannot be maintained exactly", span)
@@ -409,6 +471,8 @@ class SouffleParser(Parser):
         """Read what begins with a name: an atom, a term, or something refused."""
         token = self.advance()
         name, start = token.text, token.start
+        if level <= LITERAL and name not in NO_RELATIONS and _HEAD.match(self.source.text, start):
+            name += self.qualified(token.end)
         if self.token.kind == "(":
             if name == "as":
                 self.refuse("unsupported-cast", "casts (`as`) are not supported", self.since(start))
@@ -425,8 +489,6 @@ class SouffleParser(Parser):
             return self.aggregate(token, None)
         if name in AGGREGATES and self.token.kind in ("name", "number", "string", "-", "[", "@", "branch"):
             return self.aggregate(token, self.term(self.expression(TERM)))
-        if level <= LITERAL:
-            self.refuse_qualified(token)
         if name == "_":
             return Wildcard(self.since(start))
         if name == "nil":
