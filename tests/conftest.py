@@ -46,6 +46,11 @@ def pytest_runtest_setup() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a long text by its length: names of a megabyte went through the pipes of pytest-xdist and into the log."""
+    return f"{argname} of {len(val)} characters" if isinstance(val, str) and len(val) > 400 else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests marked `exhaustive`, unless everything is to run."""
     left = [] if ALL else [item for item in items if item.get_closest_marker("exhaustive")]

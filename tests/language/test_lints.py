@@ -112,7 +112,7 @@ def test_warnings_of_long_programs_are_cheap():
     program = upheld.parse("\n".join(f"p{i}(x, z) :- p{i + 1}(x, y), e{i}(y, z)." for i in range(10_000)))
     start = time.process_time()
     assert list(lint(program)) == [] and len(list(without_facts(program, ()))) == 10_001
-    assert time.process_time() - start < 3
+    assert time.process_time() - start < 10
 
 
 def test_programs_and_reports_print():

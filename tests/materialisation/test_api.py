@@ -391,7 +391,7 @@ def test_all_bad_facts_at_once(engine):
 def test_limits(engine, limits):
     """A run without end is stopped, and an update that is stopped leaves everything as it was."""
     program = "n(x + 1) :- n(x)."
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(upheld.UpheldError) as stopped:
         upheld.materialise(program, {"n": [(0,)]}, engine=engine, limits=limits)
     assert stopped.value.slugs == ("limit-reached",)
@@ -403,7 +403,7 @@ def test_limits(engine, limits):
     assert state(m) == before
     m.update(delete={"m": [(1,)]})
     assert m.facts() == set()
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 def test_updates_that_fail_in_a_rule(engine):

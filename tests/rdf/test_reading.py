@@ -177,13 +177,14 @@ ENTITIES = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 10
         (f'<!ENTITY a "{"x" * 30000}">', "&a;" * 30000),
         ("<!ENTITY a '&b;&b;'><!ENTITY b \"" + "y" * 600_000 + '">', "&a;" * 1000),
     ],
+    ids=["nested", "nested and unused", "cyclic", "used often", "long"],
 )
 def test_entity_bombs(declarations, text):
     """Entities that grow out of proportion are refused at once."""
-    began = time.perf_counter()
+    began = time.process_time()
     bomb = f"<!DOCTYPE r [{declarations}]>{HEADER}<e:C rdf:about='http://e/s'><e:p>{text}</e:p></e:C></rdf:RDF>"
     assert "entity-bomb" in refusal("a.rdf", bomb)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 5
 
 
 def test_harmless_entities():

@@ -14,7 +14,7 @@ import pytest
 from upheld.errors import UsageError
 from upheld.runtime.turns import Turns
 
-SOON = 10
+SOON = 60
 
 
 def started(work: Callable[[], object]) -> threading.Thread:
