@@ -27,6 +27,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -166,6 +167,7 @@ def slugs_of(sources: dict[str, str]) -> Slugs:
     return slugs
 
 
+@cache
 def slugs_in_source() -> Slugs:
     return slugs_of({name(f): f.read_text(encoding="utf-8") for f in sorted(PACKAGE.rglob("*.py"))})
 
@@ -179,17 +181,20 @@ def documented_slugs() -> set[str]:
     return {found[1] for found in headings if found}
 
 
+@pytest.mark.xdist_group("slugs")
 def test_every_slug_is_documented() -> None:
     """Each slug in the source has a heading in docs/reference/errors.md."""
     documented = documented_slugs()
     assert {s: place for s, place in slugs_in_source().used.items() if s not in documented} == {}
 
 
+@pytest.mark.xdist_group("slugs")
 def test_every_documented_slug_is_used() -> None:
     """docs/reference/errors.md lists no error that can no longer happen."""
     assert sorted(documented_slugs() - slugs_in_source().used.keys()) == []
 
 
+@pytest.mark.xdist_group("slugs")
 def test_slugs_are_written_out() -> None:
     """A slug is a literal, or a parameter or attribute called `slug`: only then can the tests above see it."""
     slugs = slugs_in_source()

@@ -36,7 +36,7 @@ class Environment:
     """A fresh virtual environment."""
 
     def __init__(self, folder: Path):
-        venv.create(folder, with_pip=True)
+        venv.create(folder)  # without pip of its own, which takes longer to install than Upheld
         self.bin = folder / "bin"
         kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
         self.variables = {**kept, "PATH": f"{self.bin}{os.pathsep}{kept.get('PATH', '')}", "NO_COLOR": "1"}
@@ -49,7 +49,8 @@ class Environment:
         return out.stdout
 
     def install(self, *what: str) -> None:
-        said = self.run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what)
+        pip = (sys.executable, "-m", "pip", "--python", str(self.bin / "python"), "--disable-pip-version-check")
+        said = self.run(*pip, "install", "--quiet", *what)
         assert "ERROR" not in said, said
 
 
