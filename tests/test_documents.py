@@ -22,6 +22,7 @@ import doctest
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import warnings
@@ -29,12 +30,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from unittest import mock
 from urllib.parse import unquote
 
 import pytest
 
 import upheld
 from tests.helpers.cases import ROOT
+from upheld.cli import main
 from upheld.language.lints import lint
 from upheld.language.syntax.files import read_text
 
@@ -299,16 +302,31 @@ def commands(block: Block) -> Iterator[tuple[int, str, str]]:
 
 
 def run_command(command: str) -> str:
-    """Return all that a command prints, errors included: a page may show one."""
+    """Return all that a command prints, errors included: a page may show one.
+
+    Upheld's own command runs in this process, where packages are imported and Spark has been started. With a prefix or
+    a redirection it is for the shell.
+    """
+    variables = {"NO_COLOR": "1", "COLUMNS": "120"}
+    words = shlex.split(command)
+    if words[0] == "upheld" and not {"<", ">", "|", ";", "&&", "-"}.intersection(words):
+        printed = io.StringIO()
+        with (
+            mock.patch.dict(os.environ, variables),
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
+        ):
+            main(words[1:])
+        return printed.getvalue()
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     ran = subprocess.run(
         ["sh", "-c", command],
-        env={**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "120", "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, **variables, "PATH": path, "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,  # against hanging for ever: some start Spark, on a machine with other work
+        timeout=600,  # against hanging for ever, on a machine with other work
     )
     return ran.stdout
 
@@ -375,7 +393,7 @@ def run_page(page: str, text: str) -> int:
 def with_group(page: Path) -> object:
     """Return a page as a parameter: those that start Spark do so in the process of the other tests that have."""
     text = page.read_text(encoding="utf-8")
-    starts_spark = re.search(r"upheld\.Pipeline\(|SparkEngine\(|spark_session\(|engine=.spark", text)
+    starts_spark = re.search(r"upheld\.Pipeline\(|SparkEngine\(|spark_session\(|engine=.spark|\$ upheld pipeline", text)
     marks = [pytest.mark.xdist_group("spark")] if starts_spark else []
     return pytest.param(page, marks=marks, id=name(page))
 
@@ -393,8 +411,12 @@ def test_examples_use_public_names() -> None:
 
 
 @pytest.mark.parametrize("file", [with_group(page) for page in pages_with_examples()])
-def test_examples_run(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """Each marked example of a page prints what the page says it prints."""
+    if request.node.get_closest_marker("xdist_group"):
+        request.getfixturevalue("spark")
     monkeypatch.chdir(tmp_path)
     run_page(name(file), file.read_text(encoding="utf-8"))
 
