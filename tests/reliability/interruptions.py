@@ -34,7 +34,8 @@ BACK = {"delete": INSERT, "insert": {**DELETE, "edge": [row for row in DELETE["e
 QUICK = ("flags.select", "flags.set_bits", "flags.clear_bits", "rows.gather", "rows.make_rows")
 MODULES = (
     *(f"kernels.{name}" for name in ("hashing", "rows", "flags", "pairs", "counts", "indexes", "copies", "groups")),
-    *("rounds.interpreter", "storage.dictionary"),
+    *(f"rounds.{name}" for name in ("tables", "instances", "interpreter", "many_rules")),
+    "storage.dictionary",
 )
 
 

@@ -11,6 +11,7 @@ import upheld
 from tests.engines.memory.storage.test_table import assert_whole
 from tests.helpers.streams import Stream, random_stream
 from upheld.engines.memory.rounds import driver, interpreter
+from upheld.engines.memory.rounds.records import ROUNDS
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.materialisation.materialisation import Materialisation
 
@@ -45,7 +46,7 @@ def test_twin(room):
         def call(*arguments):
             nonlocal calls
             kernel(*arguments)
-            calls += int(arguments[9][interpreter.ROUNDS])
+            calls += int(arguments[9][ROUNDS])
 
         return call
 

@@ -15,7 +15,7 @@ from upheld.engines.memory.joins.sinks import made_joined_rows, made_rows
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, Plan
 from upheld.engines.memory.rounds.bytecode import Columns, by_table
-from upheld.engines.memory.rounds.interpreter import LOGGED
+from upheld.engines.memory.rounds.records import LOGGED
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.sets.journal import Journal

@@ -18,9 +18,10 @@ import numpy.typing as npt
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.plans.delta_index import Occurrence
 from upheld.engines.memory.plans.plan import AtomStep, Place, Plan
-from upheld.engines.memory.rounds import interpreter
+from upheld.engines.memory.rounds import many_rules
 from upheld.engines.memory.rounds.addresses import address_of
 from upheld.engines.memory.rounds.bytecode import Bench, Columns, Numbers, PlanCode, Start
+from upheld.engines.memory.rounds.records import COUNT, END, LINES, OUTCOME, TASK_FIELDS, TOO_MANY, UNCOUNTED, WANTED
 from upheld.engines.memory.sets.collected import Collected, never_counted, too_many_derivations
 from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.table import Rows, Table
@@ -110,7 +111,7 @@ class FewFacts:
         addresses, held = self._addresses(tasks, truths)
         met = np.zeros(len(tasks), np.int64)
         code = self._code
-        count = interpreter.find_from_rows(
+        count = many_rules.find_from_rows(
             code.table_lines, code.index_lines, code.code, addresses, self._bench.arrays, queue, lines, met
         )
         del held
@@ -120,7 +121,7 @@ class FewFacts:
         for task, number in zip(tasks, met.tolist(), strict=True):
             if number:
                 meter.instances(task.written.plan.rule, number)
-        return Instances(code, tasks, self._bench.arrays[interpreter.MADE][:count])
+        return Instances(code, tasks, self._bench.arrays[LINES][:count])
 
     # -- backwards -----------------------------------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ class FewFacts:
         addresses, held = self._addresses(tasks, truths)
         met, out = np.zeros(len(tasks), np.int64), np.empty((len(queue), 2), np.int32)
         code = self._code
-        count, is_done = interpreter.find_derivable(
+        count, is_done = many_rules.find_derivable(
             code.table_lines, code.index_lines, code.code, addresses, self._bench.arrays, queue, lines, met,
             int(collected.bit), out,
         )  # fmt: skip
@@ -154,7 +155,7 @@ class FewFacts:
             columns,
         )
         self._bench.make_room(code)
-        lines = np.empty((len(tasks), interpreter.TASK_FIELDS), np.int64)
+        lines = np.empty((len(tasks), TASK_FIELDS), np.int64)
         segments: list[Rows] = []
         numbers: list[int] = []
         end, last = 0, None
@@ -201,7 +202,7 @@ class HeadTaker:
 
     def take(self, instances: Instances) -> None:
         def run(begin: int, out: Pairs, state: Numbers) -> int:
-            return interpreter.enter_heads(  # type: ignore[no-any-return]
+            return many_rules.enter_heads(  # type: ignore[no-any-return]
                 instances.code.table_lines, instances.lines, begin, self.reject, int(self.collected.bit), out, state
             )
 
@@ -210,7 +211,7 @@ class HeadTaker:
 
 def new_state() -> Numbers:
     """Return the numbers that a kernel keeps from one call to the next."""
-    return np.zeros(interpreter.WANTED + 1, np.int64)
+    return np.zeros(WANTED + 1, np.int64)
 
 
 def count_heads(
@@ -219,7 +220,7 @@ def count_heads(
     """Collect heads as `HeadTaker` does, count each instance, and write the heads that were counted into a log."""
 
     def run(begin: int, out: Pairs, state: Numbers) -> int:
-        return interpreter.count_heads(  # type: ignore[no-any-return]
+        return many_rules.count_heads(  # type: ignore[no-any-return]
             instances.code.table_lines, instances.lines, begin, reject, int(collected.bit), out, state, sign, log,
             columns.support is not None,
         )  # fmt: skip
@@ -244,11 +245,11 @@ def _go_through(
         while done < len(lines):
             done = run(done, out, state)
             for t in instances.heads:
-                code.tables[t].n = int(code.table_lines[t, interpreter.COUNT])
-            wanted = code.tables[int(state[interpreter.WANTED])]
-            if state[interpreter.OUTCOME] == interpreter.UNCOUNTED:
+                code.tables[t].n = int(code.table_lines[t, COUNT])
+            wanted = code.tables[int(state[WANTED])]
+            if state[OUTCOME] == UNCOUNTED:
                 raise never_counted(wanted.name)
-            if state[interpreter.OUTCOME] == interpreter.TOO_MANY:
+            if state[OUTCOME] == TOO_MANY:
                 raise too_many_derivations(wanted.name)
             if done < len(lines):
                 wanted.make_room(len(lines) - done)
@@ -258,6 +259,6 @@ def _go_through(
             for t in instances.heads:
                 code.tables[t].mend()
         raise
-    for table, rows in code.by_table(out[: state[interpreter.END]]):
+    for table, rows in code.by_table(out[: state[END]]):
         collected.put(table, rows)
         collected.context.meter.found(collected.count(table))

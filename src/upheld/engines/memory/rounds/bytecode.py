@@ -27,7 +27,7 @@ import numpy.typing as npt
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.plans.plan import AtomStep, Place, Places, Plan
 from upheld.engines.memory.rounds.addresses import address_of
-from upheld.engines.memory.rounds.interpreter import (
+from upheld.engines.memory.rounds.records import (
     A_CONSTANT,
     BY_VALUE,
     COUNT,

@@ -20,8 +20,9 @@ from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.rounds import interpreter
 from upheld.engines.memory.rounds.addresses import address_of
 from upheld.engines.memory.rounds.bytecode import MOST_HANDLED, Bench, Numbers, RoundCode, by_table
-from upheld.engines.memory.rounds.interpreter import (
+from upheld.engines.memory.rounds.records import (
     BEGIN,
+    COUNT,
     END,
     GREW,
     INSTANCES,
@@ -200,7 +201,7 @@ class Call:
                         self.queue, self.log, self.met, state, bits, placed,
                     )  # fmt: skip
                     for table, line in zip(code.tables, code.table_lines, strict=True):
-                        table.n = int(line[interpreter.COUNT])
+                        table.n = int(line[COUNT])
                     if state[OUTCOME] == WANTS_ROOM:
                         for table in code.heads:
                             table.make_room(int(state[WANTED]))

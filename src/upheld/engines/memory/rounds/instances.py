@@ -1,0 +1,435 @@
+"""Kernels that find the instances of a plan from the facts that it begins with.
+
+Plans come as numbers, so that no kernel is compiled for a program. Facts are handled in groups, so that their cache
+misses overlap: on a table of 10 million rows they are most of the time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from upheld.engines.memory.kernels.hashing import GROUP, mix, place
+from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.rounds.addresses import (
+    prefetch_int32,
+    prefetch_int64,
+    read_int32,
+    read_int64,
+    read_uint8,
+    read_uint16,
+    write_int64,
+)
+from upheld.engines.memory.rounds.records import (
+    ARITY,
+    AT,
+    AT_MATCH,
+    AT_STEP,
+    BLOCK_BEGIN,
+    BLOCK_FIELDS,
+    BLOCK_HASH,
+    BLOCK_LENGTH,
+    BLOCKS,
+    FIRST_INDEX,
+    FIRST_VALUES,
+    FLAGS,
+    FROM_FACT,
+    FROM_MATCH,
+    HEAD,
+    HEAD_KNOWN,
+    HEAD_TABLE,
+    HEIGHT,
+    IN_VAIN,
+    INDEX_SHIFT,
+    INDEX_SIZE,
+    INDEX_SLOTS,
+    KNOWN_COLUMN,
+    KNOWN_CONSTANT,
+    KNOWN_FIELDS,
+    KNOWN_REGISTER,
+    LAST_MATCH,
+    LEFT,
+    LENGTH,
+    LOWEST,
+    NARROWEST,
+    NEXT,
+    NO_INDEX,
+    NO_REGISTER,
+    NO_STEP,
+    NUMBER,
+    OF_TABLE,
+    PAIR_FIELDS,
+    PLAN_CHECKS,
+    PLAN_FIRST,
+    PLAN_HEAD,
+    PLAN_ONLY_STEP,
+    PLAN_RANKED,
+    PLAN_RULE,
+    PLAN_STEPS,
+    PLAN_TABLE,
+    PLAN_TRUTH,
+    PLAN_VARIABLES,
+    POOL,
+    QUEUE_FIELDS,
+    QUEUE_ROW,
+    RANK,
+    RIGHT,
+    RULE,
+    SLOTS,
+    SOURCE,
+    SOURCE_VALUE,
+    STEP_FILTERS,
+    STEP_INDEX,
+    STEP_KNOWN,
+    STEP_NEGATED,
+    STEP_NEXT,
+    STEP_RANKED,
+    STEP_TABLE,
+    STEP_TRUTH,
+    TUPLE_INDEX,
+    VALUES,
+    WIDE,
+    WIDEST,
+)
+from upheld.engines.memory.rounds.tables import (
+    fits,
+    flags_of,
+    number,
+    of_index,
+    of_table,
+    place_of,
+    prefetch_fact,
+    slot_of,
+    value_in,
+)
+
+
+@kernel
+def known_value(code, items, k, registers):
+    """Return the value that entry k of a list of what is known has."""
+    register = number(code, items + KNOWN_FIELDS * k + KNOWN_REGISTER)
+    if register != NO_REGISTER:
+        return number(registers, register)
+    return number(code, items + KNOWN_FIELDS * k + KNOWN_CONSTANT)
+
+
+@kernel
+def fill_in(code, terms, registers, values):
+    """Write the values that terms have."""
+    for k in range(number(code, terms)):
+        write_int64(values, k, known_value(code, terms, k, registers))
+
+
+@kernel
+def fill_registers(program, variables, t, row, registers):
+    """Write the values that variables have in a row of a table."""
+    tables, _, code, _ = program
+    for k in range(number(code, variables)):
+        write_int64(
+            registers,
+            number(code, variables + PAIR_FIELDS * k + RIGHT),
+            value_in(tables, t, row, number(code, variables + PAIR_FIELDS * k + LEFT)),
+        )
+
+
+@kernel
+def are_equal(program, pairs, t, row):
+    """Return whether a row has equal values in each pair of columns."""
+    tables, _, code, _ = program
+    same = True
+    for k in range(number(code, pairs)):
+        left, right = number(code, pairs + PAIR_FIELDS * k + LEFT), number(code, pairs + PAIR_FIELDS * k + RIGHT)
+        same = same and value_in(tables, t, row, left) == value_in(tables, t, row, right)
+    return same
+
+
+@kernel
+def is_of_atom(program, at, t, row):
+    """Return whether a row has the constants, and the equal values, of the atom with which a plan begins."""
+    tables, _, code, _ = program
+    checks = at + PLAN_CHECKS
+    for k in range(number(code, checks)):
+        if value_in(tables, t, row, number(code, checks + PAIR_FIELDS * k + LEFT)) != number(
+            code, checks + PAIR_FIELDS * k + RIGHT
+        ):
+            return False
+    return are_equal(program, checks + LENGTH + PAIR_FIELDS * number(code, checks), t, row)
+
+
+@kernel
+def first_match(program, step, registers):
+    """Return the first row, or the first and the last place in the pool, that an index has for the values of a step."""
+    tables, indexes, code, _ = program
+    x, keys = number(code, step + STEP_INDEX), step + STEP_KNOWN
+    t, slots = of_index(indexes, x, OF_TABLE), of_index(indexes, x, INDEX_SLOTS)
+    mask = of_index(indexes, x, INDEX_SIZE) - 1
+    count = number(code, keys)
+    h = np.uint64(0)
+    for k in range(count):
+        h = mix(h, known_value(code, keys, k, registers))
+    at = place(h, np.uint64(of_index(indexes, x, INDEX_SHIFT)))
+    key = read_int32(slots, at)
+    while key >= 0:
+        row = key
+        if of_index(indexes, x, BLOCKS):
+            same = np.uint64(read_int64(of_index(indexes, x, NEXT), BLOCK_FIELDS * key + BLOCK_HASH)) == h
+            row = read_int32(
+                of_index(indexes, x, POOL), read_int64(of_index(indexes, x, NEXT), BLOCK_FIELDS * key + BLOCK_BEGIN)
+            )
+        else:
+            same = True
+        for k in range(count):
+            if same:
+                value = value_in(tables, t, row, number(code, keys + KNOWN_FIELDS * k + KNOWN_COLUMN))
+                same = value == known_value(code, keys, k, registers)
+        if same:
+            break
+        at = (at + 1) & mask
+        key = read_int32(slots, at)
+    if not of_index(indexes, x, BLOCKS):
+        return key, np.int64(-1)
+    if key < 0:
+        return np.int64(0), np.int64(0)
+    begin = read_int64(of_index(indexes, x, NEXT), BLOCK_FIELDS * key + BLOCK_BEGIN)
+    return begin, begin + read_int64(of_index(indexes, x, NEXT), BLOCK_FIELDS * key + BLOCK_LENGTH)
+
+
+@kernel
+def find_instances(program, at, row, work, lines, count, tried, most):
+    """Write the instances that a row has as the atom with which the plan at `at` begins, after those in `lines`.
+
+    An instance is a line, from `HEAD` to `VALUES`. The search ends when there are `most` of them. Return their number,
+    or -1 if there is not enough room for them, and the rows that were looked at in vain so far.
+
+        work   registers, heights, stack and values, as a bench has them
+    """
+    tables, indexes, code, truths = program
+    registers, heights, stack, values = work
+    t, steps = number(code, at + PLAN_TABLE), number(code, at + PLAN_STEPS)
+    head, variables = number(code, at + PLAN_HEAD), number(code, at + PLAN_VARIABLES)
+    fill_registers(program, variables, t, row, registers)
+    heights[0] = read_int32(of_table(tables, t, RANK), row) if number(code, at + PLAN_RANKED) else LOWEST
+    stack[0, AT_STEP] = variables + LENGTH + PAIR_FIELDS * number(code, variables)
+    depth, entering = 0, True
+    while depth >= 0:
+        if depth == steps:
+            if count == len(lines):
+                return np.int64(-1), tried
+            h = number(code, head + HEAD_TABLE)
+            fill_in(code, head + HEAD_KNOWN, registers, values)
+            if not fits(tables, h, values):
+                return np.int64(-1), tried
+            lines[count, HEAD], lines[count, RULE] = h, number(code, at + PLAN_RULE)
+            lines[count, HEIGHT] = heights[depth]
+            lines[count, AT] = place_of(tables, h, values)
+            for c in range(of_table(tables, h, ARITY)):
+                lines[count, VALUES + c] = number(values, c)
+            count += 1
+            if count == most:
+                return count, tried
+            depth, entering = depth - 1, False
+            continue
+        step = stack[depth, AT_STEP]
+        t, truth = number(code, step + STEP_TABLE), number(truths, number(code, step + STEP_TRUTH))
+        equal = step + STEP_KNOWN + LENGTH + KNOWN_FIELDS * number(code, step + STEP_KNOWN)
+        match = np.int64(-1)
+        if number(code, step + STEP_FILTERS):
+            if entering:
+                fill_in(code, step + STEP_KNOWN, registers, values)
+                slot = slot_of(tables, t, values, place_of(tables, t, values))
+                match = read_int32(of_table(tables, t, SLOTS), slot)
+                there = match >= 0 and read_uint8(truth, flags_of(tables, t, match)) != 0
+                entering = there != (number(code, step + STEP_NEGATED) != 0)
+            tried += 1
+        else:
+            x = number(code, step + STEP_INDEX)
+            if entering:
+                stack[depth, AT_MATCH], stack[depth, LAST_MATCH] = first_match(program, step, registers)
+            entering = False
+            while not entering:
+                if of_index(indexes, x, BLOCKS):
+                    if stack[depth, AT_MATCH] == stack[depth, LAST_MATCH]:
+                        break
+                    match = read_int32(of_index(indexes, x, POOL), stack[depth, AT_MATCH])
+                    stack[depth, AT_MATCH] += 1
+                    ahead = stack[depth, AT_MATCH] + GROUP
+                    if ahead < stack[depth, LAST_MATCH]:
+                        prefetch_fact(tables, t, read_int32(of_index(indexes, x, POOL), ahead))
+                else:
+                    match = stack[depth, AT_MATCH]
+                    if match < 0:
+                        break
+                    stack[depth, AT_MATCH] = read_int32(of_index(indexes, x, NEXT), match)
+                entering = read_uint8(truth, flags_of(tables, t, match)) != 0 and are_equal(program, equal, t, match)
+                tried += 1
+            if entering:
+                fill_registers(program, equal + LENGTH + PAIR_FIELDS * number(code, equal), t, match, registers)
+        if tried > IN_VAIN + 4 * count:
+            return np.int64(-1), tried
+        if entering:
+            heights[depth + 1] = heights[depth]
+            if number(code, step + STEP_RANKED):
+                heights[depth + 1] = max(heights[depth], read_int32(of_table(tables, t, RANK), match))
+            depth += 1
+            stack[depth, AT_STEP] = number(code, step + STEP_NEXT)
+        else:
+            depth -= 1
+    return count, tried
+
+
+@kernel
+def first_value(program, first, t, row, k):
+    """Return a value that the first step of a plan looks for."""
+    tables, _, code, _ = program
+    column = number(code, first + FIRST_VALUES + PAIR_FIELDS * k + LEFT)
+    return (
+        value_in(tables, t, row, column)
+        if column != NO_REGISTER
+        else number(code, first + FIRST_VALUES + PAIR_FIELDS * k + RIGHT)
+    )
+
+
+@kernel
+def first_place(program, first, t, row, values):
+    """Return where the first step of a plan begins to look for what a row asks for."""
+    tables, indexes, code, _ = program
+    x = number(code, first + FIRST_INDEX)
+    h = np.uint64(0)
+    for k in range(number(code, first + FIRST_VALUES)):
+        value = first_value(program, first, t, row, k)
+        write_int64(values, k, value)
+        h = mix(h, value)
+    if x <= TUPLE_INDEX:
+        return place_of(tables, TUPLE_INDEX - x, values)
+    return place(h, np.uint64(of_index(indexes, x, INDEX_SHIFT)))
+
+
+@kernel
+def look_ahead(program, at, queue, begin, end, places, values):
+    """Write where the first step of a plan begins to look for facts of the queue, or -1 for those it is not for.
+
+    The memory that the step will look at is asked for.
+    """
+    tables, indexes, code, truths = program
+    t, truth = number(code, at + PLAN_TABLE), number(truths, number(code, at + PLAN_TRUTH))
+    first = number(code, at + PLAN_FIRST)
+    x = number(code, first + FIRST_INDEX)
+    for i in range(begin, end):
+        row = read_int32(queue, QUEUE_FIELDS * i + QUEUE_ROW)
+        prefetch_int32(of_table(tables, t, RANK), row)
+        slot = np.int64(-1)
+        if read_uint8(truth, flags_of(tables, t, row)) and is_of_atom(program, at, t, row):
+            slot = first_place(program, first, t, row, values) if x != NO_INDEX else np.int64(0)
+        write_int64(places, i - begin, slot)
+    if x == NO_INDEX:
+        return
+    u = TUPLE_INDEX - x if x <= TUPLE_INDEX else of_index(indexes, x, OF_TABLE)
+    slots = of_table(tables, u, SLOTS) if x <= TUPLE_INDEX else of_index(indexes, x, INDEX_SLOTS)
+    for i in range(begin, end):
+        if number(places, i - begin) >= 0:
+            prefetch_int32(slots, number(places, i - begin))
+    for i in range(begin, end):
+        slot = number(places, i - begin)
+        match = read_int32(slots, slot) if slot >= 0 else np.int64(-1)
+        if match >= 0:
+            if x <= TUPLE_INDEX:
+                prefetch_fact(tables, u, match)
+            elif of_index(indexes, x, BLOCKS):
+                prefetch_int64(of_index(indexes, x, NEXT), BLOCK_FIELDS * match)
+            else:
+                prefetch_fact(tables, u, match)
+                prefetch_int32(of_index(indexes, x, NEXT), match)
+
+
+@kernel
+def follow_index(program, at, queue, begin, end, places, lines, shape, count, tried):
+    """As `find_instances`, for facts of the queue whose places are known, and a plan whose one step follows an index.
+
+    Most plans are such, and the fields of the step are read once for all facts. Here `lines` is an address, and `shape`
+    has the number of lines and of the fields of a line.
+    """
+    tables, indexes, code, truths = program
+    room, line = shape
+    rule, t, is_ranked = number(code, at + PLAN_RULE), number(code, at + PLAN_TABLE), number(code, at + PLAN_RANKED)
+    h, first = number(code, number(code, at + PLAN_HEAD) + HEAD_TABLE), number(code, at + PLAN_FIRST)
+    sources = first + FIRST_VALUES + LENGTH + PAIR_FIELDS * number(code, first + FIRST_VALUES)
+    step = number(code, at + PLAN_ONLY_STEP)
+    arity, narrow = of_table(tables, h, ARITY), not of_table(tables, h, WIDE)
+    u, x, keys = number(code, step + STEP_TABLE), number(code, step + STEP_INDEX), number(code, step + STEP_KNOWN)
+    truth, step_is_ranked = number(truths, number(code, step + STEP_TRUTH)), number(code, step + STEP_RANKED)
+    slots, mask = of_index(indexes, x, INDEX_SLOTS), of_index(indexes, x, INDEX_SIZE) - 1
+    blocks, following, pool = of_index(indexes, x, BLOCKS), of_index(indexes, x, NEXT), of_index(indexes, x, POOL)
+    flags, ranks = of_table(tables, u, FLAGS), of_table(tables, u, RANK)
+    for i in range(begin, end):
+        slot = number(places, i - begin)
+        if slot < 0:
+            continue
+        row = read_int32(queue, QUEUE_FIELDS * i + QUEUE_ROW)
+        match = read_int32(slots, slot)
+        where, stop = np.int64(0), np.int64(0)
+        while match >= 0:
+            if blocks:
+                where = read_int64(following, BLOCK_FIELDS * match + BLOCK_BEGIN)
+                stop = where + read_int64(following, BLOCK_FIELDS * match + BLOCK_LENGTH)
+            other = read_int32(pool, where) if blocks else match
+            same = True
+            for k in range(keys):
+                value = value_in(tables, u, other, number(code, step + STEP_KNOWN + KNOWN_FIELDS * k + KNOWN_COLUMN))
+                same = same and value == first_value(program, first, t, row, k)
+            if same:
+                break
+            slot = (slot + 1) & mask
+            match = read_int32(slots, slot)
+        if match < 0:
+            continue
+        height = read_int32(of_table(tables, t, RANK), row) if is_ranked else LOWEST
+        while where < stop if blocks else match >= 0:
+            if blocks:
+                match = read_int32(pool, where)
+                where += 1
+                if where + GROUP < stop:
+                    prefetch_fact(tables, u, read_int32(pool, where + GROUP))
+            if read_uint8(truth, read_uint16(flags, match)):
+                if count == room:
+                    return np.int64(-1), tried
+                instance = lines + NUMBER * line * count
+                write_int64(instance, HEAD, h)
+                write_int64(instance, RULE, rule)
+                write_int64(instance, HEIGHT, max(height, read_int32(ranks, match)) if step_is_ranked else height)
+                for c in range(arity):
+                    at_source = sources + PAIR_FIELDS * c
+                    source, value = number(code, at_source + SOURCE), number(code, at_source + SOURCE_VALUE)
+                    if source == FROM_FACT:
+                        value = value_in(tables, t, row, value)
+                    elif source == FROM_MATCH:
+                        value = value_in(tables, u, match, value)
+                    if narrow and (value < NARROWEST or value > WIDEST):
+                        return np.int64(-1), tried
+                    write_int64(instance, VALUES + c, value)
+                write_int64(instance, AT, place_of(tables, h, instance + NUMBER * VALUES))
+                count += 1
+            tried += 1
+            if tried > IN_VAIN + 4 * count:
+                return np.int64(-1), tried
+            if not blocks:
+                match = read_int32(following, match)
+    return count, tried
+
+
+@kernel
+def instances_of_group(program, at, queue, begin, end, work, lines, places, count, tried):
+    """As `find_instances`, for a group of facts of the queue, of which there are `GROUP` at most.
+
+    queue    the address of the queue
+    places   the address of room for a number per fact of the group
+    """
+    code, values = program[2], work[3]
+    look_ahead(program, at, queue, begin, end, places, values)
+    if number(code, at + PLAN_ONLY_STEP) != NO_STEP:
+        return follow_index(program, at, queue, begin, end, places, lines.ctypes.data, lines.shape, count, tried)
+    for i in range(begin, end):
+        if number(places, i - begin) >= 0:
+            row = np.int64(read_int32(queue, QUEUE_FIELDS * i + QUEUE_ROW))
+            count, tried = find_instances(program, at, row, work, lines, count, tried, len(lines) + 1)
+            if count < 0:
+                break
+    return count, tried
