@@ -58,7 +58,7 @@ CALLS: dict[str, dict[str, object]] = {
         **HOW,
     },
     "check": {"program": PROGRAM, "stratification": "levels", "granular": None, "facts": None, "confined": False},
-    "parse": {"program": PROGRAM, "dialect": "dl", "confined": False},
+    "parse": {"program": PROGRAM, "dialect": "dl", "include": [], "confined": False},
     "read_updates": {"updates": {}, "m": ...},
     "Limits": {"facts": None, "rounds": None, "seconds": None, "memory": None},
     "Arrivals": {"updates": [], "most": 3},

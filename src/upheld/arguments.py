@@ -64,6 +64,7 @@ UPDATES = Kind(_is(Iterable, AsyncIterable), "an iterable of updates")
 KINDS = {
     "program": Kind(lambda p: isinstance(p, str | Program) or _is_path(p), "a string, a path, or an `upheld.Program`"),
     "facts": Kind(_or_none(lambda f: isinstance(f, Mapping) or _is_path(f) or _is_paths(f)), _FACTS),
+    "include": Kind(_is_paths, "a list of paths"),
     "output": PATH,
     "engine": Kind(lambda e: isinstance(e, str) or hasattr(e, "open"), "the name of an engine, or a `SparkEngine`"),
     "algorithm": Kind(_TEXT, "the name of an algorithm"),

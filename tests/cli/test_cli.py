@@ -265,7 +265,7 @@ def test_check_as_json(capsys):
     ]
 
 
-@pytest.mark.parametrize("medium", ["sqlite", "stdin", "jsonfile"])
+@pytest.mark.parametrize("medium", ["stdout", "tape"])
 def test_check_refuses_what_run_refuses(medium, capsys):
     """Options of directives are checked, together with the rules."""
     Path("rules.dl").write_text(f".decl p(x:number)\n.input p(IO={medium})\n.output p(headers=maybe)\np(x) :- p(y).\n")

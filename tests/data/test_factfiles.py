@@ -269,7 +269,7 @@ def test_defaults():
 @pytest.mark.parametrize(
     "kind, option, value, slug, words",
     [
-        ("input", "IO", "sqlite", "unsupported-io", ["`IO=sqlite`", "`IO=file`", "export"]),
+        ("output", "IO", "stdin", "unsupported-io", ["`IO=stdin`", "`IO=file`", "`IO=sqlite`"]),
         ("input", "IO", "stdout", "unsupported-io", ["`.input`", "`IO=file`"]),
         ("output", "IO", "tape", "unsupported-io", ["`IO=tape`", "`IO=stdout`"]),
         ("printsize", "filename", "a", "unknown-option", ["`filename`", "`IO`"]),

@@ -7,7 +7,7 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_evaluation, add_files, add_program
+from upheld.cli.options import add_evaluation, add_files, add_program, program_of
 from upheld.cli.outcome import check_violations, finish
 from upheld.cli.progress import commits_line
 
@@ -65,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
     with commits_line(shown=options.changes != "-") as (progress, committed):
         # Once `done` has a value, Ctrl-C finds the outputs written.
         options.done = upheld.apply(
-            options.program,
+            program_of(options),
             options.updates,
             options.facts,
             options.output,

@@ -7,7 +7,7 @@ import json
 
 import upheld
 from upheld.cli.messages import show
-from upheld.cli.options import add_decompose, add_program
+from upheld.cli.options import add_decompose, add_program, program_of
 
 EXAMPLES = """\
 upheld check reach.dl
@@ -54,15 +54,15 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     facts = () if options.facts is not None else None  # the facts files of the program, and no others
     how = {"stratification": options.stratification, "confined": options.confined}
-    report = upheld.check(options.program, facts=facts, **how)
+    report = upheld.check(program_of(options), facts=facts, **how)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report.to_text())
     for warning in () if options.json else report.warnings:  # the JSON has them
         show(warning)
     if options.plans:
         how = {"decompose": options.decompose, "confined": options.confined}
         if options.facts is None:
-            m = upheld.materialise(options.program, **how)
+            m = upheld.materialise(program_of(options), **how)
         else:
-            m = upheld.load(options.program, options.facts, **how)
+            m = upheld.load(program_of(options), options.facts, **how)
         print(m.plans())
     return 0

@@ -6,7 +6,7 @@ import argparse
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_evaluation, add_files, add_program
+from upheld.cli.options import add_evaluation, add_files, add_program, program_of
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
 from upheld.cli.progress import progress_line
 
@@ -38,7 +38,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     with progress_line() as progress:
         m = upheld.load(
-            options.program,
+            program_of(options),
             options.facts,
             engine=options.engine,
             equality=options.equality,

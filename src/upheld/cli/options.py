@@ -5,11 +5,28 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import upheld
+
 
 def add_program(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "program", type=Path, metavar="PROGRAM", help="a .dl or .dlog file, or a rule set: rdfs, owl2rl"
     )
+    command.add_argument(
+        "-I",
+        "--include",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder in which files of .include are looked for, after that of the program; may be repeated",
+    )
+
+
+def program_of(options: argparse.Namespace) -> Path | upheld.Program:
+    """Return the program that the options name: read, if there are folders in which to look for its parts."""
+    if not options.include:
+        return options.program
+    return upheld.parse(options.program, include=options.include, confined=options.confined)
 
 
 def add_files(command: argparse.ArgumentParser, *, outputs: bool = False) -> None:

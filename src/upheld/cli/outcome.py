@@ -7,6 +7,7 @@ from typing import TextIO
 
 import upheld
 from upheld.cli.messages import show
+from upheld.cli.options import program_of
 from upheld.errors import Problem, UsageError
 
 #: Exit codes: all is well; nothing holds, or a violation does; bad input; stopped from the keyboard (128 + SIGINT).
@@ -18,7 +19,7 @@ VIOLATION = "violation"
 
 def check_violations(options: argparse.Namespace) -> None:
     """Refuse `--fail-on-violation` for a program that can have no violations, before the work."""
-    if options.fail_on_violation and VIOLATION not in upheld.check(options.program).core.predicates:
+    if options.fail_on_violation and VIOLATION not in upheld.check(program_of(options)).core.predicates:
         message = "the program has no relation `violation`, so no run of it would fail"
         note = "`--fail-on-violation` looks for facts of `violation`, which `owl2rl` and `upheld owl` have rules for"
         hint = "leave the option out, or derive `violation` from what must not hold"

@@ -7,7 +7,7 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_evaluation, add_files, add_program
+from upheld.cli.options import add_evaluation, add_files, add_program, program_of
 from upheld.cli.outcome import check_violations, finish
 from upheld.cli.progress import progress_line
 
@@ -29,7 +29,7 @@ def execute(options: argparse.Namespace) -> int:
     with progress_line() as progress:
         # Once `done` has a value, Ctrl-C finds the outputs written.
         options.done = upheld.run(
-            options.program,
+            program_of(options),
             options.facts,
             options.output,
             engine=options.engine,

@@ -35,13 +35,21 @@ _WORD = re.compile(r"(?!\.[a-z]+$|//|/\*|#|%)[^\s()\[\]<>\"]+")
 
 
 @checked()
-def parse(program: str | Path | Program, *, dialect: str = "dl", confined: bool = False) -> Program:
+def parse(
+    program: str | Path | Program,
+    *,
+    dialect: str = "dl",
+    include: Sequence[str | Path] = (),
+    confined: bool = False,
+) -> Program:
     """Return a program read from a file, a string or a rule set.
 
     Args:
         program: Path of a `.dl` or `.dlog` file, text of a program, or name of a rule set (`rdfs`, `owl2rl`).
         dialect: Dialect of a text: `dl` or `dlog`. Files have the dialect of their extension.
-        confined: Refuse `.include` of files outside the program's folder; for a text, outside the current folder.
+        include: Folders in which files of `.include` are looked for if they are not beside the program.
+        confined: Refuse `.include` of files outside the program's folder and the folders of `include`; for a text,
+            outside the current folder.
 
     >>> rules = parse("PREFIX : <http://e/> [?y, :q, ?x] :- [?x, :p, ?y].", dialect="dlog")
     >>> m = materialise(rules, {"triple": [("<http://e/a>", "<http://e/p>", "<http://e/b>")]})
@@ -58,8 +66,8 @@ def parse(program: str | Path | Program, *, dialect: str = "dl", confined: bool 
         message = f"{quote(program)} is not a rule set, a file or the text of a program"
         raise UsageError(Problem("unknown-program", message, note=note, hint=nearest(program, RULESETS)))
     if isinstance(program, Path) or is_word or (program.endswith((".dl", ".dlog")) and "\n" not in program):
-        return read_file(Path(program), confined=confined)
-    return read_text(program, dialect, confined=confined)
+        return read_file(Path(program), include=[*map(Path, include)], confined=confined)
+    return read_text(program, dialect, include=[*map(Path, include)], confined=confined)
 
 
 @checked()

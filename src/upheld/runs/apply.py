@@ -107,6 +107,9 @@ def apply(
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)
     job.check_output(output)
+    if isinstance(updates, str | os.PathLike) and Path(updates) == STDIN and (relation := job.standard_input):
+        message = f"the updates and the facts of {quote(relation)} cannot both be read from standard input"
+        raise UsageError(Problem("same-file", message, hint="read one of them from a file"))
     feed = None
     if changes is not None:
         if isinstance(changes, str | os.PathLike):

@@ -113,7 +113,7 @@ def check(
 
 def _check_paths(core: Core) -> None:
     """Refuse directives whose files a confined run would refuse, where its folders are the current one."""
-    named = [(d, name) for d in core.directives for option, name in d.options if option == "filename"]
+    named = [(d, name) for d in core.directives for option, name in d.options if option in ("filename", "dbname")]
     found = [outside(Path(name), Path(), d.span) for d, name in named]
     problems = [problem for problem in found if problem is not None]
     if problems:

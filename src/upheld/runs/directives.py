@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from upheld.data.factfiles.formats import Format
-from upheld.errors import Problem, ProgramError
+from upheld.errors import Problem, ProgramError, quote
 from upheld.language.compile import Compiled, compile_program
 from upheld.language.syntax.ast import Directive, Program
 from upheld.language.syntax.parser import first_problems
@@ -35,6 +35,17 @@ def compile_with_formats(
             )
         except ProgramError as error:
             problems += error.problems
+    problems += _reading_again(formats)
     if problems:
         raise ProgramError(first_problems(problems))
     return compiled, formats
+
+
+def _reading_again(formats: Mapping[Directive, Format]) -> Iterator[Problem]:
+    """Yield a problem for each directive but the first that reads standard input, which can be read once."""
+    reading = [directive for directive, format in formats.items() if format.io == "stdin"]
+    for directive in reading[1:]:
+        message = (
+            f"{quote(directive.relation)} and {quote(reading[0].relation)} cannot both be read from standard input"
+        )
+        yield Problem("bad-option", message, directive.span, hint="read one of them from a file")

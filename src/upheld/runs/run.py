@@ -10,7 +10,7 @@ from pathlib import Path
 
 from upheld.arguments import PATH_OR_NONE, checked
 from upheld.data.columns import Row
-from upheld.data.factfiles import Format, Output, Reader, Writer, facts_text, read_bytes, stdout_text, write_all
+from upheld.data.factfiles import Format, Output, Reader, Writer, facts_text, input_rows, stdout_text, write_all
 from upheld.engines import facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, count, quote, warn
 from upheld.language.compile import Compiled
@@ -144,6 +144,11 @@ class Job:
         """The relations with an `.output` directive, each once."""
         return tuple(dict.fromkeys(d.relation for d in self.compiled.core.directives if d.kind == "output"))
 
+    @property
+    def standard_input(self) -> str | None:
+        """The relation that is read from standard input, if there is one."""
+        return next((d.relation for d, format in self.formats.items() if format.io == "stdin"), None)
+
     def materialise(
         self,
         facts: str | Path | None = None,
@@ -179,7 +184,7 @@ class Job:
     def _check_confined(self, kind: str, folder: Path) -> None:
         """Refuse directives whose files are not in a folder, if the job is confined."""
         if self.confined:
-            named = [d for d in self.compiled.core.directives if d.kind == kind and self.formats[d].io == "file"]
+            named = [d for d in self.compiled.core.directives if d.kind == kind and self.formats[d].has_file]
             found = [outside(folder / self.formats[d].filename, folder, d.span) for d in named]
             problems = [problem for problem in found if problem is not None]
             if problems:
@@ -260,7 +265,7 @@ class Job:
 
     def _files(self, kind: str, folder: str | Path) -> set[str]:
         formats = (self.formats[d] for d in self.compiled.core.directives if d.kind == kind)
-        return {os.path.realpath(Path(folder) / format.filename) for format in formats if format.io == "file"}
+        return {os.path.realpath(Path(folder) / format.filename) for format in formats if format.has_file}
 
 
 @dataclass(frozen=True)
@@ -339,8 +344,8 @@ def _read_inputs(
             continue
         format = formats[directive]
         try:
-            path, types = folder / format.filename, core.predicates[directive.relation].types
-            given.append((directive.relation, read(read_bytes(path), path, types, format)))
+            types = core.predicates[directive.relation].types
+            given.append((directive.relation, input_rows(folder, types, format, read)))
         except UpheldError as e:
             failed = type(e)
             problems.extend(e.problems)

@@ -1,6 +1,7 @@
 """Facts files as Soufflé reads and writes them."""
 
 from upheld.data.factfiles.formats import Format
+from upheld.data.factfiles.inputs import input_rows
 from upheld.data.factfiles.reading import Reader, read_bytes, read_facts, rows_in
 from upheld.data.factfiles.writing import Output, Writer, facts_text, stdout_text, write_all, write_facts
 
@@ -10,6 +11,7 @@ __all__ = [
     "Reader",
     "Writer",
     "facts_text",
+    "input_rows",
     "read_bytes",
     "read_facts",
     "rows_in",

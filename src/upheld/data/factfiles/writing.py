@@ -10,6 +10,7 @@ from pathlib import Path
 
 from upheld.data.columns import Row
 from upheld.data.factfiles.formats import Format
+from upheld.data.factfiles.jsonfiles import json_text
 from upheld.data.factfiles.replacement import Replacement, unwritable
 from upheld.errors import FactsError, Problem, quote
 from upheld.language.types.primitive import float_text, sorted_rows
@@ -77,21 +78,47 @@ def write_facts(path: Path, rows: Iterable[Row], types: Sequence[str], format: F
 def write_all(outputs: Iterable[Output], to_text: Writer = facts_text) -> None:
     """Write several facts files. If one of them cannot be written, none is replaced, and all reasons are raised."""
     problems: list[Problem] = []
-    written: dict[Path, str] = {}
+    written: dict[Path, list[Output]] = {}
+    for output in outputs:
+        there = written.setdefault(Path(os.path.realpath(output.path)), [])
+        if there and not _together(output, there[0]):
+            problems.append(_same_file(output, there[0].format.relation))
+        elif output.format not in (other.format for other in there):
+            there.append(output)
     with Replacement() as replacement:
-        for output in outputs:
-            target = Path(os.path.realpath(output.path))
-            if written.setdefault(target, output.format.relation) != output.format.relation:
-                problems.append(_same_file(output, written[target]))
-                continue
+        for parts in written.values():
             try:
-                data = to_text(output.rows, output.types, output.format).encode()
-                replacement.add(output.path, gzip.compress(data, mtime=0) if output.format.compress else data)
+                replacement.add(parts[0].path, _data(parts, to_text))
+            except FactsError as error:
+                problems += error.problems
             except (OSError, ValueError) as error:
-                problems.append(unwritable(output.path, error))
+                problems.append(unwritable(parts[0].path, error))
         if problems:
             raise FactsError(problems)
         replacement.place()
+
+
+def _together(output: Output, other: Output) -> bool:
+    """Return whether two outputs may have one file: tables of a database, or the same relation twice."""
+    return output.format.io == other.format.io and (
+        output.format.io == "sqlite" or output.format.relation == other.format.relation
+    )
+
+
+def _data(outputs: Sequence[Output], to_text: Writer) -> bytes:
+    """Return the contents of the file of outputs, all of them in it if it is a database, and else the last one."""
+    output = outputs[-1]
+    match output.format.io:
+        case "sqlite":
+            # Most programs use no database, and start faster without the module.
+            from upheld.data.factfiles.databases import with_tables
+
+            return with_tables(output.path, [(part.rows, part.types, part.format) for part in outputs])
+        case "jsonfile":
+            return json_text(output.rows, output.types, output.format).encode()
+        case _:
+            data = to_text(output.rows, output.types, output.format).encode()
+            return gzip.compress(data, mtime=0) if output.format.compress else data
 
 
 def _same_file(output: Output, other: str) -> Problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
@@ -22,17 +22,23 @@ INCLUDE_COUNT = 1_000
 
 
 def read_text(
-    text: str, dialect: str = "dl", name: str = "<program>", base: Path | None = None, *, confined: bool = False
+    text: str,
+    dialect: str = "dl",
+    name: str = "<program>",
+    base: Path | None = None,
+    *,
+    include: Sequence[Path] = (),
+    confined: bool = False,
 ) -> Program:
     """Return the program a text is. Files that it includes are looked for in `base`, or in the current directory.
 
-    With `confined`, files that it includes must be in there.
+    After that they are looked for in the folders of `include`. With `confined`, they must be in one of these places.
 
     >>> read_text("edge(1, 2).").clauses[0].heads[0].predicate
     'edge'
     """
     try:
-        return _Library(dialect, base or Path(), confined).program(Source(name, text), None)
+        return _Library(dialect, base or Path(), include, confined).program(Source(name, text), None)
     except ProgramError as error:
         hint = "leave `dialect` out, or read it from a file that ends in `.dl`"
         if dialect == "dl":
@@ -87,8 +93,8 @@ def _parser(dialect: str, source: Source, draft: Draft, include: Callable[[str, 
     return RDFoxParser(source, draft) if dialect == "dlog" else SouffleParser(source, draft, include)
 
 
-def read_file(path: str | Path, *, confined: bool = False) -> Program:
-    """Return the program of a file, whose extension selects the dialect. With `confined`, includes stay beside it."""
+def read_file(path: str | Path, *, include: Sequence[Path] = (), confined: bool = False) -> Program:
+    """Return the program of a file, by its extension. `include`, `confined`: as for `read_text`."""
     path = Path(path)
     if path.suffix not in (f".{dialect}" for dialect in DIALECTS):
         message = f"cannot tell the dialect of {quote(path)}"
@@ -97,7 +103,7 @@ def read_file(path: str | Path, *, confined: bool = False) -> Program:
         raise ProgramError(Problem("unknown-extension", message, place=str(path), note=note, hint=hint))
     source, dialect = Source(str(path), _load(path, None)), path.suffix[1:]
     try:
-        return _Library(dialect, path.parent, confined).program(source, path)
+        return _Library(dialect, path.parent, include, confined).program(source, path)
     except ProgramError as error:
         other = "dlog" if dialect == "dl" else "dl"
         _check_dialect(error, source.text, dialect, f"rename the file so that its name ends in `.{other}`")
@@ -131,12 +137,13 @@ def _read_query(text: str, dialect: str, name: str, prefixes: Mapping[str, str])
 class _Library:
     """The files of one program, read into one draft."""
 
-    def __init__(self, dialect: str, base: Path, confined: bool = False):
+    def __init__(self, dialect: str, base: Path, folders: Sequence[Path] = (), confined: bool = False):
         if dialect not in DIALECTS:
             message = f"there is no dialect {quote(dialect)}"
             raise UsageError(Problem("unknown-dialect", message, note="the dialects are `dl` and `dlog`"))
         self.dialect = dialect
         self.base = base
+        self.folders = folders
         self.confined = confined
         self.draft = Draft()
         self.included = 0
@@ -151,8 +158,10 @@ class _Library:
 
     def include(self, name: str, span: Span, trail: tuple[Path, ...]) -> None:
         path = self.find(name, trail)
-        if self.confined and (problem := outside(path, self.base, span)) is not None:
-            raise ProgramError(problem)
+        if self.confined:
+            problems = [outside(path, folder, span) for folder in (self.base, *self.folders)]
+            if all(problems) and (problem := problems[0]):
+                raise ProgramError(problem)
         if any(_same(path, other) for other in trail):
             raise ProgramError(Problem("include-cycle", f"{quote(name)} includes itself", span))
         self.included += 1
@@ -169,9 +178,10 @@ class _Library:
             self.draft.problems[before:] = [_not_a_program(name, found[0], span)]
 
     def find(self, name: str, trail: tuple[Path, ...]) -> Path:
-        """Return the file of that name beside the one that includes it, or else in the base."""
+        """Return the file of that name beside the one that includes it, or else in the base or a folder of includes."""
         beside = trail[-1].parent / name if trail else self.base / name
-        return self.base / name if not _exists(beside) and _exists(self.base / name) else beside
+        places = (beside, self.base / name, *(folder / name for folder in self.folders))
+        return next((path for path in places if _exists(path)), beside)
 
 
 def _not_a_program(name: str, first: Problem, span: Span) -> Problem:

@@ -77,7 +77,9 @@ AGGREGATES = ("count", "sum", "min", "max", "mean")
 #: Operators that look like names.
 RESERVED = frozenset(word for word in (*OPERATORS, *PREFIXES) if word.isalpha())
 CONSTANT_WORDS = ("true", "false", "nil")
-NO_RELATIONS = RESERVED.union(BUILT_IN_TESTS, CONSTANT_WORDS, "_")
+#: Constants that say where they stand.
+FILE, LINE = "__FILE__", "__LINE__"
+NO_RELATIONS = RESERVED.union(BUILT_IN_TESTS, CONSTANT_WORDS, ("_", FILE, LINE))
 
 #: The qualifier that is acted upon, and those that are not.
 EQUIVALENCE = "eqrel"
@@ -491,6 +493,10 @@ class SouffleParser(Parser):
             return self.aggregate(token, self.term(self.expression(TERM)))
         if name == "_":
             return Wildcard(self.since(start))
+        if name == FILE:
+            return Constant(self.source.name, "symbol", self.since(start))
+        if name == LINE:
+            return Constant(self.source.position(start)[0], "number", self.since(start))
         if name == "nil":
             self.refuse("unsupported-record", "records (`nil`) are not supported", self.since(start))
         if name in CONSTANT_WORDS:

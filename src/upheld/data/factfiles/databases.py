@@ -1,0 +1,138 @@
+"""Facts in SQLite databases (`IO=sqlite`): a table or view for each relation, as Soufflé has it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from upheld.data.columns import Row
+from upheld.data.factfiles.badrows import BadRows
+from upheld.data.factfiles.formats import Format
+from upheld.data.factfiles.reading import UNREADABLE, check_file, rows_of, unreadable
+from upheld.errors import FactsError, Problem, nearest, quote
+from upheld.language.types.primitive import float_text, sorted_rows
+from upheld.runtime.limits import look
+
+#: Types of SQLite columns; all other types are texts.
+_COLUMN_TYPES = {"number": "INTEGER", "float": "REAL"}
+_BATCH = 10_000
+_LARGEST = 2**63
+
+
+def table_rows(path: Path, types: Sequence[str], format: Format) -> list[Row]:
+    """Return the rows of the table or view of a database that has the name of a relation."""
+    check_file(path)
+    try:
+        with path.open("rb"):
+            pass  # sqlite3 gives no reason why it cannot open a file
+    except UNREADABLE as error:
+        raise FactsError(unreadable(path, error)) from None
+    rows: list[Row] = []
+    bad = BadRows(str(path))
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            _check_table(connection, path, format)
+            cursor = connection.execute(f"SELECT * FROM {_quoted(format.relation)}")
+            number = 1
+            while batch := cursor.fetchmany(_BATCH):
+                look(path)
+                numbers: list[int] = []
+                records: list[list[str]] = []
+                for values in batch:
+                    if any(value is None or isinstance(value, bytes) for value in values):
+                        bad.add([_unfit(path, number, values)])
+                    else:
+                        numbers.append(number)
+                        records.append([float_text(v) if isinstance(v, float) else str(v) for v in values])
+                    number += 1
+                rows += rows_of((numbers, records), types, format, bad)
+    except sqlite3.Error as error:
+        message = f"the file cannot be read as a SQLite database: {error}"
+        raise FactsError(Problem("unreadable-file", message, place=str(path))) from None
+    bad.problems = [_in_row(problem, path, format) for problem in bad.problems]
+    bad.check()
+    return rows
+
+
+def with_tables(path: Path, tables: Iterable[tuple[Iterable[Row], Sequence[str], Format]]) -> bytes:
+    """Return the database of a file, or a new one if there is none, with a table of rows for each relation.
+
+    Whatever else is in the database stays. The file is not changed.
+    """
+    try:
+        with closing(sqlite3.connect(":memory:")) as connection:
+            if path.exists() and (data := path.read_bytes()):
+                connection.deserialize(data)
+            for rows, types, format in tables:
+                _fill(connection, rows, types, format)
+            connection.commit()
+            return connection.serialize()
+    except sqlite3.Error as error:
+        message = f"the SQLite database cannot be written: {error}"
+        raise FactsError(Problem("unwritable-file", message, place=str(path))) from None
+
+
+def _fill(connection: sqlite3.Connection, rows: Iterable[Row], types: Sequence[str], format: Format) -> None:
+    """Replace a table, or the view of that name that Soufflé writes."""
+    name = _quoted(format.relation)
+    for kind in _kinds(connection, format.relation):
+        connection.execute(f"DROP {kind.upper()} {name}")
+    ordered = sorted_rows(rows, types)
+    if not types:  # SQLite has no tables without columns
+        connection.execute(f'CREATE TABLE {name} ("()" TEXT)')
+        connection.executemany(f"INSERT INTO {name} VALUES (?)", [("()",) for _ in ordered])
+        return
+    named = zip(format.columns, types, strict=True)
+    columns = [f"{_quoted(column)} {_COLUMN_TYPES.get(type, 'TEXT')}" for column, type in named]
+    connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+    places = ", ".join("?" * len(types))
+    # SQLite has neither unsigned numbers of 64 bits nor NaN: these are texts, which read back the same.
+    unsafe = [index for index, type in enumerate(types) if type in ("unsigned", "float")]
+    connection.executemany(f"INSERT INTO {name} VALUES ({places})", (_stored(row, unsafe) for row in ordered))
+
+
+def _stored(row: Row, unsafe: Sequence[int]) -> Row:
+    if not unsafe:
+        return row
+    values = list(row)
+    for index in unsafe:
+        value = values[index]
+        if isinstance(value, int) and value >= _LARGEST:
+            values[index] = str(value)
+        elif isinstance(value, float) and value != value:
+            values[index] = float_text(value)
+    return tuple(values)
+
+
+def _kinds(connection: sqlite3.Connection, name: str) -> list[str]:
+    query = "SELECT type FROM sqlite_master WHERE name = ? AND type IN ('table', 'view')"
+    return [kind for (kind,) in connection.execute(query, (name,))]
+
+
+def _check_table(connection: sqlite3.Connection, path: Path, format: Format) -> None:
+    if not _kinds(connection, format.relation):
+        names = [
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        ]
+        message = f"the database has no table {quote(format.relation)}"
+        raise FactsError(Problem("missing-table", message, place=str(path), hint=nearest(format.relation, names)))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _unfit(path: Path, number: int, values: Sequence[object]) -> Problem:
+    kind = "NULL" if None in values else "a BLOB"
+    message = f"the row holds {kind}"
+    note = "values are texts and numbers; a relation has no value for NULL"
+    return Problem("ill-typed-value", message, place=f"{path}:{number}", note=note)
+
+
+def _in_row(problem: Problem, path: Path, format: Format) -> Problem:
+    """Return a problem of a row with the table and the number of the row instead of a line."""
+    number = (problem.place or "").removeprefix(f"{path}:")
+    return replace(problem, place=f"{path}: {format.relation}: row {number}") if number.isdigit() else problem
