@@ -12,13 +12,13 @@ from hypothesis import given
 
 import upheld
 from tests.helpers.strategies import cases
-from upheld.engines import ENGINES
+from upheld.engines import ENGINES, PARTITIONED
 from upheld.language.strata import STRATIFICATIONS
 
 PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*ENGINES, PARTITIONED])
 def engine(request) -> str:
     return request.param
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.meter import Meter
@@ -19,6 +19,8 @@ from upheld.runtime.limits import Limits
 #: The engines that work in this process alone.
 ENGINES = ("memory", "reference")
 NAMES = (*ENGINES, "spark")
+#: An engine of two tasks in this process, for tests: Spark's is to have its tasks in a job.
+PARTITIONED = "partitioned"
 
 
 class EngineChoice(Protocol):
@@ -30,6 +32,11 @@ class EngineChoice(Protocol):
     def open(self, core: Core, limits: Limits | None = None) -> Engine:
         """Return a new engine for the facts of a program."""
         ...
+
+
+@runtime_checkable
+class EngineOnFrames(EngineChoice, Protocol):
+    """A choice of engine for which Spark reads the facts that were saved, as DataFrames."""
 
     def saved(self, types: Sequence[str], whole: str | None, changes: Sequence[str]) -> Iterable[Row]:
         """Return the explicit facts of a relation that were saved, by what Spark calls their files.
@@ -48,6 +55,9 @@ def open_engine(name: str | EngineChoice, core: Core, limits: Limits | None = No
         return ReferenceEngine(Meter(limits))
     if name == "memory":
         engine: Engine = _memory("engine").MemoryEngine(core, Meter(limits))
+        return engine
+    if name == PARTITIONED:
+        engine = import_module("upheld.engines.partitioned.driver").in_threads(core, 2, limits)
         return engine
     raise UsageError(
         Problem(
@@ -69,7 +79,8 @@ def chosen_engine(name: str | EngineChoice) -> str | EngineChoice:
 
 def facts_reader(name: str | EngineChoice) -> Reader:
     """Return what reads facts files for an engine. All give the same rows and raise the same errors."""
-    reader: Reader = _memory("files.reader").columns_in if name == "memory" else rows_in
+    by_columns = (name if isinstance(name, str) else name.name) in ("memory", PARTITIONED)
+    reader: Reader = _memory("files.reader").columns_in if by_columns else rows_in
     return reader
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from upheld.arguments import checked
 from upheld.data.columns import Row
-from upheld.engines import EngineChoice, chosen_engine, facts_reader
+from upheld.engines import EngineChoice, EngineOnFrames, chosen_engine, facts_reader
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote, warn
 from upheld.ingest import facts_of
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
@@ -314,6 +314,8 @@ class _SavedFacts:
 
     def __init__(self, store: Store, saved: Manifest, engine: str | EngineChoice):
         self._store, self._saved, self._engine = store, saved, engine
+        #: The engine on whose session Spark reads the files, if it is one.
+        self._spark = engine if isinstance(engine, EngineOnFrames) else None
 
     def explicit(self, names: Iterable[str]) -> tuple[_ByName, _ByName]:
         """Return the explicit facts of relations, with some that are to be left out."""
@@ -321,8 +323,8 @@ class _SavedFacts:
         without: _ByName = []
         for name in names:
             relation = self._saved.relations[name]
-            if not isinstance(self._engine, str):
-                given.append((name, self._engine.saved(relation.types, *self._store.explicit_on_spark(name))))
+            if self._spark is not None:
+                given.append((name, self._spark.saved(relation.types, *self._store.explicit_on_spark(name))))
                 continue
             for side, tables in zip((given, without), self._store.explicit(name)):
                 side += [(name, self._rows(name, table, relation.types)) for table in tables]
@@ -346,9 +348,9 @@ class _SavedFacts:
         """Return what a file of a relation has: its columns, and so many numbers after them."""
         relation = books.relations[name]
         types = (*relation.types, *("number",) * numbers)
-        if not isinstance(self._engine, str):
+        if self._spark is not None:
             path = self._store.on_spark(getattr(relation, kind))
-            return [(name, self._engine.saved(types, path, []))] if path is not None else []
+            return [(name, self._spark.saved(types, path, []))] if path is not None else []
         table = self._store.as_written(relation, kind, len(books.numbers.get(name, ())) if kind == "facts" else 0)
         if table is None:
             return []

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import numpy as np
-import pyarrow.parquet
 
 from tests.helpers.strategies import Update
 from tests.helpers.streams import Recomputed, Stream, facts_of
-from upheld.data.columns import Row
-from upheld.engines import facts_reader
+from upheld.engines.partitioned import driver
+from upheld.engines.partitioned.driver import DrivenEngine
 from upheld.engines.partitioned.engine import PartitionedEngine
 from upheld.engines.partitioned.sets import PartitionedSet
 from upheld.engines.partitioned.wire import Wire, in_threads
 from upheld.errors import EvaluationError
-from upheld.ingest import facts_of as facts_of_table
 from upheld.language.core import Core, Fact
 from upheld.language.strata import Stratification
 from upheld.maintain.registry import algorithm_named
@@ -38,11 +35,16 @@ class Task:
     def open(self, core: Core, limits: Limits | None = None) -> PartitionedEngine:
         return PartitionedEngine(core, self.wire, replicated=self.replicated & core.predicates.keys())
 
-    def saved(self, types: Sequence[str], whole: str | None, changes: Sequence[str]) -> Iterable[Row]:
-        """Return the rows of a file, as the memory engine reads it."""
-        assert whole is not None and not changes, "a state that was saved once"
-        table = pyarrow.parquet.read_table(unquote(urlparse(whole).path)).select(list(range(len(types))))
-        return facts_of_table("saved", table, types, (), facts_reader("memory")).rows
+
+@dataclass(frozen=True)
+class Driven:
+    """A choice of engine: tasks in threads, which follow a driver."""
+
+    parts: int
+    name: str = "partitioned"
+
+    def open(self, core: Core, limits: Limits | None = None) -> DrivenEngine:
+        return driver.in_threads(core, self.parts, limits)
 
 
 def here(facts: PartitionedSet) -> set[Fact]:

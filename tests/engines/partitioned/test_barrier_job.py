@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+import upheld
 from tests.engines.partitioned import sessions
-from tests.engines.partitioned.test_wire import CLOSURE, core_of
-from upheld.engines.partitioned.barrier_job import in_barrier_job
+from upheld.engines.partitioned.barrier_job import InBarrierJob, in_barrier_job
+from upheld.engines.partitioned.driver import Driver
 from upheld.errors import UpheldError
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 @pytest.fixture
 def job(spark):
-    """Return a function that starts a job. Its workers do not find the tests, so the session goes as it is."""
+    """Return a function that starts a job. Its workers do not find the tests, so the engine goes as it is."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sessions)
@@ -22,28 +23,47 @@ def job(spark):
     cloudpickle.unregister_pickle_by_value(sessions)
 
 
-def test_closure(job):
-    """One job serves many calls, and each fact is at home in one task; an error of one task ends nothing."""
-    core = core_of(CLOSURE)
-    edges = [(i, i + 1) for i in range(40)] + [(40, 0)]
-    with job(2) as tasks:
-        (count, first), (_, second) = tasks.call("closure", core, edges)
-        with pytest.raises(ValueError, match="in one task"):
-            tasks.call("fail_in", 1)
-        assert tasks.call("exchanged", 100_000) == [100_000, 300_000]
-    assert count == len(first) + len(second) == 41 * 41
-    assert first | second == {(i, j) for i in range(41) for j in range(41)}
-    assert first
-    assert second
+def test_a_materialisation(spark):
+    """One job serves a materialisation as long as it is open; an update that fails ends nothing."""
+    m = upheld.materialise(
+        """
+        .decl edge(x: number, y: number)
+        .decl path(x: number, y: number)
+        path(x, y) :- edge(x, y).
+        path(x, z) :- path(x, y), edge(y, z).
+        .decl inverse(x: number)
+        inverse(10 / y) :- edge(_, y).
+        """,
+        {"edge": [(i, i + 1) for i in range(40)]},
+        engine=InBarrierJob(spark, 2, "a test"),
+    )
+    try:
+        jobs = spark.sparkContext.statusTracker().getActiveJobsIds()
+        assert len(jobs) == 1
+        assert len(m["path"]) == 820
+        with pytest.raises(UpheldError) as caught:
+            m.update(insert={"edge": [(40, 0)]})
+        assert caught.value.slugs == ("undefined-result",)
+        change = m.update(delete={"edge": [(19, 20)]}, insert={"edge": [(40, 41)]})
+        assert (len(change.deleted["path"]), len(change.inserted["path"])) == (420, 21)
+        assert m.query("path(x, 3)").to_set() == {(0,), (1,), (2,)}
+        assert spark.sparkContext.statusTracker().getActiveJobsIds() == jobs
+    finally:
+        m._engine.close()
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 
 def test_a_task_that_ends(job):
     """The driver does not wait for it, and the session of Spark goes on."""
-    with job(2) as tasks, pytest.raises(UpheldError) as caught:
-        tasks.call("end_in", 1)
+    tasks = job(2)
+    driver = Driver(tasks, sessions.Light)
+    with pytest.raises(UpheldError) as caught:
+        driver.call(None, "ask", "end_in", 1)
     assert caught.value.slugs == ("task-lost",)
-    with job(1) as tasks:
-        assert tasks.call("exchanged", 1) == [0]
+    tasks.close()
+    tasks = job(1)
+    assert Driver(tasks, sessions.Light).call(None, "ask", "exchanged", 1) == 1 + 2
+    tasks.close()
 
 
 def test_more_partitions_than_slots(job, spark):

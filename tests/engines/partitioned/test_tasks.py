@@ -1,91 +1,135 @@
-"""Tasks in processes of their own, connected by sockets: the same results, and errors where one of them ends."""
+"""Tasks that follow a driver, in threads or in processes connected by sockets: results, and errors of any member."""
 
 from __future__ import annotations
 
 import os
 import pickle
-from concurrent.futures import ThreadPoolExecutor
+import socket
+from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client
 
 import numpy as np
 import pytest
 
+import upheld
 from tests.engines.partitioned.sessions import Light
-from tests.engines.partitioned.tasks import Follower, assert_followed
 from tests.helpers.sizes import exhaustive
-from tests.helpers.streams import random_stream
-from upheld.engines.partitioned.sockets import accepted, listener, packed, portable, unpacked
-from upheld.engines.partitioned.tasks import in_processes
+from upheld.engines.partitioned.driver import DrivenEngine, Driver, task_engine
+from upheld.engines.partitioned.sockets import Meeting, packed, portable, unpacked
+from upheld.engines.partitioned.tasks import ThreadTasks, in_processes
 from upheld.engines.partitioned.wire import Frame
 from upheld.errors import UpheldError
+from upheld.language.core import Core
+from upheld.runtime.limits import Limits
+
+#: The number of the driver where there are three tasks.
+DRIVER = 3
 
 
 @pytest.fixture(scope="module")
-def tasks():
-    with in_processes(3, Light) as tasks:
-        yield tasks
+def processes():
+    tasks = in_processes(3, Light)
+    yield Driver(tasks, Light)
+    tasks.close()
+
+
+@pytest.fixture
+def threads():
+    tasks = ThreadTasks(3, Light)
+    yield Driver(tasks, Light)
+    tasks.close()
+
+
+class Processes:
+    """A choice of engine whose tasks are processes."""
+
+    name = "partitioned"
+
+    def open(self, core: Core, limits: Limits | None = None) -> DrivenEngine:
+        return DrivenEngine(core, in_processes(2, partial(task_engine, core, limits)), limits)
 
 
 @exhaustive
-def test_a_stream():
-    """Processes, each with a hash seed of its own, follow a stream as threads do."""
-    stream = random_stream(3, updates=6)
-    states = stream.recomputed()
-    with in_processes(2, Follower) as tasks:
-        for algorithm in ("ranked", "dred"):
-            steps = [tasks.call("begin", stream.core, stream.strata, stream.explicit, algorithm, frozenset())]
-            steps += [tasks.call("update", u, None, False) for u in stream.case.updates]
-            assert_followed([list(task) for task in zip(*steps)], states)
+def test_a_materialisation():
+    """Processes, each with a hash seed of its own, do what threads do."""
+    m = upheld.materialise(
+        """
+        .decl edge(x: symbol, y: symbol)
+        .decl path(x: symbol, y: symbol)
+        path(x, y) :- edge(x, y).
+        path(x, z) :- path(x, y), edge(y, z).
+        .decl longest(n: symbol)
+        longest(cat(x, "!")) :- path(x, y), !edge(y, x), x != y.
+        """,
+        {"edge": [(str(i), str(i + 1)) for i in range(20)]},
+        engine=Processes(),
+    )
+    assert len(m["path"]) == 210
+    change = m.update(delete={"edge": [("9", "10")]}, insert={"edge": [("20", "0")]})
+    memory = upheld.materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": m["edge"]})
+    assert m["path"] == memory["path"]
+    assert len(change.deleted["path"]) == 110
+    assert len(change.inserted["path"]) == 110
+    m._engine.close()
 
 
-def test_large_messages(tasks):
-    """Tasks that send each other more than connections hold do not wait for each other."""
-    assert tasks.call("exchanged", 1_000_000) == [3_000_000, 6_000_000, 9_000_000]
-    assert tasks.call("exchanged", 0) == [0, 0, 0]
+def test_large_messages(processes):
+    """Members that send each other more than connections hold do not wait for each other."""
+    assert processes.call(None, "ask", "exchanged", 1_000_000) == sum(DRIVER + q for q in range(4)) * 1_000_000
+    assert processes.call(None, "ask", "exchanged", 0) == 0
 
 
-def test_an_error_of_one_task_comes_to_the_driver(tasks):
-    with pytest.raises(ValueError, match="in one task"):
-        tasks.call("fail_in", 1)
-    assert tasks.call("exchanged", 1) == [3, 6, 9]
+@pytest.mark.parametrize("exchanges", [0, 1, 3])
+@pytest.mark.parametrize("member", [0, 2, DRIVER])
+@pytest.mark.parametrize("tasks", ["processes", "threads"])
+def test_a_member_that_fails(tasks, member, exchanges, request):
+    """An error of one member comes to the driver at its next exchange, and all go on with the next command."""
+    driver = request.getfixturevalue(tasks)
+
+    def go_on() -> None:
+        driver.call(None, "ask", "fail_in", member, exchanges)
+        driver.call(None, "get", "wire")  # has no exchange, so that nobody learns of anything
+        driver.call(None, "ask", "exchanged", 1)
+
+    with pytest.raises(ValueError, match="in one member"):
+        go_on()
+    assert driver.call(None, "ask", "exchanged", 1) == sum(DRIVER + q for q in range(4))
 
 
 def test_a_task_that_ends():
-    """The driver and the other tasks do not wait for it."""
-    with in_processes(2, Light) as tasks:
-        tasks.call("exchanged", 1)
+    """The driver and the other tasks do not wait for it, and nothing works any more."""
+    tasks = in_processes(2, Light)
+    driver = Driver(tasks, Light)
+    for method, arguments in (("end_in", (1,)), ("exchanged", (1,))):
         with pytest.raises(UpheldError) as caught:
-            tasks.call("end_in", 1)
-    assert caught.value.slugs == ("task-lost",)
+            driver.call(None, "ask", method, *arguments)
+        assert caught.value.slugs == ("task-lost",)
+    tasks.close()
 
 
 def test_strangers_are_refused():
-    """Who has another key is sent away, and nothing that he sends is unpickled."""
+    """Who has another key is sent away, who says nothing keeps nobody waiting, and nothing of either is unpickled."""
     key = os.urandom(32)
-    with listener("127.0.0.1", key) as meeting, ThreadOf(lambda: accepted(meeting)) as waiting:
+    with Meeting("127.0.0.1", key) as meeting, socket.create_connection(meeting.address) as silent:
         with pytest.raises(AuthenticationError):
             Client(meeting.address, authkey=os.urandom(32))
         with Client(meeting.address, authkey=key) as friend:
             friend.send("hello")
-            assert waiting.result().recv() == "hello"
+            with meeting.next() as connection:
+                assert connection.recv() == "hello"
+        meeting.close()
+        silent.recv(1 << 10)  # the question for the key
+        assert silent.recv(1 << 10) == b"", "a stranger whose connection stays open"
 
 
-class ThreadOf:
-    """A thread that calls a function, as a context."""
-
-    def __init__(self, function):
-        self._pool = ThreadPoolExecutor(1)
-        self._future = self._pool.submit(function)
-
-    def result(self):
-        return self._future.result(timeout=30)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._pool.shutdown()
+def test_who_will_not_come():
+    """Nobody waits for a task whose process has ended before it was ready."""
+    with Meeting("127.0.0.1", os.urandom(32)) as meeting:
+        meeting.give_up("it has ended")
+        with pytest.raises(UpheldError) as caught:
+            meeting.next()
+    assert caught.value.slugs == ("task-lost",)
 
 
 class Unsendable(Exception):

@@ -1,13 +1,17 @@
-"""The facts of a program in partitions: a memory engine in each of several tasks, which run one algorithm in step.
+"""The facts of a program in partitions: a memory engine in each of several tasks, which carry out operators in step.
 
-Every task runs the code in `maintain/`, unchanged, on an engine of its own. The tasks meet in one primitive,
-`Wire.exchange`: parcels for each task, and a note that all of them read. Whatever steers an algorithm (truth and counts
-of sets, instances considered, rounds, failures) is made of notes, so all tasks take the same branch. Every exchange has
-the name of its operator; tasks that are at different operators stop with the error `out-of-step`.
+A driver runs the code in `maintain/`, unchanged, and sends each operator to all tasks as a command. It carries out the
+operator as well, as a member that owns no facts. The members meet in one primitive, `Wire.exchange`: parcels for each
+member, and a note that all of them read. Whatever steers an algorithm (truth and counts of sets, instances considered,
+rounds, failures) is made of notes, so the driver knows it without asking. Every exchange has the name of its operator
+and the number of its command; members that are at different ones stop with the error `out-of-step`. Tasks work in step
+without a driver, too, each with an algorithm of its own: so tests compare what all of them decide.
 
     wire        exchanges, failures that all tasks share, and tasks that are threads of one process
     sockets     a wire between processes, authenticated with a key
-    tasks       processes that serve the calls of a driver; barrier_job, those of one job of Spark
+    commands    what the driver sends, and how a member carries it out
+    driver      the engine that a materialisation holds
+    tasks       tasks in threads and in processes; barrier_job, those of one job of Spark
     owners      which task owns a value, and so where a fact is at home
     codec       a dictionary of texts that is the same in all tasks
     plans       bodies in legs, between which bindings travel; the columns that facts have copies for
@@ -27,9 +31,8 @@ Of the memory engine a task uses, on the facts that it has:
 
 Facts come in as arrays of codes by predicate, and set changes as sets; bindings and heads go out as arrays of codes.
 
-State: a materialisation whose engine is such a task works in all tasks in step, with every algorithm: updates, queries,
-proofs, equality by rewriting, equivalences by classes, and states that are saved by any number of tasks and opened by
-any other, or in memory. `rows` and saved states come to every task in full, so a driver has to ask for the facts at
-home instead. There are transports between threads, processes, and the tasks of a barrier job of Spark. Users cannot
-choose this engine yet. It keeps the rows of facts that have gone, and has no aggregates.
+State: a materialisation works with every algorithm: updates, queries, proofs, equality by rewriting, equivalences by
+classes, and states that are saved by any number of tasks and opened by any other, or in memory. Its facts come from the
+driver, and relations that are read go there. Users cannot choose this engine yet. It keeps the rows of facts that have
+gone, and has no aggregates.
 """

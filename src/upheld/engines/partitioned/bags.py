@@ -145,9 +145,9 @@ def found_rows(table: Table, codes: Values) -> Rows:
 def gathered(
     context: Context, operator: str, facts: Iterable[tuple[Table, Values, tuple[npt.NDArray[np.integer], ...]]]
 ) -> Iterator[tuple[Fact, tuple[int, ...]]]:
-    """Yield facts from all tasks, each with its numbers. All tasks get them all."""
+    """Yield facts from all tasks, each with its numbers. All readers get them all."""
     parcels: list[Parcel] = [(table.name, codes, *numbers) for table, codes, numbers in facts]
-    came, _ = context.wire.exchange(operator, [parcels] * context.wire.parts)
+    came, _ = context.wire.exchange(operator, context.wire.read_by(parcels))
     for theirs in came:
         for name, codes, *numbers in theirs:
             rows = context.codec.decode_rows(codes, context.local.tables[name].types)
@@ -175,10 +175,10 @@ class PartitionedInstances:
         return self.size
 
     def __iter__(self) -> Iterator[RuleInstance]:
-        """The instances of all tasks. All tasks get them all."""
+        """The instances of all tasks. All readers get them all."""
         numbers = {rule: k for k, rule in enumerate(self.rules)}
         parcels: list[Parcel] = [(numbers[group.rule], group.B) for group in self.groups]
-        came, _ = self.context.wire.exchange("instances", [parcels] * self.context.wire.parts)
+        came, _ = self.context.wire.exchange("instances", self.context.wire.read_by(parcels))
         groups = [Group(self.rules[k], B) for theirs in came for k, B in theirs]
         return iter(MemoryInstances(self.context.matcher, groups))
 

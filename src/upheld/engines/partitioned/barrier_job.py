@@ -5,18 +5,43 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from upheld.engines.partitioned.sockets import Address, gather, give_up, listener
-from upheld.engines.partitioned.tasks import NewSession, Tasks, serve
+from upheld.algebra.engine import Engine
+from upheld.engines.partitioned.commands import NewEngine
+from upheld.engines.partitioned.driver import DrivenEngine, task_engine
+from upheld.engines.partitioned.sockets import Address, Meeting, gather
+from upheld.engines.partitioned.tasks import ConnectedTasks, serve
 from upheld.errors import Problem, UsageError
+from upheld.language.core import Core
+from upheld.runtime.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def in_barrier_job(spark: SparkSession, parts: int, new_session: NewSession, description: str) -> Tasks:
+@dataclass(frozen=True)
+class InBarrierJob:
+    """A choice of engine: partitions in the tasks of one barrier job, which lasts until the engine is closed.
+
+    `description` is what Spark's UI shows of the job.
+    """
+
+    spark: SparkSession
+    parts: int
+    description: str = "Upheld"
+    name: str = "partitioned"
+
+    def open(self, core: Core, limits: Limits | None = None) -> Engine:
+        new_engine = partial(task_engine, core, limits)
+        tasks = in_barrier_job(self.spark, self.parts, new_engine, self.description)
+        engine: Any = DrivenEngine(core, tasks, limits)
+        return cast(Engine, engine)
+
+
+def in_barrier_job(spark: SparkSession, parts: int, new_engine: NewEngine, description: str) -> ConnectedTasks:
     """Start one barrier job with a task for each part. `description` is what Spark's UI shows of it."""
     context = spark.sparkContext
     if parts > context.defaultParallelism:
@@ -28,30 +53,30 @@ def in_barrier_job(spark: SparkSession, parts: int, new_session: NewSession, des
                 hint=f"ask for at most {context.defaultParallelism} partitions, or give the session more cores",
             )
         )
-    key, failures = os.urandom(32), list[BaseException]()
-    with listener(context.getConf().get("spark.driver.host", "127.0.0.1"), key) as meeting:
-        address = meeting.address
-        task = partial(_task, address=address, key=key, new_session=new_session)
+    key = os.urandom(32)
+    with Meeting(context.getConf().get("spark.driver.host", "127.0.0.1"), key) as meeting:
+        task = partial(_task, address=meeting.address, key=key, new_engine=new_engine)
 
         def run() -> None:
             context.setLocalProperty("spark.job.description", description)
             try:
                 context.parallelize(range(parts), parts).barrier().mapPartitions(task).collect()
-            except BaseException as error:  # the driver learns of it by its connections
-                failures.append(error)
-            give_up(address, key, f"the job failed: {failures[0]}" if failures else "the job is over")
+                meeting.give_up("the job is over")
+            except BaseException as error:  # the driver learns of it by its connections, once it has them
+                meeting.give_up(f"the job failed: {error}")
 
         job = threading.Thread(target=run, name=description, daemon=True)
         job.start()
-        return Tasks(gather(meeting, parts), job.join)
+        wire, commands = gather(meeting, parts)
+    return ConnectedTasks(wire, commands, job.join)
 
 
-def _task(items: Iterable[int], address: Address, key: bytes, new_session: NewSession) -> Iterator[int]:
+def _task(items: Iterable[int], address: Address, key: bytes, new_engine: NewEngine) -> Iterator[int]:
     """Be one task of the job."""
     from pyspark import BarrierTaskContext
 
     context = BarrierTaskContext.get()
     me = context.partitionId()
     host = context.getTaskInfos()[me].address.split(":")[0]
-    serve(me, host, address, key, new_session)
+    serve(me, host, address, key, new_engine)
     yield me

@@ -174,12 +174,13 @@ class PartitionedClasses:
         return self.local.changed(self._of(gone, predicate), self._of(came, predicate), predicate)
 
     def _of(self, facts: FactSet, predicate: str) -> Settled:
-        """Return the facts of one predicate from all tasks."""
-        mine, table = own_set(facts), self.context.local.tables[predicate]
-        some = Settled(self.context.memory, {table: mine.local.of(table)})
-        return self._everywhere(
-            "facts of a predicate", PartitionedSet(self.context, some, mine.bound, whole=mine.whole)
-        )
+        """Return the facts of one predicate from all tasks, for the readers."""
+        mine, context = own_set(facts), self.context
+        table = context.local.tables[predicate]
+        if not mine.bound:
+            return context.local.nothing
+        rows = context.owners.at_home(table, mine.local.of(table))
+        return context.gathered("facts of a predicate", {table: rows}, to=context.wire.readers)
 
 
 def _own(classes: Classes) -> PartitionedClasses:

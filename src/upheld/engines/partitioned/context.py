@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,7 +64,7 @@ class Context:
                 self.codec.add(_texts_of(rule))
 
     def outbox(self) -> list[list[Parcel]]:
-        return [[] for _ in range(self.wire.parts)]
+        return [[] for _ in range(self.wire.members)]
 
     def agree_on_texts(self) -> Codes:
         """Give all texts that are new to some task their codes; return the codes of those that were new to this one."""
@@ -90,7 +90,7 @@ class Context:
 
     def home_of(self, outbox: Outbox, predicate: str, codes: Values, *beside: Values) -> None:
         """Put facts into the boxes of their homes, with further numbers of each."""
-        if self.wire.parts == 1:
+        if self.wire.members == 1:
             outbox[0].append((predicate, codes, *beside))
             return
         for task, places in self.owners.split(self.owners.homes(predicate, codes)):
@@ -102,10 +102,10 @@ class Context:
             for predicate, codes, *beside in parcels:
                 yield self.local.tables[predicate], codes, *beside
 
-    def gathered(self, operator: str, rows: Mapping[Table, Rows], to: int | None = None) -> Settled:
-        """Return a set of the rows of all tasks, in every task or in one; in the others it is empty."""
+    def gathered(self, operator: str, rows: Mapping[Table, Rows], to: Container[int] | None = None) -> Settled:
+        """Return a set of the rows of all tasks, in every member or in some; in the others it is empty."""
         parcels: list[Parcel] = [(table.name, table.rows[some]) for table, some in rows.items()]
-        outbox = [parcels if to is None or q == to else [] for q in range(self.wire.parts)]
+        outbox = [parcels if to is None or q in to else [] for q in range(self.wire.members)]
         came, _ = self.wire.exchange(operator, outbox)
         return self.entered({}, self.arrived(came))
 

@@ -211,14 +211,15 @@ class PartitionedEngine:
     # -- storage -------------------------------------------------------------------------------------------------------
 
     def rows_with_numbers(self, facts: FactSet, predicate: str, books: Sequence[Numbered]) -> Columns:
-        """The facts of one predicate in a set with their numbers, from all tasks; each task gets them all."""
+        """The facts of one predicate in a set with their numbers, from all tasks; each reader gets them all."""
         context, columns = self.context, columns_of(books)
         table = context.local.tables[predicate]
         rows = context.owners.at_home(table, own_set(facts).local.of(table))
         mine = table.rows[rows], [table.column(name)[rows].astype(np.int64) for name in columns]
-        came, _ = context.wire.exchange("rows with numbers", [[mine]] * context.wire.parts)
-        codes = np.concatenate([codes for parcels in came for codes, _ in parcels])
-        numbers = [np.concatenate(parts) for parts in zip(*(n for parcels in came for _, n in parcels), strict=True)]
+        came, _ = context.wire.exchange("rows with numbers", context.wire.read_by([mine]))
+        listed = [(table.rows[:0], [np.empty(0, np.int64)] * len(columns)), *(p for parcels in came for p in parcels)]
+        codes = np.concatenate([codes for codes, _ in listed])
+        numbers = [np.concatenate(parts) for parts in zip(*(n for _, n in listed), strict=True)]
         values = context.codec.reading.columns(codes, table.types)
         types = (*table.types, *("number",) * len(numbers))
         return Columns(types, lambda: (*values.columns, *numbers), len(codes))

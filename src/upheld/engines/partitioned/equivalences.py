@@ -43,7 +43,7 @@ class PartitionedGroups:
         context = self.context
         if not links[0].bound:
             return nothing(context), nothing(context)
-        gathered = [context.gathered("links", facts.here(), to=_FIRST) for facts in links]
+        gathered = [context.gathered("links", facts.here(), to=(_FIRST,)) for facts in links]
         changes = find(gathered) if context.wire.me == _FIRST else (context.local.nothing,) * 2
         removed, added = (context.gathered("memberships", dict(facts.listed())) for facts in changes)
         return self._everywhere(removed), self._everywhere(added)

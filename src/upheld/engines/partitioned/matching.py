@@ -473,7 +473,7 @@ class _Run:
         assert leg.route is not None, "bindings that stay"
         owners, term = self.context.owners, leg.route.term
         if leg.route is EVERYWHERE:
-            for box in outbox:
+            for box in outbox[: owners.parts]:
                 box.append((key, B))
         elif isinstance(term, Variable):
             for task, places in owners.split(owners.of(B[leg.start.index(term.name)])):

@@ -42,7 +42,7 @@ def grouped(tasks, parts, order, ends):
 
 
 class Owners:
-    """The owners of values, as one of `parts` tasks sees them."""
+    """The owners of values, as one of `parts` tasks sees them, or a driver, whose number no task has."""
 
     def __init__(self, me: int, parts: int):
         self.me, self.parts = me, parts
@@ -72,7 +72,7 @@ class Owners:
 
     def owned(self, table: Table, rows: Rows, column: int) -> Rows:
         """Return the rows, of some, whose value in a column this task owns."""
-        if self.parts == 1:
+        if (self.me, self.parts) == (0, 1):
             return rows
         if not table.arity:
             return rows if self.of_name(table.name) == self.me else rows[:0]

@@ -75,15 +75,14 @@ class PartitionedSet:
         return PartitionedSet(self.context, self.local.in_stratum(stratum), bound, whole=self.whole)
 
     def rows(self, predicate: str) -> Columns:
-        """The argument tuples of the facts of one predicate, from all tasks; each task gets them all."""
+        """The argument tuples of the facts of one predicate, from all tasks; each reader gets them all."""
         context = self.context
         table = context.local.tables.get(predicate)
         if table is None:
             return Columns((), (), 0)
         mine = context.owners.at_home(table, self.local.of(table))
-        parcels: list[Parcel] = [(predicate, table.rows[mine])]
-        came, _ = context.wire.exchange("rows", [parcels] * context.wire.parts)
-        codes = np.concatenate([codes for parcels in came for _, codes in parcels])
+        came, _ = context.wire.exchange("rows", context.wire.read_by([(predicate, table.rows[mine])]))
+        codes = np.concatenate([table.rows[:0], *(codes for parcels in came for _, codes in parcels)])
         return context.codec.reading.columns(codes, table.types)
 
     def here(self) -> dict[Table, Rows]:
@@ -168,8 +167,8 @@ class NamedSet(PartitionedSet):
         added = own_set(other)
         if added.bound:
             self._about_to_change()
+            self.bound |= added.bound  # before anything can fail in this task alone: all tasks have the same bound
             self.local |= added.completed().local
-            self.bound |= added.bound
         return self
 
     def __isub__(self, other: FactSet) -> Self:  # type: ignore[override]
@@ -195,13 +194,14 @@ def _within(bound: Bound, stratum: Stratum) -> Bound:
 
 def forward(context: Context, outbox: list[list[Parcel]], table: Table, rows: Rows, *beside: Column) -> None:
     """Put rows that are at home into the boxes of the tasks that have copies of them, with further numbers of each."""
-    parts, me = context.wire.parts, context.wire.me
-    if parts == 1:
+    wire = context.wire
+    parts, me = wire.parts, wire.me
+    if wire.members == 1:
         return
     if table.name in context.views.replicated:
-        for task in range(parts):
-            if task != me:
-                outbox[task].append((table.name, table.rows[rows], *beside))
+        for member in range(wire.members):
+            if member != me:
+                outbox[member].append((table.name, table.rows[rows], *beside))
         return
     columns = context.views.columns(table.name)
     if not columns:
@@ -216,7 +216,7 @@ def forward(context: Context, outbox: list[list[Parcel]], table: Table, rows: Ro
 
 def at_home(context: Context, local: MemorySet, bound: Bound) -> PartitionedSet:
     """Return a set that is known at home alone."""
-    return PartitionedSet(context, local, bound, whole=context.wire.parts == 1)
+    return PartitionedSet(context, local, bound, whole=context.wire.members == 1)
 
 
 def nothing(context: Context) -> PartitionedSet:

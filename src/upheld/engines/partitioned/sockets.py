@@ -1,4 +1,4 @@
-"""A wire between processes: a connection between each two tasks, authenticated with a key that only they have.
+"""A wire between processes: a connection between each two members, authenticated with a key that only they have.
 
 Connections are those of `multiprocessing.connection`: either side proves that it has the key before anything else is
 read, so nothing of a stranger is ever unpickled. Arrays travel as they are, beside the pickled rest of a frame.
@@ -15,8 +15,9 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
-from typing import Any
+from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,17 +32,15 @@ _BACKLOG = 1024
 #: Bytes that a connection takes without anybody reading them.
 _SMALL = 1 << 15
 
-
-def listener(host: str, key: bytes) -> Listener:
-    """Return a listener at a free port, which accepts those that have the key."""
-    return Listener((host, 0), "AF_INET", backlog=_BACKLOG, authkey=key)
+#: Seconds that anybody has to prove that he has the key. Nobody waits for him meanwhile.
+_PATIENCE = 60
 
 
 class SocketWire(Wire):
-    """A wire between processes. `peers` are the connections to the other tasks, None at the place of this one."""
+    """A wire between tasks and their driver. `peers` are connections to the others, None at the place of this one."""
 
     def __init__(self, me: int, peers: Sequence[Connection | None]):
-        super().__init__(me, len(peers))
+        super().__init__(me, len(peers) - 1, has_driver=True)
         self._peers = peers
         self._outgoing: queue.SimpleQueue[list[tuple[Connection, list[Any]]] | None] = queue.SimpleQueue()
         self._sent: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
@@ -61,7 +60,8 @@ class SocketWire(Wire):
                 raise error
         except (EOFError, OSError) as error:
             self.close()
-            raise self.broken(task_lost(str(error) or type(error).__name__)) from error
+            self.is_broken = True
+            raise self.shared(task_lost(str(error) or type(error).__name__)) from error
         return came
 
     def _send_large(self) -> None:
@@ -73,7 +73,7 @@ class SocketWire(Wire):
                 self._sent.put(error)
 
     def close(self) -> None:
-        """Close all connections: whoever waits for this task stops waiting."""
+        """Close all connections: whoever waits for this member stops waiting."""
         self._outgoing.put(None)
         for peer in self._peers:
             if peer is not None:
@@ -134,32 +134,91 @@ def task_lost(reason: str) -> UpheldError:
 # -- how tasks meet ----------------------------------------------------------------------------------------------------
 
 
-def meet(me: int, host: str, driver: Connection, key: bytes) -> SocketWire:
-    """Return a wire to the other tasks, whose addresses the driver gathers."""
-    with listener(host, key) as mine:
-        driver.send((me, mine.address))
-        addresses: list[Address] = driver.recv()
-        peers: list[Connection | None] = [None] * len(addresses)
-        for q in range(me):
-            peer = peers[q] = _connected(addresses[q], key)
-            peer.send(me)
-        for _ in range(me + 1, len(addresses)):
-            peer = accepted(mine)
-            peers[peer.recv()] = peer
-    return SocketWire(me, peers)
+class Meeting:
+    """A free port of a host, which accepts connections of peers that have the key.
 
+    Each connection is authenticated in a thread of its own. A stranger who says nothing, or has another key, keeps
+    nobody waiting and is sent away.
+    """
 
-def _connected(address: Address, key: bytes) -> Connection:
-    return _prompt(Client(address, "AF_INET", authkey=key))
+    def __init__(self, host: str, key: bytes):
+        self._key = key
+        self._server = socket.create_server((host, 0), backlog=_BACKLOG)
+        self.address: Address = self._server.getsockname()[:2]
+        self._came: queue.SimpleQueue[Connection | UpheldError] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._is_open = True
+        #: Connections that are not authenticated yet.
+        self._waiting: set[socket.socket] = set()
+        self._thread = threading.Thread(target=self._accept, name="meeting", daemon=True)
+        self._thread.start()
 
+    def next(self) -> Connection:
+        """Return a connection to the next one who has the key."""
+        came = self._came.get()
+        if isinstance(came, UpheldError):
+            raise came
+        return came
 
-def accepted(meeting: Listener) -> Connection:
-    """Return a connection to the next one who has the key. Others are refused."""
-    while True:
+    def give_up(self, reason: str) -> None:
+        """Let nobody wait any more: a task will not come."""
+        self._came.put(task_lost(reason))
+
+    def _accept(self) -> None:
+        while True:
+            stranger, _ = self._server.accept()
+            with self._lock:
+                if not self._is_open:
+                    stranger.close()
+                    return
+                self._waiting.add(stranger)
+            threading.Thread(target=self._let_in, args=(stranger,), name="authentication", daemon=True).start()
+
+    def _let_in(self, stranger: socket.socket) -> None:
+        """Take a connection if the other side proves that it has the key."""
+        _limit(stranger, _PATIENCE)
+        connection = _prompt(Connection(os.dup(stranger.fileno())))
         try:
-            return _prompt(meeting.accept())
-        except (AuthenticationError, EOFError, ConnectionError):  # a stranger, who has been sent away
-            continue
+            deliver_challenge(connection, self._key)
+            answer_challenge(connection, self._key)
+            _limit(stranger, 0)
+        except (AuthenticationError, EOFError, OSError):
+            connection.close()
+        with self._lock:
+            self._waiting.discard(stranger)
+            stranger.close()
+            if not connection.closed and self._is_open:
+                self._came.put(connection)
+            else:
+                connection.close()
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        with self._lock:
+            self._is_open = False
+            for stranger in self._waiting:
+                with suppress(OSError):  # it has gone by itself
+                    stranger.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError), socket.create_connection(self.address):  # wakes the thread, which ends then
+            self._thread.join()
+        self._server.close()
+        while not self._came.empty():
+            came = self._came.get()
+            if isinstance(came, Connection):
+                came.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _limit(connection: socket.socket, seconds: int) -> None:
+    """Let reading fail when nothing comes for some seconds; 0 is for ever."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
 
 
 def _prompt(connection: Connection) -> Connection:
@@ -169,22 +228,45 @@ def _prompt(connection: Connection) -> Connection:
     return connection
 
 
-def gather(meeting: Listener, parts: int) -> list[Connection]:
-    """Return connections to all tasks, each of which then has the addresses of all."""
-    tasks: dict[int, tuple[Connection, Address]] = {}
-    while len(tasks) < parts:
-        connection = accepted(meeting)
-        me, address = connection.recv()
-        if me is None:
-            raise task_lost(address)
-        tasks[me] = connection, address
-    addresses = [tasks[q][1] for q in range(parts)]
-    for connection, _ in tasks.values():
-        connection.send(addresses)
-    return [tasks[q][0] for q in range(parts)]
+def connected(address: Address, key: bytes) -> Connection:
+    """Return a connection to a meeting."""
+    return _prompt(Client(address, "AF_INET", authkey=key))
 
 
-def give_up(address: Address, key: bytes, reason: str) -> None:
-    """End the gathering at an address: a task will not come."""
-    with suppress(OSError), Client(address, "AF_INET", authkey=key) as driver:  # it may be over already
-        driver.send((None, reason))
+def meet(me: int, host: str, address: Address, key: bytes) -> SocketWire:
+    """Return a wire to the driver at an address, and to the other tasks, whose addresses it gathers."""
+    driver = connected(address, key)
+    with Meeting(host, key) as mine:
+        driver.send(("wire", me, mine.address))
+        addresses: list[Address] = driver.recv()
+        peers: list[Connection | None] = [None] * len(addresses)
+        for q in range(me):
+            peer = peers[q] = connected(addresses[q], key)
+            peer.send(me)
+        for _ in range(me + 1, len(addresses)):
+            peer = mine.next()
+            peers[peer.recv()] = peer
+    return SocketWire(me, [*peers, driver])
+
+
+def gather(meeting: Meeting, parts: int) -> tuple[SocketWire, list[Connection]]:
+    """Return the wire of a driver to all tasks, and a connection for commands to each. Tasks get the addresses of all.
+
+    A task has a connection of each kind.
+    """
+    wires: dict[int, tuple[Connection, Address]] = {}
+    commands: dict[int, Connection] = {}
+    try:
+        while len(wires) < parts or len(commands) < parts:
+            connection = meeting.next()
+            kind, me, address = connection.recv()
+            if kind == "wire":
+                wires[me] = connection, address
+            else:
+                commands[me] = connection
+        addresses = [wires[q][1] for q in range(parts)]
+        for connection, _ in wires.values():
+            connection.send(addresses)
+    except (EOFError, OSError) as error:
+        raise task_lost(str(error) or type(error).__name__) from error
+    return SocketWire(parts, [*(wires[q][0] for q in range(parts)), None]), [commands[q] for q in range(parts)]

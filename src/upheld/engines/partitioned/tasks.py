@@ -1,123 +1,156 @@
-"""Tasks in other processes that serve the calls of a driver, each call in step in all of them.
+"""Tasks that follow the commands of a driver: threads of this process, or processes of their own.
 
-A task holds a session: an object that is made from the wire, and whose methods the driver calls by name. Results and
-errors go back to the driver. A task ends when the driver closes the connection, or is gone.
+A task ends when the driver closes its connection, or is gone. `barrier_job` starts the tasks of a job of Spark.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import queue
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import connection
-from multiprocessing.connection import Client, Connection
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from types import TracebackType
-from typing import Any, Self
+from typing import Protocol
 
-from upheld.engines.partitioned.sockets import Address, gather, give_up, listener, meet, portable, task_lost
-from upheld.engines.partitioned.wire import Wire
-from upheld.errors import UpheldError
-
-#: Makes the session of a task. It goes to the process of the task by pickling.
-NewSession = Callable[[Wire], Any]
+from upheld.engines.partitioned.commands import Member, NewEngine
+from upheld.engines.partitioned.sockets import Address, Meeting, connected, gather, meet, task_lost
+from upheld.engines.partitioned.wire import Threads, ThreadWire, Wire
 
 
-def serve(me: int, host: str, address: Address, key: bytes, new_session: NewSession) -> None:
-    """Be one task: connect to the driver and to the other tasks, and answer calls until the driver closes."""
-    with Client(address, "AF_INET", authkey=key) as driver:
-        wire = meet(me, host, driver, key)
+class Tasks(Protocol):
+    """Tasks that follow the commands of a driver."""
+
+    @property
+    def wire(self) -> Wire:
+        """The wire of the driver, which is the last of the members."""
+        ...
+
+    def send(self, command: bytes) -> None:
+        """Send a command to every task."""
+        ...
+
+    def abandon(self) -> None:
+        """Let all tasks end."""
+        ...
+
+    def close(self) -> None:
+        """End all tasks, and wait for them."""
+        ...
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+class ThreadTasks:
+    """Tasks in threads of this process."""
+
+    def __init__(self, parts: int, new_engine: NewEngine):
+        shared = Threads(parts + 1)
+        wires = [ThreadWire(me, parts, shared, has_driver=True) for me in range(parts + 1)]
+        self.wire = wires.pop()
+        self._inboxes = [queue.SimpleQueue[bytes | None]() for _ in wires]
+        self._threads = [
+            threading.Thread(target=_follow_in_thread, args=(wire, new_engine, inbox), daemon=True)
+            for wire, inbox in zip(wires, self._inboxes, strict=True)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def send(self, command: bytes) -> None:
+        for inbox in self._inboxes:
+            inbox.put(command)
+
+    def abandon(self) -> None:
+        self.wire.close()
+        for inbox in self._inboxes:
+            inbox.put(None)
+
+    def close(self) -> None:
+        self.abandon()
+        for thread in self._threads:
+            thread.join()
+
+
+def _follow_in_thread(wire: ThreadWire, new_engine: NewEngine, inbox: queue.SimpleQueue[bytes | None]) -> None:
+    member = Member(wire, new_engine)
+    with suppress(threading.BrokenBarrierError):  # the driver has left in an exchange
+        while (command := inbox.get()) is not None:
+            member.follow(command)
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+
+class ConnectedTasks:
+    """Tasks in other processes, by their connections. `wait` waits until they have ended."""
+
+    def __init__(self, wire: Wire, commands: Sequence[Connection], wait: Callable[[], None]):
+        self.wire, self._commands, self._wait = wire, commands, wait
+
+    def send(self, command: bytes) -> None:
         try:
-            session: Any = None
-            while True:
-                try:
-                    method, arguments = driver.recv()
-                except EOFError:
-                    return
-                try:
-                    with wire.in_step():
-                        session = new_session(wire) if session is None else session
-                        answer = True, getattr(session, method)(*arguments)
-                except Exception as error:
-                    answer = False, portable(error)
-                driver.send(answer)
+            for task in self._commands:
+                task.send_bytes(command)
+        except OSError as error:
+            raise self.wire.shared(task_lost(str(error))) from error
+
+    def abandon(self) -> None:
+        self.wire.close()
+        for task in self._commands:
+            task.close()
+
+    def close(self) -> None:
+        self.abandon()
+        self._wait()
+
+
+def serve(me: int, host: str, address: Address, key: bytes, new_engine: NewEngine) -> None:
+    """Be one task: connect to the driver and to the other tasks, and follow commands until the driver closes."""
+    with connected(address, key) as commands:
+        commands.send(("commands", me, None))
+        wire = meet(me, host, address, key)
+        try:
+            member = Member(wire, new_engine)
+            while not wire.is_broken:
+                member.follow(commands.recv_bytes())
+        except EOFError:  # the driver has closed
+            return
         finally:
             wire.close()
 
 
-class Tasks:
-    """Tasks that serve a driver. As a context, they are closed when the block ends."""
-
-    def __init__(self, connections: Sequence[Connection], wait: Callable[[], None]):
-        self._connections, self._wait = connections, wait
-
-    @property
-    def parts(self) -> int:
-        return len(self._connections)
-
-    def call(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of the session of every task with the same arguments; return the results by task."""
-        return self.call_each(method, [arguments] * self.parts)
-
-    def call_each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of the session of every task, each with arguments of its own; return the results by task."""
-        try:
-            for task, mine in zip(self._connections, arguments, strict=True):
-                task.send((method, mine))
-            answers = [task.recv() for task in self._connections]
-        except (EOFError, OSError) as error:
-            self.close()
-            raise task_lost(str(error) or type(error).__name__) from error
-        failure = next((error for succeeded, error in answers if not succeeded), None)
-        if failure is not None:
-            if isinstance(failure, UpheldError) and "task-lost" in failure.slugs:
-                self.close()
-            raise failure
-        return [result for _, result in answers]
-
-    def close(self) -> None:
-        """End all tasks."""
-        for task in self._connections:
-            with suppress(OSError):  # the task is gone, and its end of the connection with it
-                task.close()
-        self._wait()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-# -- processes of this machine -----------------------------------------------------------------------------------------
-
-
-def in_processes(parts: int, new_session: NewSession) -> Tasks:
+def in_processes(parts: int, new_engine: NewEngine) -> ConnectedTasks:
     """Start tasks in processes of their own on this machine."""
     key, host = os.urandom(32), "127.0.0.1"
     spawning = multiprocessing.get_context("spawn")
-    with listener(host, key) as meeting:
+    with Meeting(host, key) as meeting:
         processes = [
-            spawning.Process(target=serve, args=(me, host, meeting.address, key, new_session), daemon=True)
+            spawning.Process(target=_serve_in_process, args=(me, host, meeting.address, key, new_engine), daemon=True)
             for me in range(parts)
         ]
         for process in processes:
             process.start()
-        threading.Thread(target=_watch, args=(processes, meeting.address, key), daemon=True).start()
-        connections = gather(meeting, parts)
+        threading.Thread(target=_watch, args=(processes, meeting), daemon=True).start()
+        wire, commands = gather(meeting, parts)
 
     def wait() -> None:
         for process in processes:
             process.join()
 
-    return Tasks(connections, wait)
+    return ConnectedTasks(wire, commands, wait)
 
 
-def _watch(processes: Sequence[BaseProcess], address: Address, key: bytes) -> None:
+def _serve_in_process(me: int, host: str, address: Address, key: bytes, new_engine: NewEngine) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all its processes: the driver decides
+    serve(me, host, address, key, new_engine)
+
+
+def _watch(processes: Sequence[BaseProcess], meeting: Meeting) -> None:
     """Wait until a process ends, so that nobody waits for it to come."""
     connection.wait([process.sentinel for process in processes])
-    give_up(address, key, "a process ended before it was ready")
+    meeting.give_up("a process ended before it was ready")

@@ -7,6 +7,9 @@ is out of step: all of them stop.
 
 A task that fails says so in its next exchange, whichever operator the others are at. So all tasks fail together, with
 the error of the first of them, and are in step again when each has undone its part.
+
+Members are the tasks and, if there is one, a driver: it takes part in every exchange and owns no facts. It reads what
+the tasks list.
 """
 
 from __future__ import annotations
@@ -33,36 +36,70 @@ class Frame(NamedTuple):
     parcels: list[Parcel]
     note: Any = None
     failure: BaseException | None = None
+    #: The command of the driver that the task works on.
+    step: int = 0
 
 
 class Wire:
-    """The way from a task to the others. A transport defines `swap`."""
+    """The way from a member to the others. A transport defines `swap`.
 
-    def __init__(self, me: int, parts: int):
-        self.me, self.parts = me, parts
+    `parts` is the number of tasks, which own the facts. A driver is the last member.
+    """
+
+    def __init__(self, me: int, parts: int, *, has_driver: bool = False):
+        self.me, self.parts, self.has_driver = me, parts, has_driver
+        self.members = parts + has_driver
+        #: The members that read what all tasks list: the driver, or every task.
+        self.readers = range(parts, parts + 1) if has_driver else range(parts)
         #: How many exchanges there have been.
         self.exchanges = 0
-        #: The failure that all tasks know of, while it is on its way to whoever undoes the work.
+        #: The command of the driver that is being carried out, and the last one that a failure has ended.
+        self.step = self.ended = 0
+        #: Whether a member cannot be reached any more.
+        self.is_broken = False
+        #: The failure that all members know of, while it is on its way to whoever undoes the work.
         self._known: BaseException | None = None
 
     def swap(self, frames: Sequence[Frame]) -> list[Frame]:
-        """Send a frame to each task, and return the frames that they sent to this one."""
+        """Send a frame to each member, and return the frames that they sent to this one."""
         raise NotImplementedError
 
-    def broken(self, error: BaseException) -> BaseException:
-        """Return an error that cannot go to the other tasks, because the wire is broken."""
+    def close(self) -> None:
+        """End the wire: whoever waits for this member stops waiting."""
+        raise NotImplementedError
+
+    def knows(self, error: BaseException) -> bool:
+        """Return whether a failure has been sent to all members, or has come from one of them."""
+        return error is self._known
+
+    def shared(self, error: BaseException) -> BaseException:
+        """Return an error that need not go to the other members: they know of it, or the wire is broken."""
         self._known = error
         return error
+
+    def read_by(self, parcels: list[Parcel]) -> Outbox:
+        """Return an outbox with parcels for the members that read what tasks list."""
+        return [parcels if q in self.readers else [] for q in range(self.members)]
+
+    def fail(self, error: BaseException) -> None:
+        """Tell the other members of a failure in this one, in their next exchange."""
+        self.exchanges += 1
+        self._known = error
+        frames = self.swap([Frame("failure", [], None, error, self.step)] * self.members)
+        self.ended = max(frame.step for frame in frames)
 
     def exchange(self, operator: str, outbox: Outbox | None = None, note: Any = None) -> tuple[Outbox, list[Any]]:
         """Send parcels to each task and a note to all; return the parcels from each task, and all notes."""
         self.exchanges += 1
-        frames = self.swap([Frame(operator, outbox[q] if outbox else [], note) for q in range(self.parts)])
+        step = self.step
+        frames = self.swap(
+            [Frame(operator, outbox[q] if outbox else [], note, None, step) for q in range(self.members)]
+        )
         failure = next((f.failure for f in frames if f.failure is not None), None)
-        if failure is None and any(f.operator != operator for f in frames):
+        if failure is None and any(f.operator != operator or f.step != step for f in frames):
             failure = _out_of_step([f.operator for f in frames])
         if failure is not None:
-            self._known = _again(failure)
+            self._known, self.ended = _again(failure), max(f.step for f in frames)
             raise self._known
         return [f.parcels for f in frames], [f.note for f in frames]
 
@@ -73,10 +110,8 @@ class Wire:
             yield
             self.exchange("end of a block")
         except BaseException as error:
-            if error is not self._known:
-                self.exchanges += 1
-                self._known = error
-                self.swap([Frame("failure", [], None, error)] * self.parts)
+            if not self.knows(error):
+                self.fail(error)
             raise
 
 
@@ -103,24 +138,28 @@ def _out_of_step(operators: Sequence[str]) -> UpheldError:
 class Threads:
     """The boards and the barrier by which threads of one process exchange frames."""
 
-    def __init__(self, parts: int):
+    def __init__(self, members: int):
         #: Two boards, used in turn: nobody writes to one before all have read what was there.
-        self.boards: list[list[Sequence[Frame]]] = [[()] * parts for _ in range(2)]
-        self.barrier = threading.Barrier(parts)
+        self.boards: list[list[Sequence[Frame]]] = [[()] * members for _ in range(2)]
+        self.barrier = threading.Barrier(members)
 
 
 class ThreadWire(Wire):
     """A wire between threads of one process. Arrays are handed over, not copied: nobody changes one that has come."""
 
-    def __init__(self, me: int, parts: int, shared: Threads):
-        super().__init__(me, parts)
-        self._shared = shared
+    def __init__(self, me: int, parts: int, shared: Threads, *, has_driver: bool = False):
+        super().__init__(me, parts, has_driver=has_driver)
+        self._threads = shared
 
     def swap(self, frames: Sequence[Frame]) -> list[Frame]:
-        board = self._shared.boards[self.exchanges % 2]
+        board = self._threads.boards[self.exchanges % 2]
         board[self.me] = frames
-        self._shared.barrier.wait()
+        self._threads.barrier.wait()
         return [theirs[self.me] for theirs in board]
+
+    def close(self) -> None:
+        """Let nobody wait for this thread any more."""
+        self._threads.barrier.abort()
 
 
 def in_threads(parts: int, main: Callable[[Wire], R]) -> list[R]:
