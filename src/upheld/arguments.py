@@ -76,6 +76,7 @@ KINDS = {
     "granular": Kind(_or_none(_is(bool)), "True, False or None"),
     "verify": _TRUTH,
     "confined": _TRUTH,
+    "strict": _TRUTH,
     "look_ahead": _TRUTH,
     "merge_waiting": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool), "a whole number of at least 1"),
     "progress": Kind(_or_none(callable), "a function, or None"),

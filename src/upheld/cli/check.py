@@ -12,12 +12,14 @@ from upheld.cli.options import add_decompose, add_program, program_of
 EXAMPLES = """\
 upheld check reach.dl
 upheld check reach.dl -F facts --plans
+upheld check reach.dl --strict
 """
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     add_program(command)
     report = command.add_argument_group("report")
+    report.add_argument("--strict", action="store_true", help="treat warnings as errors: exit with code 2")
     report.add_argument("--json", action="store_true", help="print the report as JSON")
     report.add_argument(
         "--stratification",
@@ -54,7 +56,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     facts = () if options.facts is not None else None  # the facts files of the program, and no others
     how = {"stratification": options.stratification, "confined": options.confined}
-    report = upheld.check(program_of(options), facts=facts, **how)
+    report = upheld.check(program_of(options), facts=facts, strict=options.strict, **how)
     print(json.dumps(report.to_dict(), indent=2) if options.json else report.to_text())
     for warning in () if options.json else report.warnings:  # the JSON has them
         show(warning)

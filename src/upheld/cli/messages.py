@@ -18,7 +18,7 @@ def show(message: object) -> None:
 
 def paint(message: str) -> str:
     """Return a message with its `error:` in red, its `warning:` in yellow and its notes in blue, for a terminal."""
-    for word, colour in ((" error:", 31), (" warning:", 33), ("  note:", 34), ("  hint:", 34)):
+    for word, colour in ((" error:", 31), (" warning:", 33), (" note:", 34), (" hint:", 34)):
         message = message.replace(word, f"\033[{colour}m{word}\033[0m")
     return message
 

@@ -12,7 +12,7 @@ def add_program(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "program", type=Path, metavar="PROGRAM", help="a .dl or .dlog file, or a rule set: rdfs, owl2rl"
     )
-    command.add_argument(
+    command.add_argument_group("parts of the program").add_argument(
         "-I",
         "--include",
         action="append",

@@ -282,7 +282,7 @@ def _warnings(program: Program, core: Core) -> Iterator[Problem]:
         words = dict.fromkeys(_hint_word(hint) for hint in program.hints)
         verb = "is a hint and has" if len(words) == 1 else "are hints and have"
         message = f"{', '.join(map(quote, words))} {verb} no effect"
-        yield Problem("hint-ignored", message, program.hints[0].span, severity="warning")
+        yield Problem("hint-ignored", message, program.hints[0].span, severity="note")
 
 
 def _place(declaration: ast.Declaration) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from upheld.errors import Problem, ProgramError, count, quote
 from upheld.language.core import Core, Rule
 from upheld.language.growth import growing_rules
 from upheld.language.lints import lint, without_facts
+from upheld.language.rule_lints import lint_rules
 from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.confinement import outside
@@ -84,6 +85,7 @@ def check(
     granular: bool | None = None,
     facts: Sequence[str] | None = None,
     confined: bool = False,
+    strict: bool = False,
 ) -> Report:
     """Check a program and return a report of its relations, strata, rules and warnings.
 
@@ -96,6 +98,7 @@ def check(
         facts: Names of relations whose facts will be passed in Python. If it is not None, the report warns about other
             relations without facts and rules.
         confined: Refuse programs that include, read or write files outside their folders.
+        strict: Raise warnings as errors.
 
     >>> print(check("n(0). n(y) :- n(x), x < 3, y = x + 1.").warnings[0].slug)
     arithmetic-recursion
@@ -108,7 +111,11 @@ def check(
     arithmetic = tuple(map(_arithmetic_recursion, growing_rules(finest)))
     strata = stratify(compiled.core, chosen_stratification(stratification, granular))
     empty = without_facts(parsed, facts) if facts is not None else ()
-    return Report(compiled.core, strata, (*compiled.warnings, *lint(parsed), *empty, *arithmetic))
+    doubts = lint_rules(parsed, compiled.core, facts or ())
+    warnings = (*compiled.warnings, *lint(parsed), *empty, *doubts, *arithmetic)
+    if strict and (errors := [replace(w, severity="error") for w in warnings if w.severity == "warning"]):
+        raise ProgramError(errors)
+    return Report(compiled.core, strata, warnings)
 
 
 def _check_paths(core: Core) -> None:
