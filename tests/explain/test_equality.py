@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.equality_streams import EqualityCase, iri, opened, random_equality_case
 from tests.helpers.layered_streams import random_layered_case, unless_refused
-from tests.maintain.test_equality import BIJECTIVE, case, triple, triples
+from tests.maintain.equality.test_rewriting import BIJECTIVE, case, triple, triples
 from upheld.algebra.instances import evaluate_builtin
 from upheld.cli import main
 from upheld.engines import ENGINES

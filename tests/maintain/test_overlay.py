@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.maintain.test_marking import PATHS, facts_in
+from tests.maintain.marking.test_marking import PATHS, facts_in
 from upheld.engines import ENGINES
 from upheld.materialisation.build import materialise
 

@@ -47,7 +47,7 @@ class Difference(NamedTuple):
 
 
 class Classes(Protocol):
-    """Classes of equal constants, each with its smallest member as representative (`maintain.equality`).
+    """Classes of equal constants, each with its smallest member as representative (`maintain.equality.rewriting`).
 
     A fact is normal if all its constants are representatives. It stands for its expansions: the facts that have members
     of the classes in the place of their representatives. An equality is reflexive if it is `c = c`, proper otherwise; a
@@ -238,8 +238,8 @@ class Classes(Protocol):
 class Equivalence(Protocol):
     """The classes of an equivalence as facts: each assigns to a value the number of its class.
 
-    The sets that hold these facts are all the state there is (`maintain.equivalences`). Law: a set that holds classes
-    has each value once. A link is a fact of the equivalence itself.
+    The sets that hold these facts are all the state there is (`maintain.equality.equivalences`). Law: a set that holds
+    classes has each value once. A link is a fact of the equivalence itself.
     """
 
     def join(self, links: FactSet, held: FactSet) -> tuple[FactSet, FactSet]:

@@ -16,10 +16,10 @@ from upheld.maintain.bookkeeping import Bookkeeping, Counters, NonrecursiveCount
 from upheld.maintain.counting import counting
 from upheld.maintain.counting_by_rounds import counting_by_rounds
 from upheld.maintain.dred import dred
-from upheld.maintain.dred_marking import DRED_MARKING
 from upheld.maintain.fbf import fbf
 from upheld.maintain.hybrids import bf_c, dred_c
-from upheld.maintain.marking import Marking
+from upheld.maintain.marking.dred_marking import DRED_MARKING
+from upheld.maintain.marking.marking import Marking
 from upheld.maintain.overlay import Overlay
 from upheld.maintain.ranked import ranked
 from upheld.maintain.rematerialise import rematerialise

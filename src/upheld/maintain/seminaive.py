@@ -14,7 +14,7 @@ from upheld.algebra.sets import Bag, FactSet, bag, derive_bag, settle
 from upheld.language.strata import Stratification, Stratum
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.bookkeeping import Bookkeeping
-from upheld.maintain.equivalences import materialise_classes
+from upheld.maintain.equality.equivalences import materialise_classes
 
 Multisets = list[list[Bag]]
 

@@ -16,7 +16,7 @@ from upheld.algebra.sets import FactSet, settle
 from upheld.language.strata import Stratification, Stratum
 from upheld.maintain.aggregates import maintain_aggregates
 from upheld.maintain.bookkeeping import Bookkeeping
-from upheld.maintain.equivalences import MaintainedClasses
+from upheld.maintain.equality.equivalences import MaintainedClasses
 
 B = TypeVar("B", bound=Bookkeeping)
 

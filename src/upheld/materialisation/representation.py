@@ -18,7 +18,7 @@ from upheld.language.equality.equality import Equality, Tested, tests_apart
 from upheld.language.queries import Query
 from upheld.language.strata import Stratification, stratify
 from upheld.language.values import Value
-from upheld.maintain.equality_layers import rewriting
+from upheld.maintain.equality.layers import rewriting
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.maintain.update import Outcome, State, Update
 from upheld.materialisation.saved_bookkeeping import Reopened

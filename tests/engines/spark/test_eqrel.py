@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import upheld
-from tests.maintain.test_equivalences import pointers
+from tests.maintain.equality.test_equivalences import pointers
 
 pytestmark = pytest.mark.xdist_group("spark")
 

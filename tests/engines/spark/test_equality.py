@@ -18,7 +18,7 @@ from upheld.language.compile import compile_program
 from upheld.language.core import Fact, Predicate
 from upheld.language.equality.equality import SAME_AS, Equality, with_equality
 from upheld.language.equality.layers import MEMBER
-from upheld.maintain import equality
+from upheld.maintain.equality import rewriting
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -71,10 +71,10 @@ def follow(case: EqualityCase, engine: upheld.SparkEngine, algorithm: str = "ada
         check_state(m)
 
 
-@pytest.mark.parametrize("rules, small, few", [(FUNCTIONAL, 20_000, 100), (INVERSE, 300, equality.FEW)])
+@pytest.mark.parametrize("rules, small, few", [(FUNCTIONAL, 20_000, 100), (INVERSE, 300, rewriting.FEW)])
 def test_equals_recomputation(spark_engine, rules, small, few):
     """With all sets in the driver and a search for proofs, and with the larger sets on Spark."""
-    with patch.multiple(equality, SMALL=0, FEW=few):
+    with patch.multiple(rewriting, SMALL=0, FEW=few):
         follow(merged(rules, seed=1, databases=60, updates=1), spark_engine(small=small))
 
 

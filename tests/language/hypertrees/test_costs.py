@@ -17,8 +17,8 @@ from upheld.language.hypertrees.cost import COLUMN, Costs, cheapest, choose
 from upheld.language.hypertrees.decomposition import is_complete, violations
 from upheld.language.hypertrees.estimates import Estimate, Table, estimate_atom, estimate_join
 from upheld.language.hypertrees.hypergraph import Hypergraph, hypergraph_of
-from upheld.language.hypertrees.limit import Limit
-from upheld.language.hypertrees.width import hypertree_width
+from upheld.language.hypertrees.search.limit import Limit
+from upheld.language.hypertrees.search.width import hypertree_width
 from upheld.language.syntax.ast import Variable
 from upheld.language.syntax.files import read_text
 

@@ -21,9 +21,9 @@ from upheld.language.hypertrees.cost import choose
 from upheld.language.hypertrees.decomposition import Decomposition, Node, complete, violations
 from upheld.language.hypertrees.estimates import Table
 from upheld.language.hypertrees.hypergraph import hypergraph_of
-from upheld.language.hypertrees.limit import Limit
 from upheld.language.hypertrees.rewriting import Nodes, decompose, decompose_rules
-from upheld.language.hypertrees.width import hypertree_width
+from upheld.language.hypertrees.search.limit import Limit
+from upheld.language.hypertrees.search.width import hypertree_width
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation

@@ -24,12 +24,12 @@ from tests.helpers.sizes import examples
 from upheld.language.compile import compile_program
 from upheld.language.hypertrees.acyclicity import is_acyclic, join_tree
 from upheld.language.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
-from upheld.language.hypertrees.detkdecomp import det_k_decomp
-from upheld.language.hypertrees.elimination import eliminate
 from upheld.language.hypertrees.hypergraph import Hypergraph, hypergraph_of
-from upheld.language.hypertrees.limit import Limit, LimitSpent
-from upheld.language.hypertrees.separation import Separations
-from upheld.language.hypertrees.width import hypertree_width
+from upheld.language.hypertrees.search.detkdecomp import det_k_decomp
+from upheld.language.hypertrees.search.elimination import eliminate
+from upheld.language.hypertrees.search.limit import Limit, LimitSpent
+from upheld.language.hypertrees.search.separation import Separations
+from upheld.language.hypertrees.search.width import hypertree_width
 from upheld.language.syntax.files import read_text
 
 #: Edges of Adler's hypergraph, whose generalised hypertree width is 2: condition 4 makes the difference.

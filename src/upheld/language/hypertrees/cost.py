@@ -22,10 +22,10 @@ from upheld.language.core import Rule
 from upheld.language.hypertrees.decomposition import Decomposition, Node, complete, is_complete, violations
 from upheld.language.hypertrees.estimates import Estimate, Statistics, estimate_atom, estimate_join, table_of
 from upheld.language.hypertrees.hypergraph import bits, hypergraph_of
-from upheld.language.hypertrees.limit import Limit, LimitSpent
 from upheld.language.hypertrees.literals import partial_literals
-from upheld.language.hypertrees.separation import Mask, Part, Separations, Tree
-from upheld.language.hypertrees.width import hypertree_width
+from upheld.language.hypertrees.search.limit import Limit, LimitSpent
+from upheld.language.hypertrees.search.separation import Mask, Part, Separations, Tree
+from upheld.language.hypertrees.search.width import hypertree_width
 
 #: Wider nodes than these are looked at only where no narrower ones will do: they hardly ever pay.
 WIDEST = 3

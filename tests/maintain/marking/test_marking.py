@@ -36,8 +36,8 @@ from upheld.language.compile import compile_program
 from upheld.language.core import Fact
 from upheld.language.strata import STRATIFICATIONS
 from upheld.language.syntax.files import read_text
-from upheld.maintain import marking
-from upheld.maintain.guards import Guarded
+from upheld.maintain.marking import marking
+from upheld.maintain.marking.guards import Guarded
 from upheld.maintain.registry import MARKING
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
@@ -297,7 +297,7 @@ class Watched(marking.MarkingProving):
 @contextmanager
 def watched() -> Iterator[list[Watched]]:
     Watched.searches = []
-    with patch("upheld.maintain.marking.MarkingProving", Watched):
+    with patch("upheld.maintain.marking.marking.MarkingProving", Watched):
         yield Watched.searches
     Watched.searches = []
 

@@ -12,10 +12,11 @@ import upheld
 from tests.helpers.equality_streams import EqualityCase, after_failures, iri, opened, recomputed
 from tests.helpers.layered_streams import check_layered_stream, random_layered_case, well_founded
 from tests.helpers.sizes import examples
-from tests.maintain.test_equality import SEARCHING, case, fact_names, triple, triples
+from tests.maintain.equality.test_rewriting import SEARCHING, case, fact_names, triple, triples
 from upheld.engines import ENGINES
 from upheld.errors import ProgramError
-from upheld.maintain import adaptive, equality
+from upheld.maintain import adaptive
+from upheld.maintain.equality import rewriting
 
 #: Streams come in blocks, so that test processes can share them.
 BLOCKS, STREAMS = 3, 25
@@ -27,7 +28,7 @@ def test_equals_the_well_founded_model(engine, block):
     """Facts, changes, counts and answers agree after every update; what is refused changes nothing."""
     made = 0
     for seed in range(STREAMS * block, STREAMS * (block + 1)):
-        with patch.multiple(equality, **SEARCHING[seed % 2]):
+        with patch.multiple(rewriting, **SEARCHING[seed % 2]):
             made += check_layered_stream(random_layered_case(seed), engine).made
     assert made > STREAMS
 
@@ -41,7 +42,7 @@ UPPER = {"SEARCH_FOR": 1000, "MANY_TURNS": 0, "MANY_LOST": 0, "SEARCH_BUDGET": 1
 def test_equals_the_well_founded_model_with_searches(engine):
     """The last one has taken more sets at once than the memory engine has bits for."""
     for seed in (*range(500, 515), 2137):
-        with patch.multiple(equality, **LOWER), patch.multiple(adaptive, **UPPER):
+        with patch.multiple(rewriting, **LOWER), patch.multiple(adaptive, **UPPER):
             check_layered_stream(random_layered_case(seed), engine)
 
 

@@ -32,7 +32,7 @@ from upheld.algebra.sets import FactSet, Instances, Own, derive, instances, sett
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.dred import insert, loses_nothing
-from upheld.maintain.guards import Guards, derive_unless
+from upheld.maintain.marking.guards import Guards, derive_unless
 from upheld.maintain.update import Marks, Outcome, Requested, State, Update, maintained_alike, reached, step
 from upheld.runtime.statistics import phase
 

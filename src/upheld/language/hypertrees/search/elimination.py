@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from upheld.language.hypertrees.decomposition import Decomposition, Node
 from upheld.language.hypertrees.hypergraph import bits
-from upheld.language.hypertrees.separation import Mask, Part, Separations
+from upheld.language.hypertrees.search.separation import Mask, Part, Separations
 
 
 def eliminate(separations: Separations) -> Decomposition:

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from upheld.language.hypertrees.decomposition import Decomposition, Node
 from upheld.language.hypertrees.hypergraph import Hypergraph, bits
-from upheld.language.hypertrees.limit import Limit
+from upheld.language.hypertrees.search.limit import Limit
 
 Mask = int
 #: C and conn.

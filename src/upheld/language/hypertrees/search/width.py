@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from upheld.language.hypertrees.acyclicity import join_tree
 from upheld.language.hypertrees.decomposition import Decomposition, violations
-from upheld.language.hypertrees.detkdecomp import det_k_decomp
-from upheld.language.hypertrees.elimination import eliminate
 from upheld.language.hypertrees.hypergraph import Hypergraph
-from upheld.language.hypertrees.limit import Limit, LimitSpent
-from upheld.language.hypertrees.separation import Separations
+from upheld.language.hypertrees.search.detkdecomp import det_k_decomp
+from upheld.language.hypertrees.search.elimination import eliminate
+from upheld.language.hypertrees.search.limit import Limit, LimitSpent
+from upheld.language.hypertrees.search.separation import Separations
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from tests.helpers.equality_streams import (
 )
 from tests.helpers.layered_streams import check_layered_stream, random_layered_case, unless_refused, well_founded
 from tests.helpers.sizes import examples
-from tests.maintain.test_equality import BIJECTIVE, case, fact_names, kept_names, triple, triples
+from tests.maintain.equality.test_rewriting import BIJECTIVE, case, fact_names, kept_names, triple, triples
 from upheld.algebra.equality import Constants
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.sets import FactSet, derive, settle
@@ -32,7 +32,7 @@ from upheld.engines import ENGINES
 from upheld.engines.memory.equality import classes as memory_classes
 from upheld.engines.reference.instances import RuleMatcher
 from upheld.language.equality.equality import SAME_AS
-from upheld.maintain.bf_equality import BackwardForward
+from upheld.maintain.equality.backward_forward import BackwardForward
 from upheld.runtime import statistics
 
 STREAMS = 12

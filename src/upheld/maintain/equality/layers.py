@@ -5,11 +5,11 @@ I_low    the normal facts that follow by rules that equalities depend on, and th
 I        the materialisation of the other rules, which has I_low, and the members of classes, for explicit facts
 loops    equalities with themselves of constants that the other rules have brought: they hold beside those of I
 
-`language.layering` says which rules these are and how they are taken apart. The lower layer is maintained as programs
-without negation are (`equality`), the upper one as programs without equality are (`adaptive`): what has changed below
-are explicit facts that it deletes and inserts. So an update costs what it changes, below and above. `bf` maintains the
-lower layer by B/F with equality (`bf_equality`), and the upper one by B/F (`fbf`). It keeps no ranks, so `adaptive`
-after `bf` begins them anew.
+`language.equality.layers` assigns the rules to layers. `rewriting` maintains the lower layer like a program without
+negation, and `adaptive` the upper one like a program without equality: the changes below are explicit facts that it
+deletes and inserts. So the cost of an update is proportional to its changes below and above. `bf` maintains the lower
+layer by B/F with equality (`backward_forward`), and the upper one by B/F (`fbf`). It keeps no ranks, so `adaptive`
+after `bf` computes them anew.
 
 The constants of rules are rewritten as classes change. Then the layers may be others, as rules may derive what other
 rules ask for; all is then derived anew, below if the lower rules are others, and above in any case. An update by which
@@ -33,10 +33,10 @@ from upheld.language.syntax.ast import Variable
 from upheld.maintain.adaptive import by_strata, changes_much
 from upheld.maintain.backward import Abort
 from upheld.maintain.bookkeeping import Bookkeeping, Ranked
-from upheld.maintain.equality import Rewriting, changed_rows
+from upheld.maintain.equality.rewriting import Rewriting, changed_rows
+from upheld.maintain.equality.rewritten_rules import RewrittenRules
 from upheld.maintain.fbf import fbf
 from upheld.maintain.ranked import add
-from upheld.maintain.rewritten_rules import RewrittenRules
 from upheld.maintain.seminaive import seminaive
 from upheld.maintain.update import State
 from upheld.runtime.statistics import phase

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from upheld.language.hypertrees.decomposition import Decomposition
-from upheld.language.hypertrees.limit import Limit
-from upheld.language.hypertrees.separation import Mask, Part, Separations, Tree
+from upheld.language.hypertrees.search.limit import Limit
+from upheld.language.hypertrees.search.separation import Mask, Part, Separations, Tree
 
 
 def det_k_decomp(separations: Separations, k: int, limit: Limit) -> Decomposition | None:

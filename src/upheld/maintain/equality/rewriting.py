@@ -1,7 +1,7 @@
 """Equality by rewriting: one constant for each class of equal ones, after Motik et al. 2015 (paper 3).
 
 Classes, normal facts and insertion are the paper's. Deletion as it stands here, which goes by `adaptive`, is our own;
-`bf_equality` has the paper's deletion, B/F with equality, which goes by `bf`.
+`backward_forward` has the paper's deletion, B/F with equality, which goes by `bf`.
 
 E, I              explicit facts, as they were given; the normal facts that stand for all that follows
 E_minus, E_plus   explicit facts to delete and to insert
@@ -45,8 +45,8 @@ from upheld.language.core import Core, Rule
 from upheld.language.equality.equality import Equality, reflexivity
 from upheld.language.strata import Stratification, Whole
 from upheld.maintain.backward import Abort, Proving
-from upheld.maintain.bf_equality import BackwardForward
-from upheld.maintain.rewritten_rules import RewrittenRules, represented
+from upheld.maintain.equality.backward_forward import BackwardForward
+from upheld.maintain.equality.rewritten_rules import RewrittenRules, represented
 from upheld.maintain.update import State
 from upheld.runtime.statistics import phase
 
@@ -108,7 +108,7 @@ class Rewriting:
         return self.changes(E_minus, E_plus)
 
     def bf(self, state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
-        """As `update`, by B/F with equality: see `bf_equality`."""
+        """As `update`, by B/F with equality: see `backward_forward`."""
         self.begin(E_minus, E_plus)
         return self.changes_by_bf(E_minus, E_plus)
 

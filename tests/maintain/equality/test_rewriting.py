@@ -28,18 +28,18 @@ from upheld.engines import ENGINES
 from upheld.engines.reference.instances import RuleMatcher
 from upheld.errors import ProgramError, UsageError
 from upheld.language.equality.equality import SAME_AS
-from upheld.maintain import equality
+from upheld.maintain.equality import rewriting
 from upheld.materialisation.materialisation import Materialisation
 from upheld.runtime import statistics
 
 #: Streams come in blocks, so that test processes can share them.
 BLOCKS, STREAMS = 4, 12
 
-#: The algorithms that maintain classes; `test_bf_equality` has more of `bf`.
+#: The algorithms that maintain classes; `test_backward_forward` has more of `bf`.
 INCREMENTAL = ("adaptive", "bf")
 
 #: As it is, and such that proofs are looked for from the first fact on.
-SEARCHING: tuple[dict[str, int], ...] = ({"FEW": equality.FEW}, {"FEW": -1, "MANY_TIMES": 0, "SMALL": 0})
+SEARCHING: tuple[dict[str, int], ...] = ({"FEW": rewriting.FEW}, {"FEW": -1, "MANY_TIMES": 0, "SMALL": 0})
 
 
 def triple(text: str) -> Triple:
@@ -77,7 +77,7 @@ def _names(row: tuple[object, ...]) -> str:
 def test_equals_recomputation(engine, block):
     """Facts, changes, counts and representatives agree after every update, with and without a search for proofs."""
     for seed in range(STREAMS * block, STREAMS * (block + 1)):
-        with patch.multiple(equality, **SEARCHING[seed % 2]):
+        with patch.multiple(rewriting, **SEARCHING[seed % 2]):
             for _ in check_stream(random_equality_case(seed), engine):
                 pass
 
@@ -85,7 +85,7 @@ def test_equals_recomputation(engine, block):
 @given(st.integers(1000, 100_000))
 @examples(15)
 def test_equals_recomputation_of_any_stream(seed):
-    with patch.multiple(equality, **SEARCHING[seed % 2]):
+    with patch.multiple(rewriting, **SEARCHING[seed % 2]):
         for _ in check_stream(random_equality_case(seed, updates=6), "memory"):
             pass
 
@@ -199,7 +199,7 @@ def test_a_class_that_explicit_facts_hold_together_stays(engine):
 def test_a_class_that_explicit_facts_hold_together_in_some_steps_stays(engine):
     rules = "[?x, :S, ?y] :- [?x, :R, ?y]. [?y, owl:sameAs, ?z] :- [?x, :S, ?y], [?x, :S, ?z]."
     m = opened(case(rules, "x R a", "x R b", "y R a", "y R b", "a T c", "b T d"), "rewrite", engine)
-    with patch.object(equality, "SMALL", 0):
+    with patch.object(rewriting, "SMALL", 0):
         change = m.update(delete={"triple": triples("y R a", "y R b")})
     assert m.equals(iri("b")) == [iri("a"), iri("b")]
     assert change.deleted["triple"].to_set() == triples("y R a", "y R b", "y S a", "y S b", "y = y")

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from upheld.algebra.equality import Classes, Constants
 from upheld.algebra.sets import FactSet, derive, settle
-from upheld.maintain.rewritten_rules import RewrittenRules
+from upheld.maintain.equality.rewritten_rules import RewrittenRules
 from upheld.runtime.statistics import phase
 
 
