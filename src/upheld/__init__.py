@@ -11,7 +11,8 @@ from upheld.errors import UpheldError, UpheldWarning
 from upheld.explain import Explanation, Failure, Proof, ProofStep
 from upheld.language.syntax.ast import Program
 from upheld.materialisation.build import materialise, parse, restore
-from upheld.materialisation.materialisation import Materialisation, Progress
+from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.progress import Progress
 from upheld.materialisation.snapshot import Snapshot
 from upheld.materialisation.stream import Arrivals
 from upheld.runs.apply import apply, read_updates

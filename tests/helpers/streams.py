@@ -33,7 +33,6 @@ from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
-from upheld.language.hypertrees.deciding import decompose_program
 from upheld.language.strata import STRATIFICATIONS, Stratification, Stratum, stratify
 from upheld.language.syntax.files import read_text
 from upheld.language.types.primitive import normalise_float
@@ -41,7 +40,8 @@ from upheld.maintain import adaptive, overlay
 from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting
 from upheld.materialisation.build import materialise_core
-from upheld.materialisation.materialisation import Materialisation, _forecast
+from upheld.materialisation.decomposition import decompose_for
+from upheld.materialisation.materialisation import Materialisation
 
 NAMES = (*ALGORITHMS, "fbf(depth=1)", "fbf(budget=3)")
 
@@ -180,7 +180,7 @@ class Stream:
         if self.databases > 1:
             self.written = with_cases(self.written, self.databases)
         E = ReferenceEngine().facts(self.explicit)
-        self.core = decompose_program(self.written, E.count(), lambda: _forecast(self.written, E), self.decompose).core
+        self.core = decompose_for(self.written, E, self.decompose).core
         self.strata = stratify(self.core, self.stratification)
 
     @property

@@ -148,6 +148,22 @@ def merged(updates: Sequence[Requested]) -> Requested:
     return together
 
 
+def net_effect(E: FactSet, updates: list[Requested]) -> tuple[FactSet, FactSet, FactSet]:
+    """Return the explicit facts that updates in sequence delete and insert altogether, and the facts to ignore.
+
+    It ignores facts that an update deletes while they are not explicit, or inserts while they are. It empties the list:
+    sets that nobody holds any more cost nothing.
+    """
+    together = updates.pop(0)
+    ignored = settle((together.minus - E) | (together.plus & E))
+    while updates:
+        later = updates.pop(0)
+        explicit = settle((((later.minus | later.plus) & E) - together.minus) | together.plus)
+        ignored = settle(ignored | (later.minus - explicit) | (later.plus & explicit))
+        together = merged([together, later])
+    return settle((together.minus & E) - together.plus), settle(together.plus - E), ignored
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Facts that disappeared and appeared with an update, and what it has prepared for the next one."""

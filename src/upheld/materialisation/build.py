@@ -24,7 +24,8 @@ from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_file, read_text
 from upheld.language.syntax.rdfox import COLUMNS
 from upheld.maintain.registry import Algorithm, algorithm_named
-from upheld.materialisation.materialisation import Materialisation, ProgressWatcher
+from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.progress import ProgressWatcher
 from upheld.materialisation.saved_bookkeeping import Reopened, serves
 from upheld.rdf.rulesets import RULESETS, rules
 from upheld.runtime.limits import Limits, limited

@@ -1,16 +1,14 @@
-"""What users hold: a program, its facts, and all that follows from them."""
+"""`Materialisation`: a program, its explicit facts, and all facts that follow from them."""
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import NoReturn, SupportsIndex, overload
 
 from upheld.algebra.engine import Freed
-from upheld.algebra.meter import Watcher
 from upheld.algebra.sets import FactSet, Indexed, derive, settle
 from upheld.arguments import ALGORITHM_OR_NONE, UPDATES, checked
 from upheld.data.change import ByRelation, Change, relation_of, unknown_relation
@@ -20,13 +18,11 @@ from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.explain import Explainer, Explanation
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
-from upheld.language.core import Core, Fact, Predicate, Rule
+from upheld.language.core import Core, Fact, Predicate
 from upheld.language.equality.equivalences import asking_for_classes
 from upheld.language.growth import growing_rules
-from upheld.language.hypertrees.deciding import Decision, decompose_program
+from upheld.language.hypertrees.deciding import Decision
 from upheld.language.hypertrees.drawing import decision_lines
-from upheld.language.hypertrees.estimates import Table
-from upheld.language.hypertrees.forecast import Forecast
 from upheld.language.queries import Query, compile_fact, compile_query
 from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.files import query_prefixes
@@ -35,9 +31,12 @@ from upheld.language.values import Value
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
-from upheld.maintain.update import Outcome, Requested, State, merged
+from upheld.maintain.update import Outcome, Requested, State, merged, net_effect
+from upheld.materialisation.decomposition import decompose_for
+from upheld.materialisation.progress import ProgressWatcher, reporting
 from upheld.materialisation.representation import Plain, representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
+from upheld.materialisation.saving import write_facts
 from upheld.materialisation.snapshot import Snapshot
 from upheld.materialisation.stream import Queue, follow, follow_async
 from upheld.materialisation.views import History, Rows, RowsInTurn, Version, View, not_copied
@@ -46,21 +45,6 @@ from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
 from upheld.runtime.turns import Turns
 from upheld.store import Base, Draft, Store, check_program, digest
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Progress of a run: current stratum, number of strata, rounds and facts so far, and elapsed seconds."""
-
-    stratum: int
-    strata: int
-    rounds: int
-    facts: int
-    seconds: float
-
-
-#: Told of the progress of a run about ten times a second.
-ProgressWatcher = Callable[[Progress], None]
 
 
 class Materialisation:
@@ -126,7 +110,7 @@ class Materialisation:
             if represented.decomposes:
                 self._decompose(E, decompose, stratification)
             if progress is not None:
-                self._engine.meter.watcher = _reporting(represented, self._strata, progress)
+                self._engine.meter.watcher = reporting(represented, self._strata, progress)
             self._state = represented.materialise(self._algorithm, self._strata, reopened)
         if reopened is not None and (reopened.then or reopened.now):
             with interrupted_once() as interruptions:
@@ -145,9 +129,8 @@ class Materialisation:
         return Requested(settle(then - now), settle(now - then))
 
     def _decompose(self, E: FactSet, mode: str, stratification: str) -> None:
-        """Take rules apart by what is known of the explicit facts. The nodes are relations of the program from now."""
-        facts = sum(map(E.at_most, E.predicates()))
-        decomposed = decompose_program(self._written, facts, lambda: _forecast(self._written, E), mode)
+        """Decompose rules. The nodes of their decompositions are relations of the program from now on."""
+        decomposed = decompose_for(self._written, E, mode)
         self._decisions = decomposed.decisions
         if decomposed.core is not self._written:
             for name, predicate in decomposed.core.predicates.items():
@@ -427,6 +410,12 @@ class Materialisation:
                 check_program(store.manifest, self._written, self._equality, store.folder)
             return draft_of(self, store).commit()
 
+    def _bookkeeping_writer(self) -> Callable[[Draft], None] | None:
+        """Return how to add the bookkeeping to a version; None if it cannot be saved."""
+        if self._representation.saves_bookkeeping and can_keep(self._state):
+            return lambda draft: keep_books(draft, self._core, self._state)
+        return None
+
     def _program_digest(self) -> str:
         self._digest = self._digest or digest(self._written, self._equality)
         return self._digest
@@ -558,23 +547,12 @@ class Materialisation:
             engine.reclaim(keep=self._state.sets())  # not at the end: what is interrupted here has changed nothing yet
             with engine.meter.run() as statistics:
                 self._convert(algorithm or before)
-                E_minus, E_plus, ignored = self._net_effect(load())
+                E_minus, E_plus, ignored = net_effect(self._state.E, load())
                 return self._make(E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers)
         except BaseException:
             self._algorithm = before
             engine.abandon(keep=self._state.sets())
             raise
-
-    def _net_effect(self, updates: list[Requested]) -> tuple[FactSet, FactSet, FactSet]:
-        """Return the explicit facts that updates take away and add in all, and those that they need not."""
-        E, together = self._state.E, updates.pop(0)  # taken from the list, as sets that nobody holds cost nothing
-        ignored = settle((together.minus - E) | (together.plus & E))
-        while updates:
-            later = updates.pop(0)
-            explicit = settle((((later.minus | later.plus) & E) - together.minus) | together.plus)
-            ignored = settle(ignored | (later.minus - explicit) | (later.plus & explicit))
-            together = merged([together, later])
-        return settle((together.minus & E) - together.plus), settle(together.plus - E), ignored
 
     def _make(
         self,
@@ -706,47 +684,5 @@ def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> 
     draft = Draft.begin(store, m._program_digest())
     draft.when_in_place = lambda base: setattr(m, "_base", base)
     with m._turns.look(), draft:
-        _write(m, draft, change)
+        write_facts(draft, {p.name: p for p in m._visible()}, m, change, m._bookkeeping_writer())
     return draft
-
-
-def _write(m: Materialisation, draft: Draft, change: Change | None) -> None:
-    """Write the facts of a materialisation for a version, or what the last update has changed in them."""
-    keeps_books = m._equality != "rewrite" and can_keep(m._state)
-    if change is None or (keeps_books and draft.books_are_due()):
-        draft.relations.clear()
-        for predicate in m._visible():
-            draft.whole(predicate, m.explicit(predicate.name), m[predicate.name])
-        draft.books = None
-        if keeps_books:
-            keep_books(draft, m._core, m._state)
-        return
-    sides = change.inserted, change.deleted, change.asserted, change.retracted
-    for name in dict.fromkeys(relation.name for side in sides for relation in side.not_empty()):
-        predicate = m._predicate(name)
-        # What Spark holds of a change is much: to write all facts there is then simpler, and no more for the driver.
-        if draft.is_due(name) or any(side[name].held_frame() is not None for side in sides):
-            draft.whole(predicate, m.explicit(name), m[name])
-        else:
-            draft.changed(predicate, *(side[name] for side in sides))
-    if draft.books is not None:
-        stated = sum(len(relation) for side in sides[2:] for relation in side.not_empty())
-        draft.books = replace(draft.books, changed=draft.books.changed + stated)
-
-
-def _forecast(core: Core, E: FactSet) -> Forecast:
-    """Return what is known of the relations of a program from its explicit facts."""
-    return Forecast(core, lambda atom: Table(*E.profile(atom)))
-
-
-def _reporting(represented: Plain, strata: Stratification, progress: ProgressWatcher) -> Watcher:
-    """Return a watcher that reports the stratum, or the layer, of the rule at work."""
-    known = weakref.ref(represented)  # it holds the engine, which holds the watcher
-    del represented
-
-    def report(so_far: Statistics, rule: Rule | None) -> None:
-        represented = known()
-        assert represented is not None, "a run of a materialisation that has gone"
-        progress(Progress(*represented.layer(strata, rule), so_far.rounds, so_far.facts, so_far.seconds))
-
-    return report

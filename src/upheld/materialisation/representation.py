@@ -35,6 +35,8 @@ class Plain:
 
     #: Whether rules may be decomposed.
     decomposes = True
+    #: Whether the bookkeeping is saved with the facts.
+    saves_bookkeeping = True
 
     def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, equality: str):
         self.engine, self.E, self._equality = engine, E, equality
@@ -154,6 +156,7 @@ class Rewritten(Plain):
     """One constant stands for each class of equal constants: the state has the facts of representatives."""
 
     decomposes = False
+    saves_bookkeeping = False
 
     def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, equality: str):
         super().__init__(engine, core, strata, E, equality)

@@ -21,7 +21,8 @@ from upheld.language.syntax.ast import Program
 from upheld.language.types.primitive import sorted_rows
 from upheld.maintain.registry import ALGORITHMS, MARKING, algorithm_named
 from upheld.materialisation.build import materialise_core
-from upheld.materialisation.materialisation import Materialisation, ProgressWatcher
+from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.progress import ProgressWatcher
 from upheld.materialisation.stream import Arrivals, Present
 from upheld.runs.run import Job, Run
 from upheld.runtime.limits import Limits, within

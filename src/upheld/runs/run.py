@@ -20,7 +20,8 @@ from upheld.language.syntax.ast import Directive, Program
 from upheld.language.syntax.confinement import outside
 from upheld.language.syntax.rdfox import QUAD, TRIPLE
 from upheld.materialisation.build import materialise_core, parse
-from upheld.materialisation.materialisation import Materialisation, ProgressWatcher
+from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.progress import ProgressWatcher
 from upheld.rdf.formats import format_of, is_rdf
 from upheld.rdf.reading import read as read_rdf
 from upheld.rdf.writing import Written, prepared, statements_text
