@@ -243,7 +243,18 @@ def spelled(action: argparse.Action) -> str:
 
 # -- the Python names -------------------------------------------------------------------------------------------------
 
-FUNCTIONS_FIRST = ("materialise", "restore", "run", "apply", "load", "read_updates", "check", "parse", "spark_session")
+FUNCTIONS_FIRST = (
+    "materialise",
+    "restore",
+    "run",
+    "apply",
+    "load",
+    "read_updates",
+    "check",
+    "parse",
+    "functor",
+    "spark_session",
+)
 
 
 def api() -> str:

@@ -86,7 +86,7 @@ CALLS: dict[str, dict[str, object]] = {
 }
 
 #: Functions of the public surface whose arguments other tests have.
-ELSEWHERE = {"rdf.iri", "rdf.literal", "rdf.blank", "spark_session"}
+ELSEWHERE = {"functor", "rdf.iri", "rdf.literal", "rdf.blank", "spark_session"}
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from upheld.updatefiles import Update
 if TYPE_CHECKING:
     from upheld import rdf
     from upheld.engines.spark.sparkengine import SparkEngine
+    from upheld.ingest.functors import functor
     from upheld.pipeline import Pipeline
     from upheld.spark.session import open_session as spark_session
 
@@ -53,6 +54,7 @@ __all__ = [
     "UpheldWarning",
     "apply",
     "check",
+    "functor",
     "load",
     "materialise",
     "parse",
@@ -70,6 +72,10 @@ def __getattr__(name: str) -> object:
         from upheld.pipeline import Pipeline
 
         return Pipeline
+    if name == "functor":
+        from upheld.ingest.functors import functor
+
+        return functor
     if name == "rdf":
         return import_module("upheld.rdf")
     if name == "spark_session":

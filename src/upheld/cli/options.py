@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import traceback
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import upheld
+from upheld.errors import Problem, UpheldError, UsageError, quote
 
 
 def add_program(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "program", type=Path, metavar="PROGRAM", help="a .dl or .dlog file, or a rule set: rdfs, owl2rl"
     )
-    command.add_argument_group("parts of the program").add_argument(
+    parts = command.add_argument_group("parts of the program")
+    parts.add_argument(
         "-I",
         "--include",
         action="append",
@@ -20,13 +25,43 @@ def add_program(command: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder in which files of .include are looked for, after that of the program; may be repeated",
     )
+    parts.add_argument(
+        "--functors",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Python file whose functions, decorated with @upheld.functor, are the program's functors; may be repeated",
+    )
 
 
 def program_of(options: argparse.Namespace) -> Path | upheld.Program:
-    """Return the program that the options name: read, if there are folders in which to look for its parts."""
+    """Return the program that the options name: read, if there are folders in which to look for its parts.
+
+    The files with its functors are executed.
+    """
+    for path in options.functors:
+        execute_file(path)
     if not options.include:
         return options.program
     return upheld.parse(options.program, include=options.include, confined=options.confined)
+
+
+def execute_file(path: str) -> None:
+    """Execute a Python file, which registers functors."""
+    spec = spec_from_file_location(f"functors of {path}", path, loader=SourceFileLoader(f"functors of {path}", path))
+    assert spec is not None and spec.loader is not None, "a loader was given"
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except UpheldError:
+        raise
+    except FileNotFoundError as error:
+        problem = Problem("missing-file", f"there is no file {quote(error.filename or path)}", place=path)
+        raise UsageError(problem) from None
+    except Exception as error:
+        line = traceback.extract_tb(error.__traceback__)[-1].lineno
+        message = f"the file with functors raised {type(error).__name__}: {str(error)[:200]}"
+        raise UsageError(Problem("bad-functors", message, place=f"{path}:{line}")) from error
 
 
 def add_files(command: argparse.ArgumentParser, *, outputs: bool = False) -> None:

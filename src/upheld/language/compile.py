@@ -36,7 +36,7 @@ from upheld.language.syntax.ast import (
 )
 from upheld.language.syntax.parser import LOOK_EVERY, first_problems
 from upheld.language.syntax.rdfox import COLUMNS
-from upheld.language.types.functors import SIGNATURES, Undefined, constraint, functor
+from upheld.language.types.functors import Undefined, constraint, functor, signatures_of
 from upheld.language.types.inference import FACTS, Inference
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.types.regex import NotARegex, regular_expression
@@ -204,9 +204,8 @@ class _Builder:
                 return self._constant(term, type)
             case Call(functor=name, arguments=arguments):
                 chosen = self.types.operand_type(self.number, term)
-                signature = next(
-                    (s for s in SIGNATURES[name] if len(s.arguments) == len(arguments)), SIGNATURES[name][0]
-                )
+                signatures = signatures_of(name)
+                signature = next((s for s in signatures if len(s.arguments) == len(arguments)), signatures[0])
                 expected = [chosen if a == "T" else a for a in signature.arguments]
                 expected += [chosen] * (len(arguments) - len(expected))
                 parts = [self._expression(a, t) for a, t in zip(arguments, expected, strict=True)]

@@ -201,3 +201,13 @@ def expression_variables(expression: Expression) -> Iterator[str]:
                 yield from expression_variables(argument)
         case _:
             return
+
+
+def rule_functors(rule: Rule) -> Iterator[str]:
+    """Yield the names of the functors that a rule applies."""
+    pending: list[Expression] = [argument for builtin in rule.builtins for argument in builtin.arguments]
+    while pending:
+        expression = pending.pop()
+        if isinstance(expression, Apply):
+            yield expression.functor.name
+            pending += expression.arguments

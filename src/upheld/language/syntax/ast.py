@@ -163,6 +163,16 @@ class Declaration:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctorDeclaration:
+    """`.functor name(argument:type, ...):result`; names of arguments may be empty."""
+
+    name: str
+    arguments: tuple[Attribute, ...]
+    result: str
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
 class Directive:
     """`.input`, `.output` or `.printsize` of a relation, with its options."""
 
@@ -192,6 +202,8 @@ class Program(Printable):
     hints: tuple[Hint, ...] = ()
     #: The prefixes of a `.dlog` program with their IRIs: resolved in its clauses, and kept for queries.
     prefixes: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    #: The user-defined functors.
+    functors: tuple[FunctorDeclaration, ...] = ()
 
     def __repr__(self) -> str:
         facts = sum(clause.body is None for clause in self.clauses)

@@ -22,6 +22,7 @@ from upheld.language.syntax.ast import (
     Constant,
     Disjunction,
     Formula,
+    FunctorDeclaration,
     Negation,
     Program,
     Term,
@@ -71,6 +72,7 @@ class Draft(Contents):
     """A program in the making, or the component of it that is being read, and the problems met so far."""
 
     prefixes: dict[str, str] = field(default_factory=dict)
+    functors: list[FunctorDeclaration] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -96,6 +98,7 @@ class Draft(Contents):
             tuple(contents.clauses),
             (*contents.qualifiers, *contents.hints),
             tuple(self.prefixes.items()),
+            tuple(self.functors),
         )
 
     def exchange(self, contents: Contents) -> Contents:
@@ -266,6 +269,8 @@ class Parser:
         The next one begins after a full stop, or at the first word of a directive. A directive itself has no full stop,
         so it is over too where a line begins like a clause. The statements of a component end at a line with its brace.
         """
+        if self.within_braces and self.token.kind == "}":
+            return
         directive = self.begins_statement(self.scan(self.start))
         resume = len(self.source.text)
         for found in self.landmarks.finditer(self.source.text, self.token.start):

@@ -169,6 +169,9 @@ def _lines(program: Program) -> Iterator[str]:
             hints.append(hint)
     for declared in program.types:
         yield _type_declaration(declared)
+    for functor in program.functors:
+        arguments = ", ".join(f"{a.name}: {a.type}" if a.name else a.type for a in functor.arguments)
+        yield f".functor {functor.name}({arguments}): {functor.result}"
     for declaration in program.declarations:
         yield " ".join((_declaration(declaration), *qualifiers.pop(declaration.name, ())))
     for directive in program.directives:

@@ -18,6 +18,7 @@ from upheld.language.syntax.ast import (
     Declaration,
     Directive,
     Formula,
+    FunctorDeclaration,
     Hint,
     Negation,
     Term,
@@ -88,7 +89,7 @@ QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btre
 UNSTABLE = ("autoinc", "random", "rand", "time", "now", "timestamp", "date", "today", "uuid")
 ESCAPES_HERE = {**ESCAPES, "a": "\a", "v": "\v"}
 
-REFUSED_DIRECTIVES = (".functor", ".lattice", ".once", ".limitsize")
+REFUSED_DIRECTIVES = (".lattice", ".once", ".limitsize")
 TYPE_DIRECTIVES = {".number_type": "number", ".symbol_type": "symbol"}
 DIRECTIVES = (
     ".decl",
@@ -103,6 +104,7 @@ DIRECTIVES = (
     ".comp",
     ".init",
     ".override",
+    ".functor",
     *REFUSED_DIRECTIVES,
 )
 
@@ -273,6 +275,8 @@ class SouffleParser(Parser):
                 self.draft.instances.append(Instance(name, reference, self.since(start)))
             case ".override":
                 self.override(start)
+            case ".functor":
+                self.functor_declaration(start)
             case ".plan":
                 self.draft.hints.append(Hint(f".plan {self.plan()}", self.since(start)))
             case _:
@@ -282,8 +286,6 @@ class SouffleParser(Parser):
     def refused_directive(self, name: str) -> NoReturn:
         span = self.here()
         match name:
-            case ".functor":
-                self.refuse("unsupported-functor", "user-defined functors are not supported", span)
             case ".lattice":
                 self.refuse("unsupported-lattice", "lattices are not supported", span)
             case ".once":
@@ -337,6 +339,34 @@ class SouffleParser(Parser):
             note = "`.override` replaces the rules of a relation that a component inherits"
             self.refuse("bad-override", "`.override` outside of a component", self.since(start), note=note)
         self.draft.overridden.append((name, span))
+
+    def functor_declaration(self, start: int) -> None:
+        """Read the rest of `.functor name(argument:type, ...):result`."""
+        name = self.expect("name", "the name of a functor").text
+        opened = self.token.start
+        self.expect("(")
+        arguments: list[Attribute] = []
+        while self.token.kind != ")" or arguments:
+            begin = self.token.start
+            word = self.relation_name("the name or the type of an argument")
+            named = self.accept(":")
+            type = self.relation_name("a type") if named else word
+            arguments.append(Attribute(word if named else "", type, self.since(begin)))
+            if not self.accept(","):
+                break
+        self.close(")", opened)
+        self.expect(":")
+        result = self.relation_name("the type of the result")
+        span = self.since(start)
+        if self.token.kind == "name" and self.token.text == "stateful":
+            self.refuse("unmaintainable", "a `stateful` functor cannot be maintained exactly", self.here())
+        if not arguments:
+            hint = "write the value where it is used, or in a relation of one fact"
+            self.refuse("unsupported-functor", "a functor without arguments is not supported", span, hint=hint)
+        if self.within_braces:
+            note = "functors belong to the whole program"
+            self.refuse("unsupported-functor", "`.functor` within a component is not supported", span, note=note)
+        self.draft.functors.append(FunctorDeclaration(name, tuple(arguments), result, span))
 
     def declaration(self) -> None:
         relations = self.names("the name of a relation")
@@ -463,7 +493,7 @@ class SouffleParser(Parser):
             case "branch":
                 self.refuse("unsupported-adt", "algebraic data types are not supported", self.here())
             case "@":
-                self.user_functor()
+                return self.user_functor()
             case "stray" if token.text == "$":
                 self.refuse("unmaintainable", "`$` (`autoinc`) cannot be maintained exactly", self.here())
             case _:
@@ -520,12 +550,15 @@ class SouffleParser(Parser):
             body = self.formula(self.operand(LITERAL))
         return Aggregate(name, target, body, self.since(function.start))
 
-    def user_functor(self) -> NoReturn:
-        name = self.following()
-        span = self.here().to(Span(self.source, name.start, name.end))
-        if name.text in UNSTABLE:
-            self.refuse("unmaintainable", f"{quote('@' + name.text)} cannot be maintained exactly", span)
-        self.refuse("unsupported-functor", "user-defined functors are not supported", span)
+    def user_functor(self) -> Call:
+        """Read `@name(terms)`."""
+        start = self.advance().start
+        name = self.expect("name", "the name of a functor").text
+        if name in UNSTABLE:
+            self.refuse("unmaintainable", f"{quote('@' + name)} cannot be maintained exactly", self.since(start))
+        if self.token.kind != "(":
+            self.fail("`(`")
+        return Call(f"@{name}", self.terms(")"), self.since(start))
 
     def functor_call(self, name: str, terms: tuple[Term, ...], span: Span) -> Term:
         if name in UNSTABLE:

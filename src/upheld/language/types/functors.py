@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from upheld.errors import Problem, ProgramError, quote
 from upheld.language.types import datatypes, terms
 from upheld.language.types.primitive import (
     FLOAT,
@@ -49,6 +50,8 @@ class Functor:
     type: str
     evaluate: Callable[..., Value]
     generates: bool = False
+    #: The same on arrays of arguments, for a user-defined functor that takes them.
+    on_arrays: Callable[..., list[Value]] | None = None
 
     def __repr__(self) -> str:
         return f"Functor({self.name}: {self.type})"
@@ -311,9 +314,45 @@ _TERM: dict[str, Callable[..., Value]] = {"datatype": datatypes.datatype, "canon
 _INTEGERS = {type: _integer_operations(type) for type in ("number", "unsigned")}
 
 
-@cache
+#: User-defined functors by name, with `@`.
+_DEFINED: dict[str, tuple[Signature, Functor]] = {}
+
+
+def define_functor(
+    name: str,
+    arguments: tuple[str, ...],
+    result: str,
+    evaluate: Callable[..., Value],
+    on_arrays: Callable[..., list[Value]] | None = None,
+) -> None:
+    """Enter a user-defined functor, in place of one of that name."""
+    function = Functor(f"@{name}", arguments[0], evaluate, on_arrays=on_arrays)
+    _DEFINED[f"@{name}"] = Signature(arguments, result), function
+
+
+def is_user_defined(name: str) -> bool:
+    """Return whether the name of a functor is that of a user-defined one."""
+    return name.startswith("@")
+
+
+def signatures_of(name: str) -> tuple[Signature, ...]:
+    """Return the signatures of a functor; none if there is no such functor."""
+    return (_DEFINED[name][0],) if name in _DEFINED else SIGNATURES.get(name, ())
+
+
 def functor(name: str, arity: int, type: str) -> Functor:
     """Return the functor of that name whose `T` (or, where it has none, whose first argument) is `type`."""
+    if not is_user_defined(name):
+        return _built_in(name, arity, type)
+    if name not in _DEFINED:
+        message = f"there is no Python function for {quote(name)} in this process"
+        note = "programs with user-defined functors run in the process that has registered them"
+        raise ProgramError(Problem("missing-functor", message, note=note))
+    return _DEFINED[name][1]
+
+
+@cache
+def _built_in(name: str, arity: int, type: str) -> Functor:
     if name == "range":
         return Functor(name, type, _range, generates=True)  # type: ignore[arg-type]
     if type == "term":

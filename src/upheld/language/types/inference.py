@@ -13,10 +13,28 @@ from upheld.errors import nearest, quote
 from upheld.language.core import Aggregation
 from upheld.language.passes.disjunction import literals
 from upheld.language.passes.draft import Draft
-from upheld.language.syntax.ast import Atom, Call, Clause, Constant, Negation, Term, Test, Variable
+from upheld.language.syntax.ast import (
+    Atom,
+    Call,
+    Clause,
+    Constant,
+    FunctorDeclaration,
+    Negation,
+    Term,
+    Test,
+    Variable,
+)
 from upheld.language.types.aggregates import COLUMNS
 from upheld.language.types.declared import TypeTable
-from upheld.language.types.functors import ALL, CONSTRAINTS, NUMERIC, SIGNATURES, Signature
+from upheld.language.types.functors import (
+    ALL,
+    CONSTRAINTS,
+    NUMERIC,
+    SIGNATURES,
+    Signature,
+    is_user_defined,
+    signatures_of,
+)
 from upheld.source import Span
 
 _LITERALS = {
@@ -67,6 +85,7 @@ class Inference:
         self._variables: dict[tuple[int, str], Slot] = {}
         # By clause and object: alternatives of one disjunction share objects, but not the types of their variables.
         self._uses: dict[tuple[int, int], Slot] = {}
+        self._functors = {f"@{f.name}": self._has_function(f) for f in draft.program.functors}
         self._declare()
         for fact in draft.facts:
             self._fact(fact.heads[0])
@@ -155,7 +174,47 @@ class Inference:
                 return self._call(number, term)
         raise AssertionError("a wildcard where a value is needed")
 
+    def _has_function(self, declared: FunctorDeclaration) -> bool:
+        """Check a user-defined functor; return whether a Python function of its types is registered."""
+        attributes = [(a.type, a.span) for a in declared.arguments] + [(declared.result, declared.span)]
+        types = [self.table.known(type, span, self.draft) for type, span in attributes]
+        if None in types:
+            return False
+        defined = signatures_of(f"@{declared.name}")
+        if not defined:
+            self.draft.problem(
+                "missing-functor",
+                f"there is no Python function for `@{declared.name}`",
+                declared.span,
+                note="a program declares a functor, and Python defines it",
+                hint=f'decorate one with `@upheld.functor("{declared.name}", {types})`, and name its file with '
+                "`--functors`",
+            )
+            return False
+        (signature,) = defined
+        if [*signature.arguments, signature.result] != types:
+            registered = f"({', '.join(signature.arguments)}): {signature.result}"
+            message = f"the Python function for `@{declared.name}` is registered with the types `{registered}`"
+            note = "the primitive types of the declaration must be those of the function"
+            self.draft.problem("functor-types", message, declared.span, note=note)
+            return False
+        return True
+
+    def _is_defined(self, name: str) -> bool:
+        """Return whether a user-defined functor can be called: by a program that declares it, or by any query."""
+        return bool(signatures_of(name)) if self.draft.closed else self._functors.get(name, False)
+
     def _call(self, number: int, call: Call) -> Slot:
+        if is_user_defined(call.functor) and not self._is_defined(call.functor):
+            if call.functor not in self._functors:
+                self.draft.problem(
+                    "unknown-functor",
+                    f"unknown functor {quote(call.functor)}",
+                    call.span,
+                    hint=nearest(call.functor, self._functors)
+                    or f"declare it: `.functor {call.functor[1:]}(...): ...`",
+                )
+            return Slot()
         # Signatures of one length differ in being for RDF terms or for plain values, which the dialect decides.
         is_term = self.draft.program.dialect == "dlog"
         known = {
@@ -163,7 +222,7 @@ class Inference:
             for name, ss in SIGNATURES.items()
             if (fit := [s for s in ss if is_term or "term" not in s.arguments])
         }
-        signatures = known.get(call.functor)
+        signatures = list(signatures_of(call.functor)) if is_user_defined(call.functor) else known.get(call.functor)
         if signatures is None:
             self.draft.problem(
                 "unknown-functor",

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.language.core import Apply, Builtin, Expression
 from upheld.language.syntax.ast import Constant, Variable
-from upheld.language.types.functors import SIGNATURES, Functor, Undefined, constraint
+from upheld.language.types.functors import Functor, Undefined, constraint, signatures_of
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.language.types.terms import NoValue
 from upheld.language.values import Value
@@ -85,6 +85,8 @@ def evaluate(expression: Expression, type: str, batch: Batch) -> tuple[Codes, Ma
             known: Mask | bool = True
             for _, ok in parts:
                 known = known & ok
+            if fast is None and functor.on_arrays is not None:
+                fast = _on_arrays(functor, [codes for codes, _ in parts], types, known, batch)
             if fast is not None:
                 return fast, known
             codes, ok = _one_by_one(functor, [codes for codes, _ in parts], types, known, batch)
@@ -92,13 +94,13 @@ def evaluate(expression: Expression, type: str, batch: Batch) -> tuple[Codes, Ma
 
 
 def _argument_types(functor: Functor, arity: int) -> list[str]:
-    signature = next(s for s in SIGNATURES[functor.name] if len(s.arguments) == arity)
+    signature = next(s for s in signatures_of(functor.name) if len(s.arguments) == arity)
     return [functor.type if a == "T" or functor.type == "term" else a for a in signature.arguments]
 
 
 def result_type(functor: Functor, arity: int) -> str:
     """Return the type of a functor's results."""
-    signature = next(s for s in SIGNATURES[functor.name] if len(s.arguments) == arity)
+    signature = next(s for s in signatures_of(functor.name) if len(s.arguments) == arity)
     return functor.type if signature.result == "T" or functor.type == "term" else signature.result
 
 
@@ -167,6 +169,39 @@ def _compare(builtin: Builtin, left: Codes, right: Codes, batch: Batch) -> Mask:
                 continue
         result[i] = known[pair]
     return result
+
+
+# -- user-defined functors on arrays ----------------------------------------------------------------------------------
+
+
+def _on_arrays(
+    functor: Functor, arguments: Sequence[Codes], types: Sequence[str], needed: Mask | bool, batch: Batch
+) -> Codes | None:
+    """Return the results of a functor, called once with the distinct arguments, or None if some have no result."""
+    assert functor.on_arrays is not None, "a functor of single values"
+    wanted = np.flatnonzero(np.broadcast_to(needed, len(arguments[0])))
+    result = np.zeros(len(arguments[0]), np.int64)
+    if not len(wanted):
+        return result
+    rows = np.column_stack([codes[wanted] for codes in arguments])
+    distinct, places = np.unique(rows, axis=0, return_inverse=True)
+    columns = [np.ascontiguousarray(column) for column in distinct.T]
+    try:
+        values = functor.on_arrays(*(_values(codes, type, batch) for codes, type in zip(columns, types, strict=True)))
+    except Undefined:
+        return None  # called for one binding after the other, it shows which of them is to blame
+    result[wanted] = batch.codec.encode(values, result_type(functor, len(arguments)))[places.reshape(-1)]
+    return result
+
+
+def _values(codes: Codes, type: str, batch: Batch) -> npt.NDArray[Any]:
+    """Return the values of codes as an array."""
+    kinds: dict[str, Any] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
+    if type in kinds:
+        return codes.view(kinds[type])
+    values = np.empty(len(codes), np.object_)
+    values[:] = list(batch.codec.decode(codes, type))
+    return values
 
 
 # -- anything else ----------------------------------------------------------------------------------------------------
