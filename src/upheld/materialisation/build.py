@@ -27,6 +27,7 @@ from upheld.language.types.functors import is_user_defined
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.progress import ProgressWatcher
+from upheld.materialisation.representation import representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, serves
 from upheld.rdf.rulesets import RULESETS, rules
 from upheld.runtime.limits import Limits, limited
@@ -195,7 +196,7 @@ def materialise_core(
     check_mode(decompose)
     _check_functors(core, engine)
     core = with_equality(core, equality)
-    if equality == "rewrite" and not core.classings and decompose in ("always", "all"):
+    if not representation_of(core, equality).decomposes and decompose in ("always", "all"):
         raise UsageError(
             Problem(
                 "rewrite-decomposes-nothing",
@@ -299,7 +300,8 @@ def _restored(
     store.check()
     reader = _SavedFacts(store, saved, engine)
     chosen = algorithm_named(algorithm)
-    books = saved.books if equality != "rewrite" and serves(saved.books, chosen) else None
+    is_saved = representation_of(as_evaluated, equality).saves_bookkeeping
+    books = saved.books if is_saved and serves(saved.books, chosen) else None
     given, without = reader.explicit(saved.relations) if books is None else (reader.explicit_of(books), [])
     m = materialise_core(
         # Facts that the program states are among those that were saved, unless an update has deleted them.

@@ -124,6 +124,8 @@ class Plain:
 class ByClasses(Plain):
     """Equivalences are held by classes, and all other relations as they are."""
 
+    saves_bookkeeping = False
+
     def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, equality: str):
         super().__init__(engine, core, strata, E, equality)
         self._classings = {classing.relation: classing for classing in core.classings}

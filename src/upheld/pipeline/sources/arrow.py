@@ -25,6 +25,7 @@ from upheld.data.factfiles.reading import Unpacked
 from upheld.errors import FactsError
 from upheld.language.types.ntriples import are_canonical
 from upheld.language.types.ntriples_grammar import PLAIN_TRIPLE
+from upheld.language.types.primitive import TYPES
 from upheld.language.types.terms import XSD
 from upheld.spark.files import shown
 from upheld.spark.packing import packed, unpacked
@@ -67,8 +68,8 @@ _STATED = b"org.apache.spark.sql.parquet.row.metadata"
 #: Names of the types there.
 _ON_RECORD = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 _ON_RECORD |= {type: type for type in ("float", "double", "string")}
-WANTED = {"number": pa.int64(), "unsigned": pa.uint64(), "float": pa.float64(), "symbol": pa.string()}
-WANTED["term"] = WANTED["symbol"]
+#: The types of columns for the primitive types.
+WANTED = {type.name: pa.type_for_alias(type.arrow) for type in TYPES.values()}
 
 _STRING_TYPE = f"^^<{XSD}string>"
 
