@@ -26,7 +26,7 @@ from upheld.engines.memory.counters.counting import numbered
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.rounds import interpreter
-from upheld.engines.memory.sets.bits import BITS
+from upheld.engines.memory.storage.table import BITS
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.engines.reference.sets import Facts

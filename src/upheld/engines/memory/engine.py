@@ -25,7 +25,6 @@ from upheld.engines.memory.joins.derivation import Derivation
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.search import MemorySearch
 from upheld.engines.memory.plans.plan import Plan
-from upheld.engines.memory.sets.bits import BITS
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, load_codes, nothing, own_set
 from upheld.engines.memory.sets.journal import Mark
 from upheld.engines.memory.sets.named import Named
@@ -33,7 +32,7 @@ from upheld.engines.memory.storage.atom_classes import Groupings
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.compaction import Reclaiming
 from upheld.engines.memory.storage.partitions import Parts
-from upheld.engines.memory.storage.table import Table
+from upheld.engines.memory.storage.table import BITS, Table
 from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.strata import classes_of_atoms

@@ -32,6 +32,7 @@ from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import indexes as index_kernels
 from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
+from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.storage.table import FLAGS, key_view
 
 # -- hashes -----------------------------------------------------------------------------------------------------------
@@ -329,6 +330,34 @@ def test_set_and_clear_bits(table, data, set_number):
     flags = table.flag_array()
     flag_kernels.clear_bits(flags, numbers(candidates, np.int32), FLAGS(~bit & 0xFFFF))
     assert flags.tolist() == naive.clear_bits(table.flags, candidates, ~bit & 0xFFFF)
+
+
+@given(st.lists(tables(), max_size=4), st.data(), truths(), st.integers(0, SETS - 1))
+def test_rows_of_several_tables(some, data, truth, set_number):
+    """One call for several tables does what a call for each does, also where a table has no rows."""
+    candidates = [data.draw(subsets(len(table.rows))) for table in some]
+    joined, ends = numbers([row for rows in candidates for row in rows], np.int32), np.cumsum([*map(len, candidates)])
+    ends, flags = ends.astype(np.int64), [table.flag_array() for table in some]
+    at, bit = np.array([address_of(array) for array in flags], np.int64), 1 << set_number
+
+    def selected(kernel, *arguments):
+        out, kept = np.full(len(joined), NONSENSE, np.int32), np.full(len(ends), NONSENSE, np.int64)
+        kernel(joined, ends, *arguments, out, kept)
+        return [part.tolist() for part in np.split(out, kept)[:-1]]
+
+    together = selected(flag_kernels.select_in_tables, at, np.array(truth))
+    assert together == [naive.select(c, table.flags, truth) for c, table in zip(candidates, some, strict=True)]
+    columns = [table.flag_array().astype(np.int32) - 2 for table in some]
+    columns_at, limits = np.array([address_of(array) for array in columns], np.int64), numbers([0, 1])
+    together = selected(flag_kernels.select_numbers_in_tables, columns_at, limits)
+    between = [[row for row in c if 2 <= table.flags[row] <= 3] for c, table in zip(candidates, some, strict=True)]
+    assert together == between
+    flag_kernels.change_bits_in_tables(joined, ends, at, 0xFFFF, bit)
+    expected = [naive.set_bits(table.flags, c, bit) for c, table in zip(candidates, some, strict=True)]
+    assert [array.tolist() for array in flags] == expected
+    flag_kernels.change_bits_in_tables(joined, ends, at, ~bit & 0xFFFF, 0)
+    expected = [naive.clear_bits(of_table, c, ~bit & 0xFFFF) for c, of_table in zip(candidates, expected, strict=True)]
+    assert [array.tolist() for array in flags] == expected
 
 
 @given(tables(), st.data(), truths(), st.integers(0, SETS - 1))

@@ -14,8 +14,8 @@ from tests.helpers.sizes import examples
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import derive, settle
 from upheld.engines.memory.engine import MemoryEngine
-from upheld.engines.memory.sets.bits import BITS
 from upheld.engines.memory.sets.truth_tables import NOTHING, TruthTables
+from upheld.engines.memory.storage.table import BITS
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import EvaluationError, FactsError, LimitReached
 from upheld.language.compile import compile_program

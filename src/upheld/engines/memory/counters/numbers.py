@@ -20,7 +20,7 @@ from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.rounds.bytecode import Columns
 from upheld.engines.memory.rounds.driver import SmallRounds
 from upheld.engines.memory.sets.collected import Collected
-from upheld.engines.memory.sets.expressions import Deferred, MemorySet, Settled, filtered, nothing, own_set
+from upheld.engines.memory.sets.expressions import Deferred, MemorySet, Settled, nothing, own_set, with_numbers
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage.codec import Codes
@@ -142,10 +142,10 @@ class MemoryNumbers:
         return tally(self.matcher, derivations, Counting(self.matcher.context.journal, self.column, -1))
 
     def zero(self, facts: FactSet) -> Settled:
-        return filtered(facts, lambda table, rows: table.column(self.column)[rows] == 0)
+        return with_numbers(facts, self.column, 0, 0)
 
     def above_zero(self, facts: FactSet) -> Settled:
-        return filtered(facts, lambda table, rows: table.column(self.column)[rows] > 0)
+        return with_numbers(facts, self.column, 1, count_kernels.LARGEST)
 
     def items(self) -> Iterator[tuple[Fact, int]]:
         return numbered(self.matcher.context, self.column)
@@ -212,10 +212,10 @@ class MemoryRanks(RoundByRound):
         self.top = top
 
     def unsupported(self, facts: FactSet) -> Settled:
-        return filtered(facts, lambda table, rows: table.column(self.support)[rows] == 0)
+        return with_numbers(facts, self.support, 0, 0)
 
     def derivable(self, facts: FactSet) -> Settled:
-        return filtered(facts, lambda table, rows: table.column(self.total)[rows] > 0)
+        return with_numbers(facts, self.total, 1, count_kernels.LARGEST)
 
     def put_on_top(self, facts: FactSet) -> None:
         self._note_ends()

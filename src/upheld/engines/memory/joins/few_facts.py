@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.context import Context
+from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.delta_index import Occurrence
 from upheld.engines.memory.plans.plan import AtomStep, Place, Plan
 from upheld.engines.memory.rounds import many_rules
-from upheld.engines.memory.rounds.addresses import address_of
 from upheld.engines.memory.rounds.bytecode import Bench, Columns, Numbers, PlanCode, Start
-from upheld.engines.memory.rounds.records import COUNT, END, LINES, OUTCOME, TASK_FIELDS, TOO_MANY, UNCOUNTED, WANTED
+from upheld.engines.memory.rounds.records import COUNT, END, LINES, OUTCOME, TOO_MANY, UNCOUNTED, WANTED
 from upheld.engines.memory.sets.collected import Collected, never_counted, too_many_derivations
 from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.table import Rows, Table
@@ -55,8 +55,7 @@ class Written:
     counted: frozenset[int]
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """A plan, and the rows of a table that it begins with."""
 
     written: Written
@@ -155,20 +154,20 @@ class FewFacts:
             columns,
         )
         self._bench.make_room(code)
-        lines = np.empty((len(tasks), TASK_FIELDS), np.int64)
+        lines: list[tuple[int, int, int]] = []
         segments: list[Rows] = []
         numbers: list[int] = []
         end, last = 0, None
-        for k, task in enumerate(tasks):
+        for task in tasks:
             if task.rows is not last:  # rules that a table concerns begin with the same rows, mostly
                 segments.append(task.rows)
                 numbers.append(code.numbers[task.table])
                 begin, end, last = end, end + len(task.rows), task.rows
-            lines[k] = task.written.at, begin, end
+            lines.append((task.written.at, begin, end))
         queue = np.empty((end, 2), np.int32)
         queue[:, 0] = np.repeat(numbers, [len(rows) for rows in segments])
         queue[:, 1] = np.concatenate(segments)
-        return lines, queue
+        return np.array(lines, np.int64), queue
 
     def _addresses(self, tasks: Sequence[Task], truths: Truths) -> tuple[Numbers, list[Truth]]:
         """Return the addresses of the truth tables of places, and the tables, which somebody must hold meanwhile."""

@@ -183,11 +183,11 @@ class Matcher:
             if kind == "positive" and run.may_copy:
                 together = self.together(rules, forward_copies, run.ranked_in)
                 alone = together.others
-                for table in changed.tables_of(together.by_table):
+                for table, rows in changed.of_tables(changed.tables_of(together.by_table)).items():
                     for copying, is_ranked in together.by_table[table.name]:
-                        run.from_copied(copying, changed.of(table), is_ranked)
+                        run.from_copied(copying, rows, is_ranked)
             index = self.delta_index(alone, kind)
-            facts = [(t, rows) for t in changed.tables_of(index.predicates) if len(rows := changed.of(t))]
+            facts = list(changed.of_tables(changed.tables_of(index.predicates)).items())
             for occurrence, table, mine in self._run_few(run, kind, index, facts, few):
                 run_from(occurrence.rule, occurrence.position, table, mine)
 
@@ -199,8 +199,9 @@ class Matcher:
         if taker is None or run.where.own is not None or sum(len(rows) for _, rows in facts) > MOST_FACTS:
             return concerned
         left, tasks, done = [], [], []
+        of_kind, start = (kind, run.ranked_in), run.starting[kind]
         for occurrence, table, mine in concerned:
-            written = self.few.written(occurrence, (kind, run.ranked_in), run.starting[kind])
+            written = self.few.written(occurrence, of_kind, start)
             if written is None:
                 left.append((occurrence, table, mine))
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from upheld.engines.memory.kernels.addresses import read_int32, read_uint16, write_uint16
 from upheld.engines.memory.kernels.jit import kernel
 
 
@@ -52,3 +53,41 @@ def set_bits(flags, candidates, bits):
 def clear_bits(flags, candidates, keep):
     for row in candidates:
         flags[row] &= keep
+
+
+# -- several tables ----------------------------------------------------------------------------------------------------
+# The rows of all tables stand one after the other. Table t has the rows up to `ends[t]`, and flags from `flags[t]` on.
+
+
+@kernel
+def select_in_tables(candidates, ends, flags, truth, out, new_ends):
+    """As `select` of each table; the rows that are written for table t end at `new_ends[t]`."""
+    count = begin = 0
+    for t in range(len(ends)):
+        for i in range(begin, ends[t]):
+            out[count] = candidates[i]
+            count += truth[read_uint16(flags[t], candidates[i])]
+        new_ends[t] = count
+        begin = ends[t]
+
+
+@kernel
+def change_bits_in_tables(candidates, ends, flags, keep, bits):
+    """Clear all bits but those of `keep` in the candidates, and set `bits`."""
+    begin = 0
+    for t in range(len(ends)):
+        for i in range(begin, ends[t]):
+            write_uint16(flags[t], candidates[i], read_uint16(flags[t], candidates[i]) & keep | bits)
+        begin = ends[t]
+
+
+@kernel
+def select_numbers_in_tables(candidates, ends, columns, limits, out, new_ends):
+    """As `select_in_tables`, for rows with a number between two limits in a column, which begins at `columns[t]`."""
+    count = begin = 0
+    for t in range(len(ends)):
+        for i in range(begin, ends[t]):
+            out[count] = candidates[i]
+            count += limits[0] <= read_int32(columns[t], candidates[i]) <= limits[1]
+        new_ends[t] = count
+        begin = ends[t]

@@ -231,8 +231,10 @@ class Plan:
 
     def is_stale(self) -> bool:
         """Return whether a table has grown or shrunk so much that another order may be better."""
-        sizes = zip((source.n for source in self.sources), self.sizes, strict=True)
-        return any(now > 8 * then + 64 or then > 8 * now + 64 for now, then in sizes)
+        for source, then in zip(self.sources, self.sizes, strict=True):
+            if (now := source.n) > 8 * then + 64 or then > 8 * now + 64:
+                return True
+        return False
 
 
 #: Rows for each binding from which on it pays to ask which of two atoms has fewer.

@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.engines.memory.kernels import hashing
+from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import AtomStep, Place, Places, Plan
-from upheld.engines.memory.rounds.addresses import address_of
 from upheld.engines.memory.rounds.records import (
     A_CONSTANT,
     BY_VALUE,
@@ -140,11 +140,11 @@ class Code:
 
     # -- what is looked into -------------------------------------------------------------------------------------------
 
-    def _tell_of_table(self, t: int, columns: tuple[Column, Column, Column]) -> None:
-        """Write down where a table is now, with its columns of ranks, totals and supports."""
-        table, line = self.tables[t], self.table_lines[t]
-        arrays = table.rows, table.flags, table.slots, *columns
+    def _tell_of_table(self, t: int, arrays: tuple[npt.NDArray[Any], ...]) -> None:
+        """Write down where a table is now: rows, flags and slots, and columns of ranks, totals and supports."""
+        table = self.tables[t]
         if not _same(self._arrays.get(table, ()), arrays):
+            line = self.table_lines[t]
             rows, flags, slots, *numbers = map(address_of, arrays)
             kind = BY_VALUE
             if table.keys.ndim == 1:
@@ -157,7 +157,7 @@ class Code:
                 rows, wide, table.arity, kind, flags, slots, size, _shift(size), 0, room, *numbers, indexed,
             )  # fmt: skip
             self._arrays[table] = arrays
-        line[COUNT] = table.n
+        self.table_lines[t, COUNT] = table.n
 
     def _tell_of_index(self, x: int, table: Table, source: Table | Part, known: tuple[int, ...]) -> None:
         """Write down where an index is now; it learns of all rows."""
@@ -321,7 +321,8 @@ class RoundCode(Code):
     def look_up(self, rank: str, total: str, support: str) -> None:
         """Write down where tables and indexes are now; the latter learn of all rows."""
         for t, table in enumerate(self.tables):
-            self._tell_of_table(t, (table.column(rank), table.column(total), table.column(support)))
+            columns = table.column(rank), table.column(total), table.column(support)
+            self._tell_of_table(t, (table.rows, table.flags, table.slots, *columns))
         for source, x in self._indexes.items():
             self._tell_of_index(x, *source)
 
@@ -364,18 +365,23 @@ class PlanCode(Code):
 
     def look_up(self, tables: Iterable[int], indexes: Iterable[int], counted: Container[int], columns: Columns) -> None:
         """Write down where some tables and indexes are now. The `counted` ones have the columns."""
+        rank, numbers, support = columns
         for t in tables:
-            table = self.tables[t]
-            rank, numbers, support = (self._column(table, name, t in counted) for name in columns)
-            self._tell_of_table(t, (rank, numbers, support))
+            table, is_counted = self.tables[t], t in counted
+            arrays = (
+                table.rows, table.flags, table.slots, _column(table, rank, is_counted),
+                _column(table, numbers, is_counted), _column(table, support, is_counted),
+            )  # fmt: skip
+            self._tell_of_table(t, arrays)
         for x in indexes:
             self._tell_of_index(x, *self._sources[x])
 
-    def _column(self, table: Table, name: str | None, is_counted: bool) -> Column:
-        """Return a column, or any array in place of one that no plan reads."""
-        if name is None:
-            return table.slots
-        return table.column(name) if is_counted else table.columns.get(name, table.slots)
+
+def _column(table: Table, name: str | None, is_counted: bool) -> Column:
+    """Return a column, or any array in place of one that no plan reads."""
+    if name is None:
+        return table.slots
+    return table.column(name) if is_counted else table.columns.get(name, table.slots)
 
 
 def _grown(lines: Numbers, count: int) -> Numbers:

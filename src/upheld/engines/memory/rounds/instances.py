@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.hashing import GROUP, mix, place
-from upheld.engines.memory.kernels.jit import kernel
-from upheld.engines.memory.rounds.addresses import (
+from upheld.engines.memory.kernels.addresses import (
     prefetch_int32,
     prefetch_int64,
     read_int32,
@@ -19,6 +17,8 @@ from upheld.engines.memory.rounds.addresses import (
     read_uint16,
     write_int64,
 )
+from upheld.engines.memory.kernels.hashing import GROUP, mix, place
+from upheld.engines.memory.kernels.jit import kernel
 from upheld.engines.memory.rounds.records import (
     ARITY,
     AT,

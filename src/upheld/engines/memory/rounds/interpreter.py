@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int32, write_uint16
 from upheld.engines.memory.kernels.counts import LARGEST
 from upheld.engines.memory.kernels.hashing import GROUP
 from upheld.engines.memory.kernels.jit import kernel
-from upheld.engines.memory.rounds.addresses import read_int32, read_uint8, write_int32, write_uint16
 from upheld.engines.memory.rounds.instances import instances_of_group
 from upheld.engines.memory.rounds.records import (
     AT,

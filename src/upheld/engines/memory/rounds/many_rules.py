@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int32, write_int64, write_uint16
 from upheld.engines.memory.kernels.counts import LARGEST
 from upheld.engines.memory.kernels.hashing import GROUP
 from upheld.engines.memory.kernels.jit import kernel
-from upheld.engines.memory.rounds.addresses import read_int32, read_uint8, write_int32, write_int64, write_uint16
 from upheld.engines.memory.rounds.instances import find_instances, instances_of_group, is_of_atom
 from upheld.engines.memory.rounds.records import (
     AT,

@@ -53,7 +53,6 @@ OLD_RANK, OLD_SUPPORT = range(2)
 AT_STEP, AT_MATCH, LAST_MATCH = range(3)
 #: The columns of tasks: a plan, and the part of the queue that it begins with.
 TASK_PLAN, TASK_BEGIN, TASK_END = range(3)
-TASK_FIELDS = 3
 #: The bits of the current round, and of the sets that its facts enter.
 CURRENT, ENTERED = range(2)
 

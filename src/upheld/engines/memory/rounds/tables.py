@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.hashing import mix, place
-from upheld.engines.memory.kernels.jit import kernel
-from upheld.engines.memory.rounds.addresses import (
+from upheld.engines.memory.kernels.addresses import (
     prefetch_int32,
     prefetch_int64,
     prefetch_uint16,
@@ -20,6 +18,8 @@ from upheld.engines.memory.rounds.addresses import (
     write_int64,
     write_uint16,
 )
+from upheld.engines.memory.kernels.hashing import mix, place
+from upheld.engines.memory.kernels.jit import kernel
 from upheld.engines.memory.rounds.records import (
     ARITY,
     AT,

@@ -11,12 +11,9 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.sets.bit_matrix import DenseBits
-from upheld.engines.memory.storage.table import FLAGS, Rows, Table
-
-#: Bits in the flags of a row.
-BITS = 16
+from upheld.engines.memory.sets.rows_by_table import clear_bit
+from upheld.engines.memory.storage.table import BITS, FLAGS, Rows, Table
 
 #: Sets that one evaluation reads at most. Other bits mark the rows that it finds, or that a semijoin or a round keeps.
 WIDEST = BITS - 4
@@ -179,10 +176,12 @@ class Bits:
 
 
 def _clear(owned: Owned) -> None:
-    keep = FLAGS(~(1 << owned.bit) & 0xFFFF)
+    listed: list[tuple[Table, Rows]] = []
     for table, rows in owned.marked.items():
         if rows is None:
-            table.flags[: table.n] &= keep
+            table.flags[: table.n] &= FLAGS(~(1 << owned.bit) & 0xFFFF)
+        elif isinstance(rows, list):
+            listed += [(table, some) for some in rows]
         else:
-            for some in rows if isinstance(rows, list) else (rows,):
-                flag_kernels.clear_bits(table.flags, some, keep)
+            listed.append((table, rows))
+    clear_bit(listed, owned.bit)

@@ -21,13 +21,13 @@ import numpy.typing as npt
 from upheld.algebra.sets import FactSet, SetEngine
 from upheld.data.columns import Columns
 from upheld.engines.memory.context import Context
-from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.sets.bit_matrix import DenseBits
 from upheld.engines.memory.sets.bits import WIDEST
 from upheld.engines.memory.sets.collected import Collected
+from upheld.engines.memory.sets.rows_by_table import numbered_rows, selected_rows, set_bit
 from upheld.engines.memory.sets.truth_tables import NO_FACTS, NOTHING, Spelling, Truth, selected
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import FLAGS, Rows, Table, distinct_rows, distinct_values
+from upheld.engines.memory.storage.table import Rows, Table, distinct_rows, distinct_values
 from upheld.language.core import Atom
 from upheld.language.strata import Stratification, Stratum
 from upheld.language.syntax.ast import Constant
@@ -153,6 +153,10 @@ class MemorySet:
         """Return the rows of a table that are in the set, each once."""
         raise NotImplementedError
 
+    def of_tables(self, tables: Collection[Table]) -> dict[Table, Rows]:
+        """Return the rows of some tables that are in the set, each once, without tables that have none."""
+        return {table: rows for table in tables if len(rows := self.of(table))}
+
     def listed(self) -> Iterator[tuple[Table, Rows]]:
         """Yield the rows of the set, each once, table by table."""
         for table in self.tables():
@@ -172,7 +176,7 @@ class MemorySet:
 
     def known_rows(self) -> dict[Table, Rows]:
         """Return the rows of a set for which nothing must be derived, each once."""
-        return {table: rows for table, rows in self.listed() if len(rows)}
+        return self.of_tables(self.tables())
 
     def collect(self, collected: Collected, reject: Spelling | None) -> None:
         """Collect the rows of the set, except those that `reject` holds for."""
@@ -235,8 +239,7 @@ class Settled(MemorySet):
             if not self:
                 return NO_FACTS
             bit = self.context.bits.take("settled")
-            for table, rows in self._rows.items():
-                flag_kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
+            set_bit(self._rows.items(), bit)
             self._bit = bit
             self.context.bits.give(bit, self, self._rows)
         self._asked_in = self.context.bits.evaluation
@@ -253,6 +256,9 @@ class Settled(MemorySet):
 
     def of(self, table: Table) -> Rows:
         return self._rows.get(table, NO_ROWS)
+
+    def known_rows(self) -> dict[Table, Rows]:
+        return {table: rows for table, rows in self._rows.items() if len(rows)}
 
     def count(self, predicate: str | None = None) -> int:
         return self._count if predicate is None else super().count(predicate)
@@ -343,6 +349,9 @@ class Deferred(MemorySet):
     def of(self, table: Table) -> Rows:
         return self.force().of(table)
 
+    def of_tables(self, tables: Collection[Table]) -> dict[Table, Rows]:
+        return self.force().of_tables(tables)
+
     def listed(self) -> Iterator[tuple[Table, Rows]]:
         return self.force().listed()
 
@@ -418,6 +427,18 @@ class Combined(Deferred):
             return mine if len(mine) else more
         return distinct_rows(np.concatenate([mine, more]))
 
+    def of_tables(self, tables: Collection[Table]) -> dict[Table, Rows]:
+        if self.now is not None or self.has_work():
+            return super().of_tables(tables)
+        if self.width > WIDEST:
+            narrow(self.operands())
+        left, right = self.operands()
+        with self.context.bits.evaluating():
+            mine = left.of_tables(tables)
+            if self.operator != "|":
+                return selected_rows(mine, self._wanted()) if mine else mine
+            return _together(mine, right.of_tables(tables))
+
     def _wanted(self) -> Truth:
         """Return the truth table of the rows of the left operand that an intersection or a difference keeps."""
         _, right = self.operands()
@@ -429,14 +450,9 @@ class Combined(Deferred):
             return super().known_rows()
         left, right = self.operands()
         if self.operator == "|":
-            together = left.known_rows()
-            for table, rows in right.known_rows().items():
-                mine = together.get(table)
-                together[table] = rows if mine is None else distinct_rows(np.concatenate([mine, rows]))
-            return together
+            return _together(left.known_rows(), right.known_rows())
         wanted = self._wanted()
-        chosen = ((table, selected(table, rows, wanted)) for table, rows in left.known_rows().items())
-        return {table: rows for table, rows in chosen if len(rows)}
+        return selected_rows(left.known_rows(), wanted)
 
     def collect(self, collected: Collected, reject: Spelling | None) -> None:
         if self.now is not None:
@@ -510,6 +526,14 @@ class OfStratum(Deferred):
         return self.now is None and (self.facts is None or any(leaf.spent for leaf in self.leaves()))
 
 
+def _together(some: dict[Table, Rows], more: dict[Table, Rows]) -> dict[Table, Rows]:
+    """Return the rows of two sets, each once."""
+    for table, rows in more.items():
+        mine = some.get(table)
+        some[table] = rows if mine is None else distinct_rows(np.concatenate([mine, rows]))
+    return some
+
+
 def narrow(operands: Sequence[MemorySet]) -> None:
     """Settle the widest of some expressions until an evaluation has bits for all the sets that it reads."""
     while True:
@@ -554,13 +578,23 @@ def membership(facts: FactSet) -> Truth:
 def filtered(facts: FactSet, test: Callable[[Table, Rows], npt.NDArray[np.bool_]]) -> Settled:
     """Return the facts of a set for whose rows a test on their numbers holds."""
     mine = own_set(facts)
-    mine.context.pending.count_all()
-    if mine.width > WIDEST:
-        narrow([mine])
-    with mine.context.bits.evaluating():
-        listed = dict(mine.listed()) if mine.has_work() else mine.known_rows()
-    chosen = ((table, rows[test(table, rows)]) for table, rows in listed.items())
+    chosen = ((table, rows[test(table, rows)]) for table, rows in _counted_rows(mine).items())
     return Settled(mine.context, {table: rows for table, rows in chosen if len(rows)})
+
+
+def with_numbers(facts: FactSet, column: str, least: int, most: int) -> Settled:
+    """Return the facts of a set with a number between two limits in a column."""
+    mine = own_set(facts)
+    return Settled(mine.context, numbered_rows(_counted_rows(mine), column, least, most))
+
+
+def _counted_rows(facts: MemorySet) -> dict[Table, Rows]:
+    """Return the rows of a set, once all pending derivations are counted."""
+    facts.context.pending.count_all()
+    if facts.width > WIDEST:
+        narrow([facts])
+    with facts.context.bits.evaluating():
+        return dict(facts.listed()) if facts.has_work() else facts.known_rows()
 
 
 def own_set(facts: FactSet) -> MemorySet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Self
 
 import numpy as np
@@ -12,8 +12,9 @@ from upheld.engines.memory.context import Context
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.sets.bit_matrix import DenseBits, dense_bits
 from upheld.engines.memory.sets.expressions import NO_ROWS, MemorySet, Settled, own_set
+from upheld.engines.memory.sets.rows_by_table import clear_bit, selected_rows, set_bit
 from upheld.engines.memory.sets.truth_tables import Spelling
-from upheld.engines.memory.storage.table import FLAGS, Rows, Table, distinct_rows
+from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
 from upheld.runtime.interruptions import uninterrupted
 
 #: Entries of a log from which on it is made anew if it holds more rows than the table has.
@@ -78,7 +79,7 @@ class Named(MemorySet):
                 # The rows may have got other numbers since, and the log has the old ones.
                 self.logs[table] = None if self.is_most_of(table) else [rows]
                 self._logged[table] = len(rows)
-                flag_kernels.set_bits(table.flags, rows, FLAGS(1 << bit))
+            set_bit(lent.listed(), bit)
             self._bit, self._lent = bit, None
             self.context.bits.lenders.discard(self)
             self.context.bits.give(bit, self, self.logs)
@@ -88,14 +89,14 @@ class Named(MemorySet):
         if added.is_void():
             return self
         self.context.pending.before_change(self)
-        bits = FLAGS(1 << self.bit)
-        for table, rows in added.listed():
-            if self._is_restored:
-                self._note_added(table, rows[~self.context.truths[self.bit][table.flags[rows]]])
-            self._log(table, rows)  # before the bits: a row that an interruption leaves in the set is in its log
-            flag_kernels.set_bits(table.flags, rows, bits)
-            if table in self._dense:
-                self._dense[table].add(table, rows)
+        rows, bit = added.known_rows(), self.bit
+        if self._is_restored:
+            self._note_added(selected_rows(rows, self.context.truths["~", bit, bit]))
+        for table, some in rows.items():
+            self._log(table, some)  # before the bits: a row that an interruption leaves in the set is in its log
+        set_bit(rows.items(), bit)
+        for table in self._dense.keys() & rows.keys():
+            self._dense[table].add(table, rows[table])
         return self
 
     def __isub__(self, other: FactSet) -> Self:  # type: ignore[override]
@@ -103,39 +104,39 @@ class Named(MemorySet):
         if removed.is_void():
             return self
         self.context.pending.before_change(self)
-        keep = FLAGS(~(1 << self.bit) & 0xFFFF)
-        for table, rows in removed.listed():
-            if self._is_restored:
-                self._note_removed(table, rows)
+        rows, bit = removed.known_rows(), self.bit
+        if self._is_restored:
+            self._note_removed(selected_rows(rows, self.context.truths[bit]))
+        for table in self._dense.keys() & rows.keys():
             self._forget_dense(table)
-            flag_kernels.clear_bits(table.flags, rows, keep)
+        clear_bit(rows.items(), bit)
         return self
 
     def has_taken(self, table: Table, rows: Rows) -> None:
         """Note rows that a kernel has put into the set, and that were not in it."""
         if self._is_restored:
-            self._note_added(table, rows)
+            self._note_added({table: rows})
         self._log(table, rows)
         if table in self._dense:
             self._dense[table].add(table, rows)
 
-    def _note_added(self, table: Table, fresh: Rows) -> None:
+    def _note_added(self, fresh: dict[Table, Rows]) -> None:
         def undo() -> None:
-            self._forget_dense(table)
-            flag_kernels.clear_bits(table.flags, fresh, FLAGS(~(1 << self.bit) & 0xFFFF))
+            for table in fresh:
+                self._forget_dense(table)
+            clear_bit(fresh.items(), self.bit)
 
         self.context.journal.note(undo)
 
-    def _note_removed(self, table: Table, rows: Rows) -> None:
-        gone = rows[self.context.truths[self.bit][table.flags[rows]]]
-
+    def _note_removed(self, gone: dict[Table, Rows]) -> None:
         def undo() -> None:
             bit = self.bit  # before the log: a set that takes its bit back begins another one
-            self._log(table, gone)
-            flag_kernels.set_bits(table.flags, gone, FLAGS(1 << bit))
+            for table, rows in gone.items():
+                self._log(table, rows)
+            set_bit(gone.items(), bit)
 
         self.context.journal.note(undo)
-        self.context.holders.removed += len(gone)
+        self.context.holders.removed += sum(map(len, gone.values()))
 
     def _forget_dense(self, table: Table) -> None:
         if self._dense.pop(table, None):
@@ -219,6 +220,26 @@ class Named(MemorySet):
         rows = log[0] if len(log) == 1 else distinct_rows(np.concatenate(log))
         out = np.empty(len(rows), np.int32)
         rows = out[: flag_kernels.select(rows, table.flags, truth, out)]
+        self._shorten_log(table, rows)
+        return rows
+
+    def of_tables(self, tables: Collection[Table]) -> dict[Table, Rows]:
+        if self._lent is not None:
+            return self._lent.of_tables(tables)
+        logged: dict[Table, Rows] = {}
+        scanned: list[Table] = []
+        for table in tables:
+            log = self.logs.get(table, ())
+            if log is None:
+                scanned.append(table)
+            elif log:
+                logged[table] = log[0] if len(log) == 1 else distinct_rows(np.concatenate(log))
+        chosen = selected_rows(logged, self.context.truths[self._bit])
+        for table in logged:
+            self._shorten_log(table, chosen.get(table, NO_ROWS))
+        return chosen | super().of_tables(scanned) if scanned else chosen
+
+    def _shorten_log(self, table: Table, rows: Rows) -> None:
+        """Note that these are all rows of a table that are in the set."""
         self.logs[table] = [rows]
         self._logged[table] = len(rows)
-        return rows

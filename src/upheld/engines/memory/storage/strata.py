@@ -28,6 +28,10 @@ class ListedSet(Protocol):
         """Return the rows of a table that are in the set."""
         ...
 
+    def of_tables(self, tables: Collection[Table]) -> dict[Table, Rows]:
+        """Return the rows of some tables that are in the set, without tables that have none."""
+        ...
+
     def is_most_of(self, table: Table) -> bool:
         """Return whether it is faster to test rows of a table than to list the rows of the set."""
         ...
@@ -64,12 +68,14 @@ class Placing:
     def rows(self, whole: ListedSet, stratum: Stratum) -> Iterator[tuple[Table, Rows]]:
         """Yield the rows of a set that belong to a stratum."""
         strata = stratum.stratification
+        mine: list[Table] = []
         for table in self.tables(whole, stratum):
             sole = strata.sole_stratum(table.name)
             if sole is None:
                 yield table, self._chosen(whole, table, stratum)
             elif sole == stratum.index:
-                yield table, whole.of(table)
+                mine.append(table)
+        yield from whole.of_tables(mine).items()
 
     def classes(self, facts: ListedSet, strata: Stratification) -> set[int]:
         """Return the classes that facts of a set may have."""
@@ -86,9 +92,7 @@ class Placing:
         """Return the classes that facts of a set have in a stratum."""
         strata = stratum.stratification
         classes: set[int] = set()
-        for table in self.tables(facts, stratum):
-            if not len(rows := facts.of(table)):
-                continue
+        for table, rows in facts.of_tables(self.tables(facts, stratum)).items():
             possible = strata.classes_of(table.name)
             classes |= possible if len(possible) == 1 else self._classes_of(table, rows, strata)
         return classes & stratum.classes

@@ -17,14 +17,15 @@ import numpy.typing as npt
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
+from upheld.engines.memory.kernels.addresses import address_of
 from upheld.runtime.limits import reserve
 
 Rows = npt.NDArray[np.int32]
 #: A number for each row of a table.
 Column = npt.NDArray[np.int32]
 
-#: Flags are a word for each row.
-FLAGS = np.uint16
+#: Flags are a word of `BITS` bits for each row.
+FLAGS, BITS = np.uint16, 16
 _SMALLEST = 16
 _INT32 = np.iinfo(np.int32)
 
@@ -63,6 +64,8 @@ class Table:
         self.columns: dict[str, Column] = {}
         self._distinct = DistinctValues()
         self._held: weakref.ref[HeldRows] | None = None
+        #: The flags whose address is known, and their address.
+        self._addressed = (self.flags, address_of(self.flags))
 
     def make_room(self, count: int) -> None:
         """Make room for so many more rows."""
@@ -84,6 +87,13 @@ class Table:
         if found is None:
             found = self.columns[name] = np.zeros(len(self.rows), np.int32)
         return found
+
+    @property
+    def flags_at(self) -> int:
+        """The address of the flags, for kernels that look into several tables."""
+        if self._addressed[0] is not self.flags:
+            self._addressed = (self.flags, address_of(self.flags))
+        return self._addressed[1]
 
     def fit(self, low: int, high: int) -> None:
         """Make ids wide enough for values between two bounds."""
