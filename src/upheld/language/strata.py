@@ -288,15 +288,16 @@ def stratify(core: Core, stratification: str = "granular") -> Stratification:
             )
         )
     depending = _depending(core)
-    classes = classes_of_atoms(core)
+    patterns = _patterns(depending)
+    classes = _share_instances(list(dict.fromkeys(patterns.values())))
     depends: dict[int, dict[int, Dependency]] = defaultdict(dict)
     derived: set[int] = set()
     for rule in depending:
-        head = classes[pattern_of(rule.head)]
+        head = classes[patterns[id(rule.head)]]
         derived.add(head)
         for negated, body in ((False, rule.positive), (True, rule.negative)):
             for atom in body:
-                target = classes[pattern_of(atom)]
+                target = classes[patterns[id(atom)]]
                 if negated or target not in depends[head]:
                     depends[head][target] = (negated, rule, atom)
     nodes = sorted(set(classes.values()))
@@ -311,18 +312,19 @@ def stratify(core: Core, stratification: str = "granular") -> Stratification:
     result = Stratification([], classes, levels, dict(by_predicate))
     rules_of: dict[int, list[Rule]] = defaultdict(list)
     for rule in core.rules:
-        rules_of[result.level(rule.head)].append(rule)
+        rules_of[levels[patterns[id(rule.head)]]].append(rule)
     aggregations_of: dict[int, list[Aggregation]] = defaultdict(list)
     for aggregation in core.aggregations:
         aggregations_of[result.level(_values_depend(aggregation, core).head)].append(aggregation)
     for index in range(1, max(level.values(), default=1) + 1):
-        mine = rules_of[index]
-        recursive = tuple(r for r in mine if any(result.level(a) == index for a in r.positive))
-        chosen = set(recursive)
-        nonrecursive = tuple(r for r in mine if r not in chosen)
+        recursive: list[Rule] = []
+        nonrecursive: list[Rule] = []
+        for rule in rules_of[index]:
+            leans_on_own = any(levels[patterns[id(atom)]] == index for atom in rule.positive)
+            (recursive if leans_on_own else nonrecursive).append(rule)
         classings = tuple(c for c in core.classings if result.level(_members_depend(c).head) == index)
         aggregations = tuple(aggregations_of[index])
-        result.strata.append(Stratum(index, recursive, nonrecursive, result, classings, aggregations))
+        result.strata.append(Stratum(index, tuple(recursive), tuple(nonrecursive), result, classings, aggregations))
     return result
 
 
@@ -363,8 +365,12 @@ def _columns_from(rule: Rule, columns: set[tuple[str, int]]) -> list[int]:
 
 def classes_of_atoms(core: Core) -> dict[Pattern, int]:
     """Return for the pattern of each atom of a program a number, the same for those that have a common instance."""
-    rules = _depending(core)
-    return _share_instances(list(dict.fromkeys(pattern_of(a) for rule in rules for a in (rule.head, *rule.atoms))))
+    return _share_instances(list(dict.fromkeys(_patterns(_depending(core)).values())))
+
+
+def _patterns(rules: tuple[Rule, ...]) -> dict[int, Pattern]:
+    """Return the pattern of each atom of some rules, by the identity of the atom."""
+    return {id(atom): pattern_of(atom) for rule in rules for atom in (rule.head, *rule.atoms)}
 
 
 def _share_instances(patterns: list[Pattern]) -> dict[Pattern, int]:
@@ -389,6 +395,8 @@ def _share_instances(patterns: list[Pattern]) -> dict[Pattern, int]:
     for (predicate, constants), members in shapes.items():
         by_predicate[predicate].append((constants, members))
     for groups in by_predicate.values():
+        if len(groups) == 1 and len(groups[0][1]) == 1:
+            continue
         for a, (constants_a, members_a) in enumerate(groups):
             for constants_b, members_b in groups[a:]:
                 common = sorted(constants_a & constants_b)

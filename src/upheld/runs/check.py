@@ -109,7 +109,8 @@ def check(
         _check_paths(compiled.core)
     finest = stratify(compiled.core)  # in coarser strata, rules count as recursive that are not
     arithmetic = tuple(map(_arithmetic_recursion, growing_rules(finest)))
-    strata = stratify(compiled.core, chosen_stratification(stratification, granular))
+    chosen = chosen_stratification(stratification, granular)
+    strata = finest if chosen == "granular" else stratify(compiled.core, chosen)
     empty = without_facts(parsed, facts) if facts is not None else ()
     doubts = lint_rules(parsed, compiled.core, facts or ())
     warnings = (*compiled.warnings, *lint(parsed), *empty, *doubts, *arithmetic)
