@@ -108,3 +108,7 @@ class Engine(SetEngine, Protocol):
     def plans(self, rule: Rule) -> Iterator[str]:
         """Yield lines that show how the engine would match a rule now."""
         ...
+
+    def close(self) -> None:
+        """End whatever the engine has outside of this process. It can do nothing more then."""
+        ...

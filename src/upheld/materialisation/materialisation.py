@@ -6,7 +6,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import NoReturn, SupportsIndex, overload
+from types import TracebackType
+from typing import NoReturn, Self, SupportsIndex, overload
 
 from upheld.algebra.engine import Freed
 from upheld.algebra.sets import FactSet, Indexed, derive, settle
@@ -389,6 +390,26 @@ class Materialisation:
         with self._turns.look():
             sizes = ", ".join(f"{p.name}: {len(self[p.name])}" for p in self._visible())
         return f"<Materialisation {sizes}>"
+
+    def close(self) -> None:
+        """End the tasks of an engine that keeps its facts in other processes; otherwise it has no effect.
+
+        A `with` block closes the materialisation at its end. Relations that were read before stay as they are.
+
+        >>> with materialise("q(x) :- p(x).", {"p": [1, 2]}) as m:
+        ...     len(m["q"])
+        2
+        """
+        with self._turns.work():
+            self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise UsageError(not_copied("materialisation"))

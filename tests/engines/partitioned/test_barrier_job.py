@@ -49,7 +49,7 @@ def test_a_materialisation(spark):
         assert m.query("path(x, 3)").to_set() == {(0,), (1,), (2,)}
         assert spark.sparkContext.statusTracker().getActiveJobsIds() == jobs
     finally:
-        m._engine.close()
+        m.close()
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 
 

@@ -182,3 +182,21 @@ def test_tasks_hold_what_the_driver_holds():
     for thread in threads:
         thread.join(timeout=60)
         assert not thread.is_alive()
+
+
+def test_closed():
+    """A closed materialisation says so; relations that were read before stay as they are, and tasks have ended."""
+    with upheld.materialise(PROGRAM, FACTS, engine=Driven(2)) as m:
+        read, threads = m["path"], m._engine.driver._tasks._threads
+    assert not any(thread.is_alive() for thread in threads)
+    assert ("a", "c") in read
+    for use in (
+        lambda: m["path"],
+        lambda: m.update(insert=INSERTED),
+        lambda: m.query(QUERIES[0]),
+        lambda: len(m["edge"]),
+    ):
+        with pytest.raises(upheld.UpheldError) as caught:
+            use()
+        assert caught.value.slugs == ("materialisation-closed",)
+    m.close()

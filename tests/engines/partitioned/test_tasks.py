@@ -71,7 +71,7 @@ def test_a_materialisation():
     assert m["path"] == memory["path"]
     assert len(change.deleted["path"]) == 110
     assert len(change.inserted["path"]) == 110
-    m._engine.close()
+    m.close()
 
 
 def test_large_messages(processes):

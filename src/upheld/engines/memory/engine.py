@@ -286,6 +286,9 @@ class MemoryEngine:
     def plans(self, rule: Rule) -> Iterator[str]:
         return self.matcher.plan_texts(rule)
 
+    def close(self) -> None:
+        """Do nothing: all that there is goes with the engine."""
+
 
 def _constants(core: Core) -> Iterator[str]:
     """Yield the texts in atoms of rules: their codes stand in plans."""

@@ -27,6 +27,7 @@ from upheld.engines.partitioned.engine import PartitionedEngine
 from upheld.engines.partitioned.sets import NamedSet, PartitionedSet
 from upheld.engines.partitioned.tasks import Tasks, ThreadTasks
 from upheld.engines.partitioned.wire import Wire
+from upheld.errors import Problem, UpheldError
 from upheld.language.core import Classing, Core, Rule
 from upheld.language.strata import Stratification, Stratum
 from upheld.runtime.interruptions import uninterrupted
@@ -158,6 +159,8 @@ class Driver:
         self._kept = _Kept(self)
         #: How many blocks are open in all members.
         self.depth = 0
+        #: Why nothing can be done any more, if so.
+        self._over: Problem | None = None
         self.call(None, "open")
 
     def call(self, target: Held | None, method: str, *arguments: Any, **named: Any) -> Any:
@@ -184,7 +187,9 @@ class Driver:
                 local = (member if target is None else target.local), method, _local(mine), _local(named)
                 result, objects = member.call(*local)
             except BaseException as error:
-                if not member.wire.knows(error):
+                if member.wire.is_broken and isinstance(error, UpheldError):
+                    self._over = error.problems[0]
+                elif not member.wire.knows(error):
                     self.tell(None, "meet")  # the others may have no other exchange to learn of it in
                     member.wire.fail(error)
                 raise
@@ -194,6 +199,8 @@ class Driver:
 
     def tell(self, target: Held | None, method: str, *arguments: Any, **named: Any) -> None:
         """Send a command to all tasks."""
+        if self._over is not None:
+            raise UpheldError(self._over)
         sent: list[tuple[int, bytes]] = []
         pickled = self._kept.pickled((arguments, named), sent)
         dropped = [self.dropped.popleft() for _ in range(len(self.dropped))]
@@ -220,12 +227,22 @@ class Driver:
             self.call(None, "leave", depth, True)
         except BaseException:
             self.depth = depth
-            self.call(None, "leave", depth, False)  # no member may be in it any more, if it was to be left already
+            if self._over is None:
+                self.call(None, "leave", depth, False)  # if some are in it: it may have failed when it was left
             raise
 
     def close(self) -> None:
         """End all tasks, and wait until they have ended."""
+        self._over = self._over or _CLOSED
         self._tasks.close()
+
+
+_CLOSED = Problem(
+    "materialisation-closed",
+    "the materialisation is closed",
+    note="its facts were in tasks, which have ended",
+    hint="read what you need before `close()` and before the end of the `with` block, or save a state and restore it",
+)
 
 
 def _local(thing: Any) -> Any:
@@ -357,7 +374,6 @@ class DrivenEngine:
             yield attempt
 
     def close(self) -> None:
-        """End all tasks, and wait until they have ended."""
         self._end.detach()
         self.driver.close()
 

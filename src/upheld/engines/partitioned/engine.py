@@ -268,6 +268,9 @@ class PartitionedEngine:
     def plans(self, rule: Rule) -> Iterator[str]:
         return self.matching.plan_texts(rule)
 
+    def close(self) -> None:
+        """Do nothing: the driver ends the tasks."""
+
 
 def _sets(
     P: FactSet, N: FactSet, via: FactSet | None = None, via_not: FactSet | None = None, own: Own | None = None

@@ -97,6 +97,7 @@ class ConnectedTasks:
             for task in self._commands:
                 task.send_bytes(command)
         except OSError as error:
+            self.wire.is_broken = True
             raise self.wire.shared(task_lost(str(error))) from error
 
     def abandon(self) -> None:

@@ -123,6 +123,9 @@ class ReferenceEngine:
     def plans(self, rule: Rule) -> Iterator[str]:
         yield "each time the atom with the most bound columns, one binding after the other"
 
+    def close(self) -> None:
+        """Nothing to do: sets that nobody holds are gone."""
+
     def abandon(self, keep: Sequence[FactSet]) -> None:
         """Nothing to do: sets that nobody holds are gone."""
 

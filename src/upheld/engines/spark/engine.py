@@ -429,6 +429,9 @@ class DataFrameEngine:
     def plans(self, rule: Rule) -> Iterator[str]:
         return self.matcher.plan_lines(rule)
 
+    def close(self) -> None:
+        """Do nothing: what Spark holds goes with the engine."""
+
     # -- what sets, bags and numbers of this engine ask for ------------------------------------------------------------
 
     def one_row(self) -> DataFrame:
