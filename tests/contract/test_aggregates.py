@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers.sizes import examples
+from tests.helpers.sizes import examples, exhaustive
 from upheld.algebra.sets import settle
-from upheld.engines import ENGINES, open_engine
+from upheld.engines import ENGINES, PARTITIONED, open_engine
 from upheld.language.compile import compile_program
 from upheld.language.core import Aggregation
 from upheld.language.syntax.files import read_text
@@ -24,7 +24,7 @@ VALUES = {
 TYPES = {"k": "number", "l": "symbol", "n": "number", "mean": "float"}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*ENGINES, pytest.param(PARTITIONED, marks=exhaustive)])
 @pytest.mark.parametrize("type", VALUES)
 @pytest.mark.parametrize("function", COLUMNS)
 @examples(20)

@@ -15,7 +15,7 @@ from tests.helpers import eqrel_streams, streams
 from tests.helpers.eqrel_streams import random_eqrel_case
 from tests.helpers.equality_streams import check_stream, random_equality_case
 from tests.helpers.sizes import usually
-from tests.helpers.streams import NAMES, random_stream
+from tests.helpers.streams import NAMES, random_aggregate_stream, random_stream
 from upheld.engines.partitioned.commands import Member
 
 PROGRAM = """
@@ -117,6 +117,20 @@ def test_equivalences_by_classes(algorithm):
         case = random_eqrel_case(seed)
         m = eqrel_streams.opened(case, Driven(2 + seed % 2), algorithm)
         assert all(True for _ in eqrel_streams.check_stream(case, m))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_aggregates(parts):
+    """Values of groups, and of all facts together, are those of recomputation after each update."""
+    for seed in range(parts, parts + usually(1, 40)):
+        assert streams.follow(random_aggregate_stream(seed), [Driven(parts)], NAMES[seed % 5 :: 5])
+
+
+def test_aggregates_of_queries():
+    """A query may aggregate what no rule does: facts go to their groups when it is asked."""
+    for query in ("n = count : { path(_, _) }", "edge(x, _), n = count : { path(y, x) }, edge(x, _)"):
+        asked = [upheld.materialise(PROGRAM, FACTS, engine=e).query(query).to_set() for e in ("memory", Driven(3))]
+        assert asked[0] == asked[1] != set()
 
 
 @pytest.mark.parametrize(

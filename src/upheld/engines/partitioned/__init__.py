@@ -18,7 +18,7 @@ without a driver, too, each with an algorithm of its own: so tests compare what 
     context     the state that the parts of a task's engine share
     sets        sets of facts: rows at home, and copies
     matching    the instances of rules, in all partitions together
-    bags, numbers, trace, search, classes, equivalences, engine    as in the memory engine
+    aggregates, bags, numbers, trace, search, classes, equivalences, engine    as in the memory engine
 
 Of the memory engine a task uses, on the facts that it has:
 
@@ -34,5 +34,5 @@ Facts come in as arrays of codes by predicate, and set changes as sets; bindings
 State: a materialisation works with every algorithm: updates, queries, proofs, equality by rewriting, equivalences by
 classes, and states that are saved by any number of tasks and opened by any other, or in memory. Its facts come from the
 driver, and relations that are read go there. Users cannot choose this engine yet. It keeps the rows of facts that have
-gone, and has no aggregates.
+gone.
 """

@@ -15,6 +15,7 @@ from upheld.algebra.sets import FactSet, Own
 from upheld.data.columns import Columns
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.table import Table
+from upheld.engines.partitioned.aggregates import PartitionedAggregate
 from upheld.engines.partitioned.bags import PartitionedBag, PartitionedInstances, found_rows
 from upheld.engines.partitioned.classes import PartitionedClasses
 from upheld.engines.partitioned.codec import replaced
@@ -28,7 +29,7 @@ from upheld.engines.partitioned.search import PartitionedSearch
 from upheld.engines.partitioned.sets import NamedSet, PartitionedSet, at_home, forward, nothing, own_set
 from upheld.engines.partitioned.trace import PartitionedTrace
 from upheld.engines.partitioned.wire import Wire
-from upheld.language.core import Classing, Core, Predicate, Rule
+from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
 
@@ -43,6 +44,11 @@ class PartitionedEngine:
         memberships = (classing.members for classing in core.classings)
         self.context = Context(wire, core, self.meter, Views((*replicated, *memberships)))
         self.context.engine = weakref.proxy(self)
+        for aggregation in core.aggregations:
+            if aggregation.groups:
+                self.context.views.add(aggregation.body, aggregation.groups[0])
+            else:
+                self.context.views.collected.add(aggregation.body)
         self.matching = Matching(self.context)
         self.matching.declare(core.rules)
         self._groups: dict[Classing, PartitionedGroups] = {}
@@ -190,6 +196,9 @@ class PartitionedEngine:
         if classing not in self._groups:
             self._groups[classing] = PartitionedGroups(self.context, classing)
         return self._groups[classing]
+
+    def aggregate(self, aggregation: Aggregation) -> PartitionedAggregate:
+        return PartitionedAggregate(self.context, aggregation)
 
     # -- transactions --------------------------------------------------------------------------------------------------
 

@@ -204,11 +204,14 @@ def forward(context: Context, outbox: list[list[Parcel]], table: Table, rows: Ro
                 outbox[member].append((table.name, table.rows[rows], *beside))
         return
     columns = context.views.columns(table.name)
-    if not columns:
+    collected = table.name in context.views.collected
+    if not columns and not collected:
         return
     sent = np.zeros((parts, len(rows)), np.bool_)
     for column in columns:
         sent[context.owners.of(table.rows[rows, column]), np.arange(len(rows))] = True
+    if collected:
+        sent[context.owners.of_name(table.name)] = True
     for task in range(parts):
         if task != me and sent[task].any():
             outbox[task].append((table.name, table.rows[rows[sent[task]]], *(b[sent[task]] for b in beside)))
