@@ -205,7 +205,11 @@ def materialise_core(
             )
         )
     materialisation = Materialisation(core, stratify(core, stratification), engine, algorithm, limits, equality)
-    materialisation._materialise([*facts, *own.items()], without, decompose, stratification, progress, reopened)
+    try:
+        materialisation._materialise([*facts, *own.items()], without, decompose, stratification, progress, reopened)
+    except BaseException:
+        materialisation.close()
+        raise
     return materialisation
 
 

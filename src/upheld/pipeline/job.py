@@ -31,7 +31,7 @@ EXTENSIONS = {
 }
 SOURCE_FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 SINK_FORMATS = ("parquet", "csv", "view", "changes")
-MODES = ("auto", "driver", "decomposed", "rounds")
+MODES = ("auto", "driver", "decomposed", "distributed", "rounds")
 TRIGGERS = ("available-now", "continuous")
 
 #: The settings that are paths.
@@ -115,7 +115,8 @@ class Settings:
     #: The file that gets the report of the run, as JSON.
     report: str | None = option(str)
     #: Where rules are applied: `driver` is the memory engine in the driver, `decomposed` the same in tasks of Spark, on
-    #: a part of the facts each, `rounds` are Spark jobs, and `auto` chooses.
+    #: a part of the facts each, `distributed` is one Spark job whose tasks hold the facts and work in step, `rounds`
+    #: are Spark jobs, and `auto` chooses between the others.
     mode: str = option(str, choices=MODES, default="auto")
     #: The memory that the driver may use for facts, such as `4g`. By default half of the machine's.
     driver_memory: str | None = option(str)

@@ -27,7 +27,7 @@ from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation, draft_of
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
 from upheld.pipeline.job import Job, Source
-from upheld.pipeline.modes import decomposed, driver
+from upheld.pipeline.modes import decomposed, distributed, driver
 from upheld.pipeline.modes.choosing import Shape, Sizes, bytes_of, fits
 from upheld.pipeline.modes.choosing import choose as choose_mode
 from upheld.pipeline.modes.derived import Derived, Frames
@@ -92,6 +92,8 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             stage.result = f"{count(texts.count, 'text')}, {texts.new:,} of them new"
         with recorder.stage("materialise") as stage:
             m, derived = _materialise(job, core, facts, texts, shape, limits, recorder, spark)
+            if m is not None and job.stream is None:
+                kept.callback(m.close)
             frames, sizes = derived.frames, derived.sizes
             report.relations = {name: {"explicit": of[0], "facts": of[1]} for name, of in sizes.items()}
             facts_now = sum(size for _, size in sizes.values())
@@ -436,11 +438,15 @@ def _materialise(
         m = materialise_core(core, rows, engine=SparkEngine(spark), algorithm=algorithm, limits=limits)
     else:
         columns = texts.loaded if texts.loaded is not None else driver.load(facts, texts.pairs)
-        keeps_books = job.stream is not None or job.settings.state is not None
-        m = driver.materialise(core, columns, allowed, "adaptive" if keeps_books else "rematerialise")
+        algorithm = algorithm_in_memory(job)
+        if mode == "distributed":
+            engine = distributed.engine(job, spark)
+            m = materialise_core(core, columns, engine=engine, algorithm=algorithm, limits=limits)
+        else:
+            m = driver.materialise(core, columns, allowed, algorithm)
     frames: Mapping[str, DataFrame] = Frames(outputs, lambda name: driver.to_spark(spark, m[name]))
-    if job.stream is not None:
-        frames = dict(frames)  # as they are now: updates will follow
+    if job.stream is not None or mode == "distributed":
+        frames = dict(frames)  # as they are now: updates will follow, or tasks end
     numbers = {name: (len(m.explicit(name)), len(m[name])) for name in m.relations}
     return m, Derived(frames, numbers, m.statistics.rounds, m)
 
@@ -450,6 +456,11 @@ def _shape(pivots: Pivots | Obstacle, facts: list[Facts], spark: SparkSession) -
         return Shape(pivots)
     whole = sum(one.count for one in facts if one.predicate.name in pivots.in_driver)
     return Shape(pivots, whole / (sum(one.count for one in facts) or 1), spark.sparkContext.defaultParallelism)
+
+
+def algorithm_in_memory(job: Job) -> str:
+    """Return how updates are made by memory engines; if none will be, no bookkeeping is begun."""
+    return "adaptive" if job.stream is not None or job.settings.state is not None else "rematerialise"
 
 
 def algorithm_in_rounds(job: Job) -> str:

@@ -75,6 +75,36 @@ def test_the_choice_by_shape(settings, sizes, shape, mode):
     assert ("the program falls into parts (`p` by column 1)" in choice.why) == (mode == "decomposed")
 
 
+def test_distributed(spark):
+    """The same facts as in the driver, from the tasks of one job, which has ended when the run has."""
+    program = """
+    .decl e(x:number, u:unsigned, f:float, s:symbol)
+    .decl next(x:number, y:number)
+    .decl q(x:number, y:number)
+    .decl many(x:number, n:number)
+    .decl some()
+    next(x, x + 1) :- e(x, _, _, _).
+    q(x, y) :- next(x, y).
+    q(x, z) :- q(x, y), next(y, z).
+    many(x, n) :- e(x, _, _, _), n = count : { q(x, _) }.
+    some() :- e(_, _, f, s), f > 0.5, !e(0, _, f, s).
+    """
+    rows = [(i, Decimal(2**63 + i), i / 2, f"é{i}") for i in range(9)]
+    frame = spark.createDataFrame(rows, "x bigint, u decimal(20,0), f double, s string")
+    outputs = {}
+    for mode in ("driver", "distributed"):
+        run = upheld.Pipeline(program, {"e": frame}, [{"path": mode}], mode=mode).run(spark)
+        outputs[mode] = [rows_of(read(spark, Path(mode, name))) for name in ("q", "many", "some")]
+        outputs[mode] += [rows_of(run["many"]), run.report.relations]
+        assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    assert outputs["driver"] == outputs["distributed"]
+    assert run.report.choices[0].plan == "partitions, in the tasks of one Spark job"
+    assert (0, 9) in outputs["distributed"][1]
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline(program, {"e": frame}, mode="distributed", driver_memory="100").run(spark)
+    assert refusal.value.slugs == ("too-large-for-driver",)
+
+
 def test_rounds_of_jobs(spark, monkeypatch):
     """The same facts as in the driver, for every type, held by Spark and written without coming to the driver."""
     from upheld.engines.spark import sparkengine

@@ -22,6 +22,7 @@ from tests.helpers.releases import wait_for_releases
 from tests.helpers.sizes import exhaustive
 from tests.pipeline.test_run import REACH, held_blocks, read, rows_of
 from upheld.cli import main
+from upheld.engines.partitioned.barrier_job import InBarrierJob
 from upheld.language.core import Predicate
 from upheld.materialisation.build import compile_saved
 from upheld.materialisation.materialisation import draft_of
@@ -158,6 +159,46 @@ def test_in_rounds(spark):
     assert finish(stream)["path"].to_set() == expected(3)[3] == told(spark)
     del stream
     assert held_blocks(spark) <= held
+
+
+def test_distributed(spark):
+    """The tasks of one job hold the facts of a state: they are updated, saved and told of."""
+    draft = draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state"))
+    draft.commit({"mode": "distributed"})
+    put_all(Path("updates"), ("1.updates", "2.csv"))
+    stream = pipeline().stream(spark)  # in the mode of the state
+    assert stream.materialisation._engine.name == "partitioned"
+    assert finish(stream)["path"].to_set() == expected(2)[2] == told(spark) == rows_of(read(spark, Path("out/path")))
+    stream.materialisation.close()
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+
+
+class Fatal:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+def test_a_task_that_is_lost(spark):
+    """The update that needs it fails, the state has the last version, and a stream that starts again goes on."""
+    put_all(Path("updates"))
+    engine = InBarrierJob(spark, 1)
+    draft = draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state"))
+    draft.commit({"feeds": {str(Path("feed").absolute()): 0}})
+    broken, after = batches(engine=engine), expected(2)
+    take(broken, ["1.updates"])
+    broken.materialisation._engine.driver.tell(None, "meet", Fatal())
+    with pytest.raises(upheld.UpheldError) as lost:
+        take(broken, ["1.updates", "2.csv"])
+    assert lost.value.slugs == ("task-lost",)
+    broken.materialisation.close()
+    assert Store.open("state").version == 2
+    assert upheld.restore(REACH, "state")["path"].to_set() == after[1]
+    again = batches(engine=engine)
+    take(again, ["1.updates", "2.csv"])
+    assert upheld.restore(REACH, "state")["path"].to_set() == again.materialisation["path"].to_set() == after[2]
+    again.materialisation.close()
 
 
 def test_look_ahead(spark):

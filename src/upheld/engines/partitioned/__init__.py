@@ -33,6 +33,6 @@ Facts come in as arrays of codes by predicate, and set changes as sets; bindings
 
 State: a materialisation works with every algorithm: updates, queries, proofs, equality by rewriting, equivalences by
 classes, and states that are saved by any number of tasks and opened by any other, or in memory. Its facts come from the
-driver, and relations that are read go there. Users cannot choose this engine yet. It keeps the rows of facts that have
-gone.
+driver, and relations that are read go there. Users choose it as the mode `distributed` of a pipeline. It keeps the rows
+of facts that have gone.
 """

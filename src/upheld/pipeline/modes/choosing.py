@@ -1,7 +1,7 @@
 """Where rules are applied: by the memory engine in the driver or in tasks, or by rounds of Spark jobs.
 
 The driver is the first choice if the facts fit there. Tasks are for large programs that can be partitioned. Rounds of
-jobs are for large programs that cannot.
+jobs are for large programs that cannot. Tasks that work in step hold partitions of any program, if that is asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ _TEXT_BYTES = 80
 _PLANS = {
     "driver": "the driver's memory engine",
     "decomposed": "parts, each by the memory engine in a task of Spark",
+    "distributed": "partitions, in the tasks of one Spark job",
     "rounds": "rounds of Spark jobs",
+}
+
+#: The modes in which the explicit facts come to the driver, and why.
+_THROUGH_DRIVER = {
+    "driver": "rules are applied by the memory engine in the driver, if that is asked for",
+    "distributed": "facts go through the driver to the tasks that hold them",
 }
 
 #: Minimum facts and parallel tasks for partitions instead of the driver: in total they take up to twice the work of the
@@ -88,12 +95,12 @@ def choose(settings: Settings, sizes: Sizes, shape: Shape) -> tuple[str, Choice]
         mode, why = "decomposed", f"{room} in the driver, {_parts(shape)}, and {shape.tasks} tasks run at once"
     else:
         mode, why = ("driver" if has_room else "rounds"), f"{room} in the driver"
-    if mode == "driver" and not has_room:
+    if mode in _THROUGH_DRIVER and not has_room:
         raise LimitReached(
             Problem(
                 "too-large-for-driver",
                 f"{sizes} in the driver, and {_shown(limit)} are allowed",
-                note="rules are applied by the memory engine in the driver, if that is asked for",
+                note=_THROUGH_DRIVER[mode],
                 hint="raise `driver_memory` if the machine has more, or choose the mode `rounds`",
             )
         )

@@ -18,9 +18,18 @@ from upheld.language.core import Core
 from upheld.materialisation.build import compile_saved, restore
 from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.job import Job, Stream
-from upheld.pipeline.modes import driver
+from upheld.pipeline.modes import distributed, driver
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
-from upheld.pipeline.run import algorithm_in_rounds, by_default, check_relations, feeds_of, open_state, run, writing
+from upheld.pipeline.run import (
+    algorithm_in_memory,
+    algorithm_in_rounds,
+    by_default,
+    check_relations,
+    feeds_of,
+    open_state,
+    run,
+    writing,
+)
 from upheld.pipeline.sinks import version_of_feed
 from upheld.pipeline.streaming.batches import Batches, Version
 from upheld.pipeline.streaming.updates import Updates, find
@@ -248,6 +257,9 @@ def _restored(job: Job, limits: Limits, spark: SparkSession, store: Store) -> Ma
     mode = job.settings.mode if job.settings.mode != "auto" else store.last().notes.get("mode", "driver")
     if mode == "rounds":
         return restore(job.program, store, engine=SparkEngine(spark), algorithm=algorithm_in_rounds(job), limits=limits)
+    if mode == "distributed":
+        engine = distributed.engine(job, spark)
+        return restore(job.program, store, engine=engine, algorithm=algorithm_in_memory(job), limits=limits)
     return restore(job.program, store, limits=driver.bounded(job.settings, limits))
 
 
