@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import traceback
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import upheld
 from upheld.errors import Problem, UpheldError, UsageError, quote
@@ -37,29 +36,31 @@ def add_program(command: argparse.ArgumentParser) -> None:
 def program_of(options: argparse.Namespace) -> Path | upheld.Program:
     """Return the program that the options name: read, if there are folders in which to look for its parts.
 
-    The files with its functors are executed.
+    The first call executes the files with its functors.
     """
-    for path in options.functors:
+    functors, include = options.functors, options.include
+    options.functors, options.include = [], []
+    for path in functors:
         execute_file(path)
-    if not options.include:
-        return options.program
-    return upheld.parse(options.program, include=options.include, confined=options.confined)
+    if include:
+        options.program = upheld.parse(options.program, include=include, confined=options.confined)
+    return options.program
 
 
 def execute_file(path: str) -> None:
     """Execute a Python file, which registers functors."""
-    spec = spec_from_file_location(f"functors of {path}", path, loader=SourceFileLoader(f"functors of {path}", path))
-    assert spec is not None and spec.loader is not None, "a loader was given"
-    module = module_from_spec(spec)
+    module = ModuleType(Path(path).stem)
+    module.__file__ = path
     try:
-        spec.loader.exec_module(module)
+        exec(compile(Path(path).read_bytes(), path, "exec"), vars(module))  # importing would leave bytecode beside it
     except UpheldError:
         raise
     except FileNotFoundError as error:
         problem = Problem("missing-file", f"there is no file {quote(error.filename or path)}", place=path)
         raise UsageError(problem) from None
     except Exception as error:
-        line = traceback.extract_tb(error.__traceback__)[-1].lineno
+        within = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+        line = getattr(error, "lineno", None) or (within[-1] if within else 1)
         message = f"the file with functors raised {type(error).__name__}: {str(error)[:200]}"
         raise UsageError(Problem("bad-functors", message, place=f"{path}:{line}")) from error
 

@@ -26,6 +26,7 @@ def refusals(text: str) -> tuple[str, ...]:
 def test_the_order_is_visible():
     assert [step.__name__ for step in PASSES] == [
         "check_relations",
+        "select_by_subsumption",
         "close_equivalences",
         "split_heads",
         "push_negation",

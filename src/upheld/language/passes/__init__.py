@@ -11,10 +11,12 @@ from upheld.language.passes.negation import push_negation
 from upheld.language.passes.relations import check_relations
 from upheld.language.passes.safety import check_safety
 from upheld.language.passes.several_heads import split_heads
+from upheld.language.passes.subsumption import select_by_subsumption
 from upheld.language.passes.wildcards import name_wildcards
 
 PASSES = (
     check_relations,
+    select_by_subsumption,
     close_equivalences,
     split_heads,
     push_negation,

@@ -132,6 +132,16 @@ class Clause:
     span: Span | None = _span()
 
 
+@dataclass(frozen=True, slots=True)
+class Subsumption:
+    """`dominated <= dominating :- body`: a fact gives way to another one of its relation if the body holds."""
+
+    dominated: Atom
+    dominating: Atom
+    body: Formula
+    span: Span | None = _span()
+
+
 # -- declarations -----------------------------------------------------------------------------------------------------
 
 
@@ -204,6 +214,7 @@ class Program(Printable):
     prefixes: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     #: The user-defined functors.
     functors: tuple[FunctorDeclaration, ...] = ()
+    subsumptions: tuple[Subsumption, ...] = ()
 
     def __repr__(self) -> str:
         facts = sum(clause.body is None for clause in self.clauses)

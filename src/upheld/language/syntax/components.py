@@ -22,6 +22,7 @@ from upheld.language.syntax.ast import (
     Declaration,
     Directive,
     Hint,
+    Subsumption,
     TypeDeclaration,
 )
 from upheld.runtime.limits import look
@@ -42,6 +43,7 @@ class Contents:
     declarations: list[Declaration] = field(default_factory=list)
     directives: list[Directive] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
+    subsumptions: list[Subsumption] = field(default_factory=list)
     qualifiers: list[Hint] = field(default_factory=list)
     hints: list[Hint] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
@@ -442,6 +444,9 @@ class _Copy:
             heads = tuple(head for head in clause.heads if head.predicate not in overridden)
             if heads:
                 program.clauses.append(self._copied(replace(clause, heads=heads)))
+        for subsumption in contents.subsumptions:
+            if subsumption.dominated.predicate not in overridden:
+                program.subsumptions.append(self._copied(subsumption))
 
     def _relation(self, name: str) -> str:
         return _resolved(name, self.piece.path, self.relations)

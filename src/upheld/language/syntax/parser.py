@@ -99,6 +99,7 @@ class Draft(Contents):
             (*contents.qualifiers, *contents.hints),
             tuple(self.prefixes.items()),
             tuple(self.functors),
+            tuple(contents.subsumptions),
         )
 
     def exchange(self, contents: Contents) -> Contents:
@@ -285,9 +286,9 @@ class Parser:
         self.seen = resume
         self.token = self.scan(resume)
 
-    def clause(self) -> None:
-        """Read a fact or a rule into the draft."""
-        heads = [self.head()]
+    def clause(self, first: Atom | None = None) -> None:
+        """Read a fact or a rule, or the rest of one whose first head has been read, into the draft."""
+        heads = [first or self.head()]
         while self.accept(","):
             heads.append(self.head())
         body = None

@@ -180,6 +180,9 @@ def _lines(program: Program) -> Iterator[str]:
         yield hint.text
     for clause in program.clauses:
         yield to_text(clause, program.dialect)
+    for subsumption in program.subsumptions:
+        dominated, dominating = map(to_text, (subsumption.dominated, subsumption.dominating))
+        yield f"{dominated} <= {dominating} :- {to_text(subsumption.body)}."
 
 
 def _type_declaration(declared: TypeDeclaration) -> str:

@@ -21,6 +21,7 @@ from upheld.language.syntax.ast import (
     FunctorDeclaration,
     Hint,
     Negation,
+    Subsumption,
     Term,
     Test,
     Truth,
@@ -165,7 +166,11 @@ class SouffleParser(Parser):
         if kind == "name":
             self.plain_facts()
             if self.token.kind == "name":
-                self.clause()
+                head = self.head()
+                if self.token.kind == "<=":
+                    self.subsumption(head)
+                else:
+                    self.clause(head)
         elif kind == "directive":
             self.directive(text)
         elif kind == ".":
@@ -212,10 +217,18 @@ class SouffleParser(Parser):
         name = self.relation_name("the name of a relation")
         if self.token.kind != "(":
             self.fail("`(`")
-        atom = Atom(name, self.terms(")"), self.since(start))
-        if self.token.kind == "<=":
-            self.refuse("unsupported-subsumption", "subsumption is not supported", self.here())
-        return atom
+        return Atom(name, self.terms(")"), self.since(start))
+
+    def subsumption(self, dominated: Atom) -> None:
+        """Read the rest of a subsumption, whose first atom has been read."""
+        self.expect("<=")
+        dominating = self.head()
+        self.expect(":-")
+        body = self.formula(self.expression(OR))
+        span = self.since(self.start)
+        self.full_stop("an operator, `,`, `;` or `.`")
+        self.check([dominated, dominating, body])
+        self.draft.subsumptions.append(Subsumption(dominated, dominating, body, span))
 
     def relation_name(self, expected: str) -> str:
         """Read the name of a relation or type, which may be qualified by the name of an instance."""
