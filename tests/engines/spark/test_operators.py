@@ -10,6 +10,7 @@ import pytest
 
 import upheld
 from tests.helpers.merging import with_cases
+from tests.helpers.sizes import exhaustive
 from tests.helpers.strategies import random_case
 from upheld.algebra.sets import derive, derive_bag, instances, settle, supports
 from upheld.engines.reference.engine import ReferenceEngine
@@ -62,9 +63,9 @@ class Setting:
         return frozenset((p, row) for p in self.core.predicates for row in facts.rows(p))
 
 
-@pytest.fixture(params=[60, 0], ids=["both", "spark"])
+@pytest.fixture(params=[pytest.param(60, id="both", marks=exhaustive), pytest.param(0, id="spark")])
 def setting(request, spark_engine):
-    """A setting in which some sets are in the driver, or none."""
+    """A setting in which some sets are in the driver, as in tests/contract/test_spark.py, or none."""
     return lambda seed: Setting(spark_engine(small=request.param), seed)
 
 
