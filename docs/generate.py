@@ -138,7 +138,7 @@ def functors() -> str:
     lines = [
         "# Functors",
         GENERATED,
-        "What expressions are made of. Expressions may stand in heads, in atoms of bodies and in comparisons; their "
+        "The parts of expressions. Expressions may stand in heads, in atoms of bodies and in comparisons; their "
         "variables are bound elsewhere. The values of the examples were computed by Upheld.",
         "## The `.dl` dialect",
         "All arguments of a functor are of one type where the table names several. A result that does not fit 64 bits "
@@ -180,7 +180,7 @@ def functors() -> str:
     return "\n\n".join(map(wrapped, lines)) + "\n"
 
 
-#: What each exit code means.
+#: The meaning of each exit code.
 EXIT_CODES = (
     ("0", "done; for `query` and `explain`, something holds"),
     ("1", "done; the query has no answers, the fact to explain does not hold, or, with `--fail-on-violation`, the "
@@ -385,7 +385,7 @@ def wrapped(block: str) -> str:
 # -- reliability -------------------------------------------------------------------------------------------------------
 
 RESULTS = Path(__file__).parents[1] / "tests" / "reliability" / "results.jsonl"
-#: What stands before and after the figures on the page on reliability.
+#: The lines before and after the figures on the page on reliability.
 FIGURES = "<!-- figures: written by docs/generate.py from tests/reliability/results.jsonl -->"
 END_OF_FIGURES = "<!-- end of figures -->"
 

@@ -32,7 +32,7 @@ Blocks = Mapping[Value, Mapping[Key, tuple[Value, ...]]]
 
 
 class Parts(NamedTuple):
-    """What expansions are made of: rows of representatives, with the blocks that these stand for.
+    """The parts of expansions: rows of representatives, with the blocks that these stand for.
 
     Rows that stand for themselves, and that nothing else stands for, may come apart from the others.
     """

@@ -17,7 +17,7 @@ Watcher = Callable[[Statistics, Rule | None], None]
 
 
 class Meter:
-    """Counts the work of one run, tells a watcher of it ten times a second, and stops it at its limits."""
+    """Counts the work of one run, calls a watcher ten times a second, and stops it at its limits."""
 
     _TELL_EVERY = 0.1
 
@@ -78,12 +78,12 @@ class Meter:
             self.look(rule)
 
     def found(self, facts: int) -> None:
-        """Note that a set that is being derived has so many facts so far: a round may be too large to be ended."""
+        """Note that a set that is being derived has this many facts so far: a round may be too large to finish."""
         if self.limits.facts is not None and facts > self.limits.facts:
             self._stop("facts", f"{self.limits.facts} facts")
 
     def round(self, facts: int, rounds: int = 1) -> None:
-        """Note that a round ended and found so many new facts; or that several have, which found them together."""
+        """Note that one or several rounds ended, which found this many new facts together."""
         statistics, limits = self.statistics, self.limits
         statistics.rounds += rounds
         statistics.facts += facts

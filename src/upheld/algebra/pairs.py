@@ -24,7 +24,7 @@ def pairs_within(make: Callable[[], Iterable[tuple[Value, ...]]], sizes: Sequenc
         return members
 
     def parts() -> Parts:
-        # What is in no class is taken for a key itself, and a number could be that of a class: hence a tuple.
+        # A value in no class is its own key, and a number could be the number of a class: hence a tuple.
         blocks: Blocks = {number: {(number,): tuple(mine)} for number, mine in classes().items()}
         return Parts((), [(number, number) for number in blocks], blocks)
 
@@ -37,7 +37,7 @@ def pairs_within(make: Callable[[], Iterable[tuple[Value, ...]]], sizes: Sequenc
 def pairs_between(make: Callable[[], tuple[Classes, Classes]]) -> tuple[Expansions, Expansions]:
     """Return the pairs of values that were in one class and are not, and those that are and were not.
 
-    What is made are the classes that have changed, as they were and as they are.
+    It builds only the classes that have changed, as they were and as they are.
     """
 
     @cache

@@ -1,6 +1,6 @@
 """Proofs of facts about constants of which several may be equal, where one stands for all of them.
 
-What is kept are normal facts. A proof has facts as users know them: a rule is applied to facts whose constants are the
+The state has normal facts. A proof has facts as users know them: a rule is applied to facts whose constants are the
 same, and where they are only equal, a step by equality replaces one by the other and rests on the proof that they are.
 
 It is found in two moves. Backwards: the normal facts that derivations of the goal may use, some steps deep, with the

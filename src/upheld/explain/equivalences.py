@@ -3,9 +3,9 @@
 E, I     explicit facts; the materialisation, with the members of classes
 K        derived facts that are known to follow, with the classes that they and explicit facts make
 
-All is derived once more, a round at a time. What a round adds to K has derivations from what was there before, so going
-back through the rounds from the goal, every fact takes one of these, and nothing rests on itself. That two values are
-equivalent holds by the links on a shortest way from one to the other, among those that K has by then.
+All is derived once more, a round at a time. The facts that a round adds to K have derivations from earlier facts, so
+going back through the rounds from the goal, every fact takes one of these, and nothing rests on itself. The proof
+that two values are equivalent is the links on a shortest path from one to the other, among the links of K at that time.
 
 A rule that asks for classes is shown as it was written: what it does not ask for is any member of a class, so the same
 as the one it does ask for.

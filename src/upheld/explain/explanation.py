@@ -171,7 +171,7 @@ class Failure:
     holds: tuple[Literal, ...]
     #: The first literal that fails, for this binding and for all others that get so far.
     fails: Literal
-    #: What is wrong with it.
+    #: The reason why it fails.
     because: str
     #: Whether the literal that fails is the fact itself for every binding, so that nothing is learnt from it.
     circular: bool = False

@@ -8,8 +8,9 @@ K        derived facts that are known to follow: all those of a height up to som
 The height of an explicit fact is 0, that of another is one more than the heights that its derivation rests on; a fact
 of a hidden relation stands for a part of a body, so that its height is that of the part. A proof has the least height
 there is. It is looked for from both ends, a step at a time where that takes less work: d steps backwards find all facts
-of R up to a distance of d, and f rounds forwards all facts of K up to a height of f. What follows from K by one rule is
-not looked behind. As soon as G can be proved from R and K at a height of at most d + f + 1, no proof is lower.
+of R up to a distance of d, and f rounds forwards all facts of K up to a height of f. Facts that one rule derives from K
+are not searched further back. As soon as G can be proved from R and K at a height of at most d + f + 1, no proof is
+lower.
 
 Rounds put facts in layers, each derived from explicit facts and lower layers. Going down through them from G, every
 fact gets the derivations from below its layer; coming back up, the one with the fewest facts is chosen.

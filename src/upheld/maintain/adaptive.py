@@ -32,21 +32,21 @@ from upheld.maintain.seminaive import seminaive
 from upheld.maintain.update import State, maintained_alike, reached
 from upheld.runtime.statistics import phase
 
-#: A search is for so few facts at most, and may consider so many instances: one that pays finds its proof soon.
+#: Facts of a search at most, and instances it may consider: a search that pays finds its proof soon.
 SEARCH_FOR, SEARCH_BUDGET = 4, 16
-#: Deletion that goes on for so many turns, or takes so many derivations, is worth a search. By then it has taken about
+#: Turns, and derivations taken away, after which a search for proofs is worth it. By then deletion has taken about
 #: as long as a search in vain does. A turn is a round, or several small ones that an engine goes through at once.
 MANY_TURNS, MANY_LOST = 9, 16_384
-#: What it costs to take a derivation away where to find it costs 1, by `benchmarks/measure/starting_again.py`.
+#: Cost of taking a derivation away, where finding it costs 1, by `benchmarks/measure/starting_again.py`.
 DELETING = 1.5
 #: The part of the derivations of a stratum without recursion that may be expected to go before it is materialised anew.
 MOST_GONE = 0.5
 #: The part of the facts of a relation that may go before recursive strata whose rules look at it are materialised anew:
 #: what goes from them is a multiple of that. By `benchmarks/measure/starting_again.py`, where 4 % to 14 % are best.
 MOST_GONE_BEFORE_RECURSION = 0.08
-#: A fact that has gone is taken to have had a part in so many derivations at most: few facts do not stand for much.
+#: Cap on the derivations attributed to one deleted fact, so that a few deletions never trigger a restart.
 MOST_DERIVATIONS = 5_000
-#: Where strata are so many, what each of them pays to be maintained comes on top of the change itself. So the parts of
+#: From this many strata on, the fixed cost of maintaining each comes on top of the change itself. So the parts of
 #: all explicit facts that an update may delete or insert before all is materialised anew, as measured with `campus`.
 MANY_STRATA, MOST_DELETED, MOST_INSERTED = 8, 0.09, 0.19
 #: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed. And so are
@@ -86,7 +86,7 @@ def by_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet,
 
 
 def changes_much(state: State, E_minus: FactSet, E_plus: FactSet) -> bool:
-    """Return whether so many explicit facts change that it is better to start from nothing, and note it if so."""
+    """Return whether it is cheaper to start from nothing, as many explicit facts change, and note it if so."""
     gone, new = E_minus.count(), E_plus.count()
     if gone + new <= FEW_FACTS:
         return False
@@ -126,7 +126,7 @@ class Adaptive:
         self.gone = self.I.engine.nothing
 
     def has_lost_much(self) -> bool:
-        """Return whether so many of the facts that rules look at have gone that it is better to start again."""
+        """Return whether it is cheaper to start again, as many of the facts that rules read have gone."""
         size = self.ranks.derivations(self.s)
         if size <= SMALL:
             return False
@@ -171,7 +171,7 @@ class Adaptive:
                 few = 0 < ranks.derivable(delta).count() <= worth_searching
             if few and (turns > MANY_TURNS or lost > MANY_LOST):
                 return LONG
-            # What a stratum without recursion has lost is known by now, and there is nothing to save any more.
+            # The losses of a stratum without recursion are known by now, and there is nothing left to save.
             if s.recursive and size > SMALL and self.is_about_to_lose_much(size, lost, delta):
                 self.note(f"started again after {lost} of {size} derivations were lost, and more are about to be")
                 return AGAIN
@@ -184,8 +184,8 @@ class Adaptive:
     def is_about_to_lose_much(self, size: int, lost: int, delta: FactSet) -> bool:
         """Return whether to delete what is about to go costs more than to derive what is then left of the stratum.
 
-        What comes after is not known, and mostly less. A fact is taken to have a part in as many derivations as there
-        are for each fact.
+        The losses of later rounds are unknown, and mostly smaller. The estimate attributes the average number of
+        derivations per fact to each fact.
         """
         facts = sum(self.I.at_most(p) for p in {rule.head.predicate for rule in self.s.recursive})
         going = delta.count() * size / max(facts, 1)

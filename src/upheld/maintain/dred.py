@@ -54,7 +54,7 @@ def overdelete(s: Stratum, I: FactSet, E_minus: FactSet, D: FactSet, A: FactSet)
 
 @phase("one-step rederivation")
 def rederive(s: Stratum, E: FactSet, E_minus: FactSet, I: FactSet, D: FactSet, A: FactSet, gone: FactSet) -> FactSet:
-    """Return those of the facts that went from the stratum that are explicit, or derived by what is left (line 42)."""
+    """Return the facts of `gone` that are explicit, or derivable from the remaining facts (line 42)."""
     explicit = settle(gone & (E - E_minus))
     return settle(explicit | derive(s.rules, I - (D - A), I | A, heads=gone - explicit))
 

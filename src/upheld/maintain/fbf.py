@@ -5,8 +5,8 @@ B, C, P, Y                                 blocked, checked, proved and delayed 
 
 A search that is never cut off makes this B/F; one that is always cut off, DRed.
 
-Departures from the paper: those of `dred` and of `proving`. The facts of a round are checked together, so none of them
-is known to go (delta of line 70) while others are checked.
+Departures from the paper: the same as in `dred` and `backward`. The facts of a round are checked together, so none of
+them is known to go (delta of line 70) while others are checked.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def rederive(
     gone: FactSet,
     proving: Proving,
 ) -> FactSet:
-    """Return those of the deleted facts of unknown status that are explicit, or derived by what is left (line 64)."""
+    """Return the deleted facts of unknown status that are explicit, or derivable from the rest (line 64)."""
     unknown = settle((gone & proving.B) - proving.P)
     known = settle(unknown & ((E - E_minus) | proving.Y))
     return settle(known | derive(s.rules, I - (D - A), I | A, heads=unknown - known))

@@ -5,10 +5,11 @@ C, P, Y                                    checked, proved and delayed facts: se
 cnr, cr                                    derivations of a fact by nonrecursive rules, the explicit one included,
                                            and by recursive ones
 
-A fact with a nonrecursive derivation holds, so it is never deleted; and DRed^c tells by the recursive counter alone,
-once over-deletion is done, what to put back. Neither evaluates a nonrecursive rule backwards, DRed^c none at all.
+A fact with a nonrecursive derivation holds, so it is never deleted; and DRed^c decides by the recursive counter
+alone, once over-deletion is done, what to put back. Neither evaluates a nonrecursive rule backwards, DRed^c none at
+all.
 
-Departures from the paper: those of `dred` and of `proving`. Line 91 means the recursive rules.
+Departures from the paper: the same as in `dred` and `backward`. Line 91 means the recursive rules.
 """
 
 from __future__ import annotations

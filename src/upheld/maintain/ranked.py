@@ -9,8 +9,8 @@ supports downwards always ends, so a fact with a support holds, and no search is
 back or inserted rank above all that is there, so ranks of facts that stay never change, and no rule is ever evaluated
 backwards.
 
-This is our own: neither counting by rounds, which must follow every shift of a round, nor DRed, which cannot tell a
-derivation that leans on the fact itself from one that does not.
+This is our own: neither counting by rounds, which must follow every shift of a round, nor DRed, which cannot
+distinguish a derivation that depends on the fact itself from one that does not.
 """
 
 from __future__ import annotations

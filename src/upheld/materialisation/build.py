@@ -352,11 +352,11 @@ class _SavedFacts:
         return given, without
 
     def explicit_of(self, books: SavedBooks) -> _ByName:
-        """Return the explicit facts of the version that books belong to."""
+        """Return the explicit facts of the version whose bookkeeping was saved."""
         return [rows for name in books.relations for rows in self._written(books, name, "explicit", 0)]
 
     def reopened(self, books: SavedBooks, algorithm: Algorithm) -> Reopened:
-        """Return what books tell, as far as an algorithm asks for it, and what has changed since."""
+        """Return the saved bookkeeping that an algorithm needs, and the explicit facts that have changed since."""
         width, facts = len(algorithm.bookkeeping.columns), []
         for name in books.relations:
             facts += self._written(books, name, "facts", width if books.numbers.get(name) else 0)
@@ -366,7 +366,7 @@ class _SavedFacts:
         return Reopened(books, self._saved.version, facts, then, *self.explicit(since))
 
     def _written(self, books: SavedBooks, name: str, kind: str, numbers: int) -> _ByName:
-        """Return what a file of a relation has: its columns, and so many numbers after them."""
+        """Return the rows of a file of a relation: its columns, followed by `numbers` counters."""
         relation = books.relations[name]
         types = (*relation.types, *("number",) * numbers)
         if self._spark is not None:

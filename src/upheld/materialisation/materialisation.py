@@ -81,7 +81,7 @@ class Materialisation:
         self._engine = open_engine(engine, core, limits)
         self._engine.meter.may_grow = lambda: any(growing_rules(stratify(core)))
         self._read = facts_reader(engine)
-        #: What tells the program from others where facts are saved, once it is known.
+        #: Digest of the program, which identifies it where facts are saved, once it is known.
         self._digest: str | None = None
         #: The version that it was restored from or saved as last.
         self._base: Base | None = None
@@ -685,7 +685,7 @@ class Materialisation:
         return relation_of(predicate, self._in_turn(rows))
 
     def _in_turn(self, rows: Iterable[Row]) -> Iterable[Row]:
-        """Return rows that can be read in any thread at any time: those that Spark holds wait for a turn then."""
+        """Return rows that any thread can read at any time; rows that Spark holds wait for a turn then."""
         if self._engine.name == "spark" and isinstance(rows, Set) and not isinstance(rows, frozenset):
             return RowsInTurn(rows, self._turns)
         return rows

@@ -50,7 +50,7 @@ class Plain:
         """Return the materialisation of E; `reopened` has what was derived before, if it was saved."""
         state = reopened.open(self.engine, algorithm, self.E, strata) if reopened else None
         if reopened and state:
-            reused = f"took over what version {reopened.version} tells of each fact"
+            reused = f"took over the bookkeeping of version {reopened.version}"
             self.engine.meter.statistics.choices.append(reused)
         return state or algorithm.materialise(self.engine, self.E, strata)
 

@@ -1,8 +1,8 @@
-"""The books of a materialisation on disk: what its algorithm knows of each fact, saved with the facts.
+"""Bookkeeping of a materialisation on disk: the counters of its algorithm, saved with the facts.
 
-A version that was written whole has them, and later versions go on naming them. Whoever restores one of these reads the
-facts and the books as they were, and then makes one update of the explicit facts that have changed since. Books that
-belong to other rules, or that another algorithm would need, are not used: all is derived anew.
+A version that was written whole has it, and later versions refer to it. To restore one of these, the facts and the
+bookkeeping are read as they were, and one update follows with the explicit facts that have changed since. Bookkeeping
+of other rules, or without the counters that the algorithm needs, is not used: all is derived anew.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from upheld.store import Draft, SavedBooks
 
 @dataclass(frozen=True)
 class Reopened:
-    """What a version tells of facts beside, as an engine loads it."""
+    """Facts and bookkeeping of a version, as an engine loads them."""
 
     books: SavedBooks
     version: int
@@ -37,7 +37,7 @@ class Reopened:
     without: Sequence[tuple[str, Iterable[Row]]]
 
     def open(self, engine: Engine, algorithm: Algorithm, E: FactSet, strata: Stratification) -> State | None:
-        """Return the state of the version that the books belong to, unless they are those of other rules."""
+        """Return the state of the version with this bookkeeping; None if it was saved with other rules."""
         if self.books.rules != rules_digest(strata):
             return None
         state = algorithm.begin(engine, E, engine.named("I"), strata)
@@ -79,7 +79,7 @@ def keep_books(draft: Draft, core: Core, state: State) -> None:
 
 
 def rules_digest(strata: Stratification) -> str:
-    """Return what tells rules from others, as they are evaluated: stratum by stratum, with all that passes added.
+    """Return a digest of rules as they are evaluated: stratum by stratum, with the rules that passes add.
 
     The order of rules in a stratum and the names of variables mean nothing.
     """

@@ -101,7 +101,8 @@ class Present(Generic[U]):
         self._updates = iter(updates)
         self._next: list[U] = []
         self._ended = False
-        #: What ended the updates, for whoever takes the next one. Kept no longer: its traceback holds the whole stream.
+        #: The error that ended the updates, for the caller that takes the next one. It is dropped then: its traceback
+        #: holds the whole stream.
         self._error: Exception | None = None
 
     def __iter__(self) -> Self:
@@ -164,8 +165,8 @@ class Arrived(Generic[L]):
 class Queue(Generic[L, C]):
     """The updates of a stream that have arrived, and how they are made.
 
-    `load` takes the facts that an update deletes and inserts. `make` is given one update or several that are to be made
-    as one, in a list of its own, their numbers, and those that come next as far as they are there.
+    `load` takes the facts that an update deletes and inserts. `make` gets a list of one update, or of several to
+    make as one, their numbers, and the next updates that have arrived.
     """
 
     def __init__(
@@ -203,7 +204,7 @@ class Queue(Generic[L, C]):
         self._waiting.append(arrived)
 
     def make_next(self) -> C:
-        """Make the first of the waiting updates, with those behind it that are to be made as one with it."""
+        """Make the first of the waiting updates, merged with those behind it that may be merged."""
         if self._waiting[0].error is not None:
             raise self._waiting.popleft().error  # type: ignore[misc]
         chosen = self._good(self._together)
@@ -211,7 +212,7 @@ class Queue(Generic[L, C]):
         return self._make(chosen, numbers, self._good(self._wanted - self._together))
 
     def _good(self, most: int) -> list[L]:
-        """Return so many of the waiting updates at most, up to the first with which something is wrong."""
+        """Return at most `most` of the waiting updates, up to the first with an error."""
         good: list[L] = []
         for arrived in self._waiting:
             if arrived.given is None or len(good) == most:

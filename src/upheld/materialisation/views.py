@@ -1,8 +1,8 @@
-"""What threads hold of a materialisation while others change it: relations of one version, read when they are used.
+"""Relations of one version, read when they are used: threads hold them while others change the materialisation.
 
-A version is what an update has left. Each knows the change that led to the next one, and nobody else knows the version
-before: those that nobody holds any more are gone. So the rows that a relation had in a version are those that it has
-now, without what has appeared since, and with what has disappeared.
+A version is the state after an update. It refers to the change that led to the next one, and nothing refers to the
+version before: a version that nobody holds is gone. So the rows that a relation had in a version are its rows now,
+without the rows that have appeared since, and with the rows that have disappeared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SPARE = 10_000
 
 
 class Version:
-    """What an update has left, with the change that led to the next version, once there is one."""
+    """The state after an update, with the change that led to the next version, once there is one."""
 
     __slots__ = ("age", "change", "following", "number", "sizes")
 

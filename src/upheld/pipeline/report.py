@@ -20,7 +20,7 @@ class Stage:
     """A stage of a run. While it runs, its seconds and jobs are zero."""
 
     name: str
-    #: What it did, for people.
+    #: Its result, as text.
     result: str = ""
     seconds: float = 0.0
     #: The jobs that Spark ran for it.

@@ -1,1 +1,1 @@
-"""What every run shares: limits, statistics, interruptions, and whose turn it is. Nothing here knows of rules."""
+"""Limits, statistics, interruptions and turns: shared by every run, independent of rules."""

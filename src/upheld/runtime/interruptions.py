@@ -93,14 +93,14 @@ _AGAIN = 0.02
 
 
 class interrupted_once(uninterrupted):
-    """A block in which one handler of a signal may raise something: those of later signals are called when it ends.
+    """A block in which one handler of a signal may raise something: handlers of later signals are called at its end.
 
-    What a handler raises within a callback of the garbage collector, or of a weak reference, is dropped by Python. Such
+    Python drops an exception of a handler within a callback of the garbage collector, or of a weak reference. Such
     a signal is sent again, until what it raises is heard: in the block, or by its caller if the block has ended.
 
     Once what the block does can no longer be undone, it says so by `too_late`. Signals that come after that, or have
     waited since before, are sent again a moment later, when the block has ended and its caller has what it returns: an
-    exception from within the block means that nothing was done. Those that come at its very end may be heard before its
+    exception from within the block means that nothing was done. Signals at its very end may be heard before its
     caller goes on.
     """
 

@@ -39,7 +39,7 @@ def phase(name: str) -> Callable[[Callable[A, R]], Callable[A, R]]:
 
 @dataclass
 class Statistics:
-    """What a run did. `instances` counts the rule instances considered, by phase."""
+    """The work of a run. `instances` counts the rule instances considered, by phase."""
 
     instances: Counter[str] = field(default_factory=Counter)
     rounds: int = 0
@@ -50,5 +50,5 @@ class Statistics:
     marks: Counter[str] = field(default_factory=Counter)
     #: Rule instances that `adaptive` need not consider since the update before has laid their heads over the state.
     saved: Counter[str] = field(default_factory=Counter)
-    #: What was chosen on the way, and why.
+    #: The choices made during the run, with their reasons.
     choices: list[str] = field(default_factory=list)

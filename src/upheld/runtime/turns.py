@@ -38,7 +38,7 @@ class Turn:
 
     @property
     def __exit__(self) -> Exit:
-        """What `with` looks up before it enters the block, and calls at its end: no statement of Python."""
+        """The method that `with` looks up before it enters the block, and calls at its end: no statement of Python."""
         return self.lock.__exit__
 
     def __enter__(self) -> Self:

@@ -18,7 +18,7 @@ _started = threading.Lock()
 
 
 def release_with(holder: object, release: Callable[[], object]) -> None:
-    """Call `release` soon after nobody holds `holder` any more. What it raises is ignored: Spark may have ended."""
+    """Call `release` soon after nobody holds `holder` any more. Its exceptions are ignored: Spark may have ended."""
     if _started.acquire(blocking=False):  # once, and not in the finalizer: a thread cannot be started everywhere
         threading.Thread(target=_work, name="upheld-releases", daemon=True).start()
     weakref.finalize(holder, _queue.put, release).atexit = False

@@ -6,8 +6,8 @@
     relations/edge/000007-51fe.changes.parquet    facts, and what version 7 says of each
     relations/path/000001-70ab.facts/             facts that Spark held, and has written: a folder of Parquet files
 
-A manifest is made whole, under a name that nobody else can take: who comes second has written for nothing and is told
-so. Whatever else a run leaves behind when it is killed is named by no manifest, and removed when a later version holds.
+A manifest is made whole, under a name that nobody else can take: the second writer has written in vain, and gets
+an error. No manifest names the other files that a killed run leaves behind; the next version removes them.
 
 When a version holds, the manifest of the one before is renamed. So a folder whose last manifest has gone shows it: what
 is left there is superseded by something. A version is never opened in the place of another unless it is asked for.

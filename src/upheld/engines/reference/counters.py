@@ -1,4 +1,4 @@
-"""What the reference engine knows of each fact beside the sets it is in: dictionaries, changed in the plainest way."""
+"""Counters, ranks and traces of the reference engine: dictionaries, changed in the plainest way."""
 
 from __future__ import annotations
 

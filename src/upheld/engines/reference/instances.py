@@ -105,7 +105,7 @@ class RuleMatcher:
                     yield from self._matched(rule, None, _body(rule, [P] * len(rule.positive), N), binding)
 
     def _trying(self, rule: Rule, step: Step) -> Step:
-        """Return a step that tells the meter of the rows it tries."""
+        """Return a step that reports the rows it tries to the meter."""
         if step.lookup is None:
             return step
         found = step.lookup

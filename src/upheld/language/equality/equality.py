@@ -27,7 +27,7 @@ CONSTANTS = frozenset(("term", "symbol"))
 
 @dataclass(frozen=True)
 class Equality:
-    """The facts that are equalities: those of a predicate with one value in a column, between two other columns."""
+    """The facts that are equalities: a predicate, a value in one of its columns, and the two columns that are equal."""
 
     predicate: str = TRIPLE
     column: int = 1

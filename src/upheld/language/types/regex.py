@@ -1,4 +1,4 @@
-"""Regular expressions: those of RE2, which are matched in linear time.
+"""Regular expressions of RE2, which are matched in linear time.
 
 Patterns and texts may both come from facts. Backtracking takes exponential time on some pairs of the two, in
 a call that no limit can stop. RE2 knows POSIX classes such as `[[:digit:]]`, as Soufflé does; it has neither

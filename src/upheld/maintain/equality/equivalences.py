@@ -12,10 +12,10 @@ become one, the members of the smaller one get another number, and nothing that 
 that do hold numbers belong to nodes of decomposed rules. Their facts with the old number go with it, and are derived
 again with the new one.
 
-Deletion is that of `dred`, with one thing more. Once a link is over-deleted, its class is in doubt. It is taken apart
-into what is connected by links that hold whatever becomes of the class: explicit ones, and those that rules derive from
+Deletion is that of `dred`, with one thing more. Once a link is over-deleted, its class is in doubt. It is split
+into parts connected by links that hold independently of the class: explicit ones, and those that rules derive from
 the strata below. The largest part keeps its number; all members of the others leave, and all that was derived from them
-is over-deleted. What is left or rederived of other links brings the parts together again. Links of a stratum below are
+is over-deleted. Other links that remain or are rederived join the parts again. Links of a stratum below are
 all known, so that a class which they hold together loses nothing.
 """
 
@@ -105,7 +105,7 @@ class MaintainedClasses:
 
     @phase("one-step rederivation")
     def rederive(self) -> FactSet:
-        """Return those of the facts that went from the stratum that are explicit, or derived by what is left."""
+        """Return the facts of `gone` that are explicit, or derivable from the remaining facts."""
         s, I, D, A, gone = self.s, self.I, self.D, self.A, self.gone
         explicit = settle(gone & (self.E - self.E_minus))
         return settle(explicit | derive(s.rules, I - (D - A), I | A, heads=settle(gone - explicit)))

@@ -52,7 +52,7 @@ class Layered:
         self.rules = RewrittenRules(core.rules, ())
         self._layers: dict[tuple[Rule, ...], Layers] = {}
         self._lower: dict[tuple[int, ...], RewrittenRules] = {}
-        #: What is declared to the engine, and stays so.
+        #: The predicates that stay declared to the engine.
         self._declared = set(core.predicates)
         self.lower = Rewriting(engine, replace(core, rules=()), strata, E, self.I_low)
         self.pi = self.lower.pi

@@ -50,11 +50,11 @@ from upheld.maintain.equality.rewritten_rules import RewrittenRules, represented
 from upheld.maintain.update import State
 from upheld.runtime.statistics import phase
 
-#: Further steps by which explicit facts may prove that classes hold together, if more facts than so many mention each:
-#: with fewer, to tear them apart costs less.
+#: Further steps by which explicit facts may prove that classes hold together, and the facts that must mention a class
+#: for that: with fewer, to split the class costs less.
 STEPS, SMALL = 3, 1000
-#: Once so many facts are over-deleted, and so many times those that are to be deleted, proofs of others are looked for
-#: before these are, for so many rounds.
+#: Over-deleted facts, and their ratio to the facts to delete, from which on proofs of further facts are searched for
+#: before these are over-deleted; and the rounds of this search.
 FEW, MANY_TIMES, DEPTH = 1000, 20, 8
 
 
@@ -90,7 +90,7 @@ class Rewriting:
     def follow(self, rules: RewrittenRules) -> None:
         """Have these rules from now on, as they are by the classes that there are."""
         self.Gamma = rules
-        #: Those, as they were written, that can derive an equality.
+        #: The rules, as written, that can derive an equality.
         self.equalities = tuple(r for r in rules.written if Equality().may_be(r.head))
         rules.follow(self.pi)
 
@@ -183,7 +183,7 @@ class Rewriting:
         return represented(core, self.pi)
 
     def begin(self, E_minus: FactSet, E_plus: FactSet) -> None:
-        """Begin an update: what has changed is told against what is there now."""
+        """Begin an update: changes are computed relative to the present state."""
         self.pi.remember()
         self.pi.count(E_minus, E_plus)
         self.Gamma.follow(self.pi)  # an update that failed may have left other rules than its classes ask for
@@ -315,8 +315,8 @@ class _Update:
     def unmentioned(self, M: FactSet) -> FactSet:
         """Return the normal equalities of some that stand for one of a constant with itself that is in doubt.
 
-        Of those of a class, it is in doubt if no explicit fact mentions the constant. That others equal it is no
-        reason for it to hold: they may do so only because it equals itself.
+        Of those of a class, it is in doubt if no explicit fact mentions the constant. Equalities with
+        others do not prove it: they may hold only because it equals itself.
         """
         pi = self.pi
         if not (large := settle(pi.several(M))):
@@ -326,13 +326,13 @@ class _Update:
 
     @phase("check")
     def obvious(self, plain: FactSet) -> FactSet:
-        """Return those of facts that stand for themselves alone that are explicit, or follow from such in a step."""
+        """Return the facts of `plain` that are explicit or derivable in one step from explicit facts."""
         known = settle((plain & self.explicit()) | self.pi.counted(plain))
         return known | derive(self.Gamma.written, self.explicit(), self.explicit(), heads=plain - known)
 
     @phase("check")
     def torn(self, large: FactSet, S: Constants | None) -> Constants | None:
-        """Return those of the classes that equalities speak of, beside S, that explicit facts do not hold together."""
+        """Return the classes of the equalities `large`, without S, that explicit facts do not prove."""
         pi = self.pi
         representatives = pi.constants(large) if S is None else pi.constants(large) - S
         if not representatives:
@@ -354,7 +354,7 @@ class _Update:
 
     @phase("one-step rederivation")
     def rederive(self, fresh: Sequence[Rule]) -> FactSet:
-        """Return those of the over-deleted facts that are explicit or follow from the rest, and what new rules say."""
+        """Return the over-deleted facts that are explicit or derivable from the rest, and the facts of new rules."""
         D, I = self.D, self.I
         known = settle((D & (self.E - self.E_minus)) | self.stand_ins.above_zero(D) | self.pi.mentioned(D, I - D))
         applied, done = settle(derive(fresh, I - D, I)), set(fresh)

@@ -12,7 +12,7 @@ While U1 is made, the explicit facts that U2 deletes are marked (line 9), and a 
 body marks its head (12, 29). U2 begins with the marked facts in W (32): it need not apply the rules that lead to them
 (23). Only explicit facts pass marks on, since a derived one may have another derivation.
 
-A mark is a hint. Any set of facts of I may be in W: those that hold are proven, and the others are deleted because they
+A mark is a hint. Any set of facts of I may be in W: facts that hold are proven, and the others are deleted because they
 do not hold. So an update that is not the one that was announced only has facts to check in vain.
 
 Departures from the paper: blocks a to f go stratum by stratum, and set at a time: line 11, 20, 23 or 28 finds all
@@ -138,7 +138,7 @@ class Marker:
 
     def __init__(self, state: State, E_minus: FactSet, E_plus: FactSet, ahead: Requested):
         self.strata, self.ahead = state.strata, ahead
-        #: What U2 both deletes and inserts is there after it.
+        #: Facts that U2 both deletes and inserts are explicit after it.
         self.explicit = settle((ahead.minus & ((state.E - E_minus) | E_plus)) - ahead.plus)  # 9
         #: Marked facts that proofs may lean on: U1 does not bring them.
         self.present = settle(self.explicit - E_plus)

@@ -116,7 +116,7 @@ class _Decomposing:
     ) -> None:
         self.spark, self.core, self.pivots, self.limits, self.outputs = spark, core, pivots, limits, outputs
         self.facts = {one.predicate.name: one for one in facts}
-        #: What the driver knows.
+        #: The materialisation of the rules that the driver evaluates.
         self.whole = whole
         self.held = _Held()
 

@@ -39,7 +39,7 @@ class Table(Protocol):
 
     @property
     def place(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         ...
 
     @property

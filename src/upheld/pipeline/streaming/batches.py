@@ -7,7 +7,7 @@ version adds to feeds is made before that manifest, hidden, and moved to its pla
 pass, the next start does it.
 
 With look-ahead each transaction of a micro-batch is a version of its own, so that there is a next one to look at; the
-manifest tells how many of them have been made, and a micro-batch that was broken off is gone on with.
+manifest has the number of those made, and an interrupted micro-batch is continued.
 """
 
 from __future__ import annotations

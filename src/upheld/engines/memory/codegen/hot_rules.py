@@ -141,7 +141,7 @@ def _compile(key: _Key) -> None:
 def _function(shape: Shape) -> Any:
     """Return the kernel of a shape, to be compiled for the types it is called with."""
     text = source_of(shape, "rule")
-    # The name tells kernels apart on disk, where those of an older source must not be found.
+    # The name distinguishes kernels on disk: a kernel of an older source must not be loaded.
     own = hashlib.sha256((text + _helpers()).encode()).hexdigest()[:16]
     names: dict[str, Any] = {
         "np": np, "mix": hashing.mix, "place": hashing.place, "shift_of": hashing.shift_of,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from upheld.engines.memory.plans.plan import AtomStep, Plan
 from upheld.engines.memory.storage.table import BlockIndex
 
-#: What a kernel is given for a step, by its kind; `arguments_of` gives it in this order.
+#: The arguments of a kernel for a step, by its kind, in the order of `arguments_of`.
 ARRAYS = {
     "chain": ("rows", "slots", "following", "flags", "truth", "constants"),
     "block": ("rows", "slots", "entries", "pool", "flags", "truth", "constants"),
@@ -20,7 +20,7 @@ ARRAYS = {
 
 
 class StepShape(NamedTuple):
-    """What the code of a step depends on. The kind is that of the index it walks through, or whether a row is there."""
+    """The parameters of the code of a step. Its kind is the kind of index it follows, or a test that a row exists."""
 
     kind: str
     known: tuple[int, ...]
@@ -35,7 +35,7 @@ class StepShape(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What the source of a kernel depends on: the number of variables it begins with, its steps, and its head."""
+    """The parameters of the source of a kernel: the number of variables it begins with, its steps, and its head."""
 
     start: int
     steps: tuple[StepShape, ...]

@@ -81,7 +81,7 @@ class MemoryTrace:
 
     @property
     def first(self) -> str:
-        """The column that tells where the chain of a row begins."""
+        """The column with the begin of the chain of each row."""
         return self._first
 
     def levels(self, *, old: bool) -> str:

@@ -36,7 +36,7 @@ Flags = npt.NDArray[np.bool_]
 _NOBODY: Codes = np.empty(0, np.int64)
 _NO_REPEATS = np.empty((0, 2), np.int64)
 
-#: From so many constants for each thousand rows on, reading a table is quicker than asking its indexes.
+#: Constants per thousand rows from which on reading a whole table is faster than probing its indexes.
 _MANY_FOR_A_THOUSAND = 20
 #: Facts with up to this many expansions have them formed and looked up. Expansions of other facts are found by their
 #: constants.
@@ -113,7 +113,7 @@ class MemoryClasses:
         """Give each constant that has come since the last time a class of its own."""
         count, known = self.context.codec.codes(), len(self._now)
         if count > known:
-            more = np.arange(known, max(count, 2 * known))  # those that are still to come are alone as well
+            more = np.arange(known, max(count, 2 * known))  # codes still to come are singletons as well
             several, mentions = np.zeros(len(more), np.bool_), np.zeros(len(more), np.int64)
             self._now = np.concatenate([self._now, more])
             self._has_several = np.concatenate([self._has_several, several])
@@ -529,7 +529,7 @@ class MemoryClasses:
         before = np.concatenate([_NOBODY, *(b for _, b in self._moved)])[first]
         differ = before != self._now[moved]
         moved, before = moved[differ], before[differ]
-        # Those that are with one that came, and those that are left of where one went.
+        # The members of classes that a constant joined, and of classes that a constant left.
         beside = self.members(CodeSet(np.union1d(before, self._now[moved]))).codes
         codes = np.union1d(moved, beside)
         then = self._now[codes].copy()

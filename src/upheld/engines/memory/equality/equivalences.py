@@ -27,8 +27,8 @@ _IN_SOME_SET: Truth = np.arange(len(NOTHING)) > 0
 class MemoryGroups:
     """Who is in which class is what sets say; beside that are kept sizes, and numbers that may be given again.
 
-    Both may be those of an update that failed. So sizes only tell which class is to keep its number, which may be any,
-    and whether a number is free is looked up before it is given.
+    Both may be those of an update that failed. So sizes only decide which class keeps its number, which may be any,
+    and whether a number is free is checked before it is assigned.
     """
 
     def __init__(self, context: Context, classing: Classing):
@@ -162,11 +162,11 @@ class MemoryGroups:
         return rows_with(table, (column,), wanted.reshape(-1, 1), membership(facts))
 
     def _new(self, count: int) -> Codes:
-        """Return so many numbers that no class has. Old ones come first, so that rows of before serve again."""
+        """Return `count` numbers that no class has, old ones first, so that earlier rows are used again."""
         asked, self._free = self._free[:count], self._free[count:]
         free = np.unique(np.array(asked, np.int64))
         taken = np.unique(rows_with(self._members, (1,), free.reshape(-1, 1), _IN_SOME_SET)[0])
-        for lender in self.context.bits.lenders:  # flags do not tell the rows of a set that has lent its bit
+        for lender in self.context.bits.lenders:  # flags do not show the rows of a set that has lent its bit
             numbers = self._members.rows[lender.of(self._members)][:, 1]
             taken = np.union1d(taken, np.flatnonzero(np.isin(free, numbers)))
         self._free += free[taken].tolist()

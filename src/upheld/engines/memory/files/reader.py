@@ -1,6 +1,6 @@
 """Facts files by column: kernels that parse plain files, and leave all others to the careful reader.
 
-What they take is what nearly every file holds: one byte between fields, decimal numbers, UTF-8. A file with anything
+They read the content of nearly every file: one byte between fields, decimal numbers, UTF-8. A file with anything
 else in it, right or wrong, is read again from its first byte by `factfiles.reading`, so the rows and the errors are
 those of the careful reader, whichever of the two gave them.
 
@@ -26,7 +26,7 @@ from upheld.language.types.ntriples import are_canonical
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.runtime.limits import allow, look
 
-#: Below so many bytes the careful reader is done before the kernels have been loaded.
+#: Bytes below which the careful reader finishes before the kernels are loaded.
 WORTH_A_KERNEL = 1 << 16
 _ROWS_AT_A_TIME = 1 << 15
 
@@ -175,7 +175,7 @@ def integers(data, before, after, low, high, out):
 def floats(data, before, after, out, hard):
     """Read decimal floats. Return how many are left, with their numbers in `hard`; -1 if a field is no such float.
 
-    What is read is exact: a whole number and a power of ten that are floats themselves make one correct rounding.
+    The result is exact: a whole number and a power of ten that are floats themselves make one correct rounding.
     """
     left = 0
     for i in range(len(before)):

@@ -21,7 +21,7 @@ from upheld.engines.memory.kernels.jit import kernel
 from upheld.engines.memory.storage.dictionary import NEWLINE, Places, utf8
 from upheld.language.types.primitive import float_text
 
-#: Below so many rows, Python is done before the kernel has been loaded.
+#: Rows below which Python finishes before the kernel is loaded.
 WORTH_A_KERNEL = 1 << 12
 _ROWS_AT_A_TIME = 1 << 15
 

@@ -304,7 +304,7 @@ def batches(
 
 
 def pair_room(width: int) -> int:
-    """Return how many pairs to make at a time for so many bindings."""
+    """Return how many pairs to make at a time for `width` bindings."""
     # A large array is asked of the system each time, so small batches get small ones.
     return min(CHUNK, _LEAST_ROOM + 8 * width)
 

@@ -1,4 +1,4 @@
-"""Rules that copy rows, run together: those of one shape differ in their constants alone.
+"""Rules that copy rows, run together: rules of one shape differ in their constants only.
 
     [?x, rdf:type, :Employee] :- [?x, rdf:type, :Professor].
     [?x, rdf:type, :Person]   :- [?x, rdf:type, :Student].
@@ -25,7 +25,7 @@ from upheld.engines.memory.storage.table import Rows, Table, key_slots
 from upheld.language.core import Atom, Rule
 from upheld.language.syntax.ast import Constant, Variable
 
-#: What rules of one shape have in common: the predicates of two atoms, the columns of the first with constants, and
+#: The shape of a rule: the predicates of two atoms, the columns of the first with constants, and
 #: for each column of the second the column of the first that has its value, or -1 where it has a constant.
 _Shape = tuple[str, str, tuple[int, ...], tuple[int, ...]]
 
@@ -71,7 +71,7 @@ class Copying:
         """A plan that takes copies as they are, for what takes the bindings of a plan."""
         arity = self.target.arity
         start = tuple(f"${column}" for column in range(arity))
-        # Constants are named nowhere, but tell how wide values may be.
+        # Constants occur in no array, but determine how wide values may be.
         widest = [self.constants.min(), self.constants.max()] if self.constants.size else []
         return Plan(self.rules[0], start, (), self.target, np.arange(arity), np.array(widest, np.int64))
 
@@ -143,7 +143,7 @@ def forward_copies(rule: Rule) -> tuple[Rule, Atom, Atom] | None:
 
 
 def backward_copies(rule: Rule) -> tuple[Rule, Atom, Atom] | None:
-    """Return the head and the body of a rule in which a head tells the one fact that it is derived from."""
+    """Return the head and the body of a rule in which each head determines the one fact it is derived from."""
     if forward_copies(rule) is None or not _repeats_nothing(rule.head):
         return None
     (body,) = rule.positive

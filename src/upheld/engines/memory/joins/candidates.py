@@ -1,4 +1,4 @@
-"""What may derive heads, a few rows at a time: the chain or block that the first join of a backward plan looks at.
+"""Candidates to derive heads, a few rows at a time: the chain or block that the first join of a backward plan looks at.
 
 For each head and rule a cursor says how far it has been read, so that reading goes on where it stopped.
 """
@@ -21,7 +21,7 @@ from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Rows
 #: Cursors before the first row of a key and after the last one.
 BEGINNING, END = -2, -1
 
-#: The number of candidates of a head is doubled so many times: a chunk of them is taken at once at most.
+#: Times that the number of candidates of a head is doubled, up to a chunk of them at once.
 MOST_DOUBLINGS = CHUNK.bit_length() - 1
 
 
@@ -30,7 +30,7 @@ class Candidates:
     """Candidates for heads by one rule: for each binding of the head the key it looks for, and how far it has come."""
 
     step: AtomStep
-    #: What is left of the plan after the step.
+    #: The steps of the plan after this one.
     rest: Plan
     index: ChainIndex | BlockIndex
     B: Codes
@@ -42,7 +42,7 @@ class Candidates:
     whole: bool
 
     def take(self, chosen: Codes, limits: Codes, truth: Truth) -> Iterator[Codes]:
-        """Yield bindings extended by further rows, at most so many for each of the chosen ones."""
+        """Yield bindings extended by further rows, at most its limit for each chosen one."""
         table = self.step.table
         ends = np.cumsum(limits)
         room = min(CHUNK, int(ends[-1]))

@@ -27,7 +27,7 @@ MANY = 16.0
 def find_derivable(
     matcher: Matcher, rule: Rule, table: Table, rows: Rows, where: Where, found: Callable[[Rows], None], done: Truth
 ) -> None:
-    """Tell rows of a table that a rule derives. Those told are `done` from then on, and some are told repeatedly."""
+    """Call `found` with the rows of a table that a rule derives: they are `done` from then on. Some come repeatedly."""
     if not len(rows):
         return
     plan, variables = matcher.backward_plan(rule, (ROW,))

@@ -1,4 +1,4 @@
-"""Built-ins on whole batches of codes. What they mean is defined in `language.functors`, value by value.
+"""Built-ins on whole batches of codes. `language.types.functors` defines their meaning, value by value.
 
 Integer arithmetic is done on arrays when the extremes of the operands show that no result can overflow; whatever is
 not plain arithmetic or comparison is evaluated once for each distinct combination of arguments.
@@ -52,7 +52,7 @@ def generates(expression: Expression) -> bool:
 
 
 def generate(expression: Apply, type: str, batch: Batch, most: int) -> Iterator[tuple[Codes, Codes]]:
-    """Yield the bindings that values of a generator belong to, and the values, so many at a time at most."""
+    """Yield the bindings that values of a generator belong to, and the values, at most `most` at a time."""
     arguments = [evaluate(a, type, batch) for a in expression.arguments]
     known = np.ones(batch.width, np.bool_)
     for _, ok in arguments:

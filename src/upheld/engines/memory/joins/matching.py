@@ -362,7 +362,7 @@ class _Forwards:
         self.matcher, self.where, self.sink, self.whole = matcher, where, sink, whole
         self.rank = ranked[0] if ranked is not None else None
         self.ranked_in = ranked[1] if ranked is not None else None
-        #: What the plans of this run depend on beside the rule and the atom they begin with.
+        #: The kind of plans of this run; with a rule and the first atom it determines a plan.
         self.kind = (where.own is not None, self.ranked_in is not None, whole)
 
     @property

@@ -4,8 +4,8 @@
 
 With x, y and z known, w is looked for in edge(z, w) and edge(w, x), binding by binding. All bindings with the same x
 can do it at once, from the other end: their z are marked, then edge(w, x) gives each w, and edge(z, w) the z that it
-comes from; where such a z is marked, there is an instance. That walks for each x what the other way walks for each
-binding. Paths of two edges are so joined with paths of two edges, and none is stored.
+comes from; where such a z is marked, there is an instance. This scans once per x instead of once per
+binding. In this way paths of two edges are joined with paths of two edges, and none is stored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from upheld.engines.memory.sets.truth_tables import Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows
 
-#: What looking a row up costs, where a step of a walk costs one.
+#: Cost of looking up a row, where a step of a walk costs one.
 LOOK_UP = 3
 
 #: Bindings from which on it pays to ask whether they meet.

@@ -39,7 +39,7 @@ LED_ON, MORE = 0.25, 2.0
 
 
 def may_pay(plan: Plan, rows: int) -> bool:
-    """Return whether a plan is expected to make so many bindings of a delta that reducing it might pay."""
+    """Return whether the bindings expected of a plan are enough for a reduction of the delta to pay."""
     return rows >= FEWEST and rows * plan.most_bindings >= MORE * sum(source.n for source in plan.sources)
 
 
@@ -66,7 +66,7 @@ class Reduction:
     literals: Mapping[int, Literal]
 
     def reduce(self, rows: Rows) -> tuple[Rows, dict[Table, Rows]]:
-        """Return those of the rows that lead to instances, and the rows of tables that they may meet on the way."""
+        """Return the rows that lead to instances, and the rows of tables that they may join with."""
         order = edges_from(self.tree, self.start)
         down = len(rows) * SMALLER < max(self.join.planner.source(self._atom(i)).n for i in self.literals)
         active = {self.start: rows}
@@ -123,7 +123,7 @@ class Reduction:
 
 
 def _matched(atom: Atom, table: Table, rows: Rows, codec: Codec) -> Rows:
-    """Return those of the rows of a table that have the constants of an atom, and equal values for each variable."""
+    """Return the rows that have the constants of an atom, and equal values for each variable."""
     first: dict[str, int] = {}
     for column, term in enumerate(atom.terms):
         if isinstance(term, Constant):

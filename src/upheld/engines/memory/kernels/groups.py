@@ -39,7 +39,7 @@ def group_rows(rows, start, n, columns, equal, keys, slots, groups, out):
 
 @kernel
 def count_groups(numbers, start, n, counts):
-    """Count the rows of each group from row `start` on; numbers below zero are no groups."""
+    """Count the rows of each group from row `start` on; negative numbers do not count."""
     for row in range(start, n):
         if numbers[row] >= 0:
             counts[numbers[row]] += 1

@@ -36,7 +36,7 @@ def kernel(function: F) -> F:
         made = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
     except RuntimeError:
         made = numba.njit(nogil=True, error_model="numpy")(function)
-    # What the dispatcher calls for arguments of types that it has no machine code for yet; other calls cost no more.
+    # The dispatcher calls this for arguments of types that it has no machine code for yet; other calls cost no more.
     made._compile_for_args = _aside(made._compile_for_args)
     return made  # type: ignore[no-any-return]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from upheld.algebra.instances import is_ready
 from upheld.language.core import Atom, Builtin
 
-#: Up to so many atoms all orders are compared; of longer bodies each next atom is the best for itself.
+#: Atoms up to which all orders are compared; in longer bodies the next atom is chosen greedily.
 _ALL_ORDERS = 8
 
 #: Estimates the rows that match one binding of these variables; below one for an atom that only filters.
@@ -72,7 +72,7 @@ def _greedy(
 
 
 def _narrowed(there: dict[str, float], *joined: dict[str, float]) -> dict[str, float]:
-    """Return how many values variables have when atoms are joined: those of the atom that has the fewest."""
+    """Return how many values variables have after a join: as many as in the atom with the fewest."""
     together = dict(there)
     for values in joined:
         for variable, count in values.items():

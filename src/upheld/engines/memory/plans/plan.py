@@ -97,7 +97,7 @@ class AtomStep:
     equal: Places
     kept: Places
     added: Places
-    #: What the batch holds after the step.
+    #: The columns of the batch after the step.
     variables: tuple[str, ...]
     #: Rows expected to match one binding.
     fan_out: float
@@ -179,7 +179,7 @@ class Plan:
 
     @cached_property
     def after_first(self) -> Plan | None:
-        """What is left to do for rows of the first atom, of a plan that begins with no bindings."""
+        """The steps after the first atom, for its rows, of a plan that begins with no bindings."""
         first = self.steps[0] if self.steps else None
         if self.start or not isinstance(first, AtomStep) or first.known or first.filters:
             return None

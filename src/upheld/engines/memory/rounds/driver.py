@@ -1,8 +1,8 @@
 """Rounds of ranked support that are small, many of them in one call of a kernel.
 
 A round in Python costs a tenth of a millisecond however little it does, and a change may go through hundreds of them.
-What the kernels do is what `algebra.rounds` says in the operators of the algebra, with the same facts, numbers and
-statistics. Rounds that are too large for them, and rules that compute, are left to the operators.
+The kernels implement what `algebra.rounds` expresses in operators, with the same facts, numbers and statistics. Rounds
+that are too large for them, and rules that compute, are left to the operators.
 """
 
 from __future__ import annotations

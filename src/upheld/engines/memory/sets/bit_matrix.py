@@ -1,8 +1,8 @@
 """Membership of pairs as a matrix of bits, for binary relations that fill a good part of their domain.
 
 A closure derives most of its facts many times over. Where ids are small and pairs are many, a bit for each possible
-pair is smaller than the hash index, and the bits of one first argument lie in a few cache lines, so that a fact known
-already is told from a new one in two or three nanoseconds instead of forty.
+pair is smaller than the hash index, and the bits of one first argument lie in a few cache lines, so that looking up
+a fact takes two or three nanoseconds instead of forty.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy.typing as npt
 from upheld.engines.memory.kernels import pairs as pair_kernels
 from upheld.engines.memory.storage.table import Rows, Table
 
-#: Fewer rows than this are quicker looked up one by one.
+#: Fewer rows than this are looked up faster one by one.
 FEWEST_ROWS = 1 << 14
-#: At most so many bits for each row: eight bytes, which is less than the tuple index takes.
+#: Bits per row at most: eight bytes, which is less than the tuple index takes.
 BITS_PER_ROW = 64
 #: A round that starts from fewer rows than this part of the bits is not worth copying them for.
 BITS_PER_DELTA_ROW = 512

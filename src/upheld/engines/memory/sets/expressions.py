@@ -48,7 +48,7 @@ class MemorySet:
     def engine(self) -> SetEngine:
         return self.context.engine
 
-    # What is known to be empty is left out of expressions at once: in an update most sets are. A named set stays in
+    # Sets known to be empty are left out of expressions at once: in an update most are. A named set stays in
     # its expression, which keeps the meaning it has now.
 
     def __or__(self, other: FactSet) -> MemorySet:
@@ -131,7 +131,7 @@ class MemorySet:
         return False
 
     def spelling(self) -> Spelling:
-        """Return how membership is told from flags; a set that has no bit yet gets one."""
+        """Return the expression of membership over flags; a set that has no bit yet gets one."""
         raise NotImplementedError
 
     def tables(self) -> list[Table]:
@@ -163,7 +163,7 @@ class MemorySet:
             yield table, self.of(table)
 
     def is_most_of(self, table: Table) -> bool:
-        """Return whether the set has held so much of a table that its rows there are not listed."""
+        """Return whether the set is too large in a table for its rows there to be listed."""
         return False
 
     def among(self, table: Table, rows: Rows) -> Rows:

@@ -1,4 +1,4 @@
-"""What a transaction has changed, so that a failed one can be undone: the last change first.
+"""The journal of a transaction: its changes, to undo them if it fails, the last one first.
 
 An entry is written before the change it speaks of, and undoing it is harmless where the change never happened: an
 interruption may come between any two statements. Kernels are never interrupted, so where only a kernel knows which rows

@@ -1,4 +1,4 @@
-"""Names of columns of numbers: those of an object go when it goes."""
+"""Names of columns of numbers, which are dropped with the object that has them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Owned(weakref.ref[object]):
 
 
 class ColumnNames:
-    """Gives names to columns. Those of an object that nobody holds any more are dropped when the next ones are named.
+    """Gives names to columns. Columns of an object that is gone are dropped when the next ones are named.
 
     Not sooner, as with `bits`: an interruption that comes while an object goes out of the world is lost.
     """

@@ -2,7 +2,7 @@
 
 A table is compacted from both ends: the last rows that are in some set take the places of the first ones that are in
 none, and the table ends where they were. Each step takes some rows out of the tuple index and of all other indexes,
-gives the rows that move their new numbers there, and tells whoever holds numbers of rows. So between two slices the
+gives the rows that move their new numbers there, and notifies the holders of row numbers. So between two slices the
 table is whole, and there is nothing to finish or to undo. While a table is compacted its indexes have links, by which a
 row is found in them at once; links are made in slices too, and dropped in the end.
 
@@ -39,7 +39,7 @@ Work = Iterator[int]
 
 #: Rows whose flags are sampled to estimate how many of a table are in no set.
 _SAMPLE = 1024
-#: What it costs to call a kernel, and to give a small relation texts of its own, in rows.
+#: Cost of calling a kernel, and of copying the texts of a small relation, in rows.
 _CALL = 16
 #: Bytes of texts that are moved, and rows that are copied or marked, for the work of one row.
 _BYTES_FOR_A_ROW, _ROWS_FOR_A_ROW = 64, 4
@@ -85,7 +85,7 @@ class Reclaiming:
         return self._pass.nbytes() if self._pass is not None else 0
 
     def give_up(self) -> None:
-        """End a pass that is under way. What it has done stays done."""
+        """End a pass that is under way, without undoing it."""
         if self._pass is not None:
             self._pass.unlink()
             self._pass, self._work = None, iter(())
@@ -139,7 +139,7 @@ class Reclaiming:
         self._context.holders.removed = 0
 
     def _is_due(self, keep: Sequence[Named]) -> bool:
-        """Return whether so many rows are in no set, or so many texts have come, that a pass is worth its work."""
+        """Return whether enough rows are in no set, or enough texts were added, for a pass to be worth its work."""
         pace, rows, texts = self.pace, _rows_in(self._context), self._context.codec.texts()
         if texts - self._texts > max(self._texts, pace.texts):
             return True
@@ -155,7 +155,7 @@ def live_rows(table: Table, mask: int) -> int:
     """Estimate how many rows of a table are in one of the sets whose bits are given."""
     if table.n <= _SAMPLE:
         return int(np.count_nonzero(table.flags[: table.n] & mask))
-    # Not one in so many: what updates leave behind may repeat itself.
+    # Not at a fixed interval: the traces of updates may be periodic.
     chosen = (np.arange(_SAMPLE, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(16)) % np.uint64(table.n)
     return int(np.count_nonzero(table.flags[chosen] & mask)) * table.n // _SAMPLE
 
@@ -190,7 +190,7 @@ class Pass:
         self._slice = 0
         #: The slice in which all indexes of the table were linked: no update has come since.
         self._linked_in = -1
-        #: What the rows came to when the last slice was done, and what updates change as a rule.
+        #: The number of changes when the last slice ended, and the usual number per update.
         self._before, self._usual = self._changes(), 0.0
 
     def go_on(self, work: Work, keep: Sequence[FactSet], rows: int | None) -> bool:

@@ -120,7 +120,7 @@ class TextPool:
         return None if code < 0 else code
 
     def _make_room(self, texts: int, length: int) -> None:
-        """Make room for so many more texts, and so many bytes of them."""
+        """Make room for more texts, and for their bytes."""
         count, used = len(self), int(self._size[USED])
         length += HEAD * texts
         if used + length > len(self._data):
@@ -283,7 +283,7 @@ def tag_of(data, start, end):
 
 @kernel
 def home(tag, slots):
-    """Return the slot from which on a tag is looked for, which its upper bits tell."""
+    """Return the first slot to search for a tag, by its upper bits."""
     return np.int64((tag * np.uint64(len(slots))) >> HALF)
 
 

@@ -31,7 +31,7 @@ _INT32 = np.iinfo(np.int32)
 
 
 def slots_for(count: int) -> int:
-    """Return a power of two that holds so many entries at most three quarters full."""
+    """Return a power of two that holds `count` entries at most three quarters full."""
     need = count * hashing.FILL_DENOMINATOR // hashing.FILL_NUMERATOR + hashing.GROUP + 1
     return 1 << max(5, (need - 1).bit_length())
 
@@ -68,7 +68,7 @@ class Table:
         self._addressed = (self.flags, address_of(self.flags))
 
     def make_room(self, count: int) -> None:
-        """Make room for so many more rows."""
+        """Make room for `count` more rows."""
         need = self.n + count + hashing.GROUP
         if need > len(self.rows):
             # A quarter more at a time: a fifth of the memory at most lies idle, and copying stays linear in all.
@@ -210,7 +210,7 @@ class Table:
         return sum(index.nbytes() for index in self.indexes.values())
 
 
-#: From so many rows for each key on, blocks of row numbers are better than chains: no row waits for the one before.
+#: Rows per key from which on blocks of row numbers are better than chains: no row waits for the one before.
 _LONG_CHAIN = 8
 _MANY_ROWS = 4096
 
@@ -322,7 +322,7 @@ class ChainIndex:
         parents: Rows,
         matches: Rows,
     ) -> int:
-        """Write pairs of a chosen key and a row of a set, from its cursor on, at most so many for each."""
+        """Write pairs of a chosen key and a row of a set, from its cursor on, at most its limit for each."""
         return index_kernels.probe_some(  # type: ignore[no-any-return]
             wanted, chosen, limits, cursors, table.rows,
             (self.columns, self.slots, self.following), table.flags, truth, equal, (parents, matches),
@@ -374,8 +374,8 @@ class BlockIndex:
                 index_kernels.rehash_blocks(self.entries, self.distinct, self.slots)
             else:
                 self._repack()
-        # What was left behind by blocks that moved, or taken for more rows than came, is given back each time that the
-        # index has doubled, so that a small change never pays for it.
+        # The room of blocks that moved, or that was reserved in vain, is freed each time that the index has doubled, so
+        # that a small change never pays for it.
         if self.upto > 2 * self._packed and len(self.pool) > 2 * self.upto + _MANY_ROWS:
             self._repack()
 
@@ -452,7 +452,7 @@ class BlockIndex:
         parents: Rows,
         matches: Rows,
     ) -> int:
-        """Write pairs of a chosen key and a row of a set, from its cursor on, at most so many for each."""
+        """Write pairs of a chosen key and a row of a set, from its cursor on, at most its limit for each."""
         return index_kernels.probe_some_of_blocks(  # type: ignore[no-any-return]
             wanted, chosen, limits, cursors, table.rows,
             (self.columns, self.slots, self.entries, self.pool), table.flags, truth, equal, (parents, matches),
@@ -474,7 +474,7 @@ class BlockIndex:
 
 
 def distinct_rows(rows: Rows) -> Rows:
-    """Return row numbers in order, each once. Sorting them is many times quicker than `np.unique`, which hashes."""
+    """Return row numbers in order, each once. Sorting them is many times faster than `np.unique`, which hashes."""
     ordered = np.sort(rows)
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
 
@@ -520,7 +520,7 @@ class DistinctValues:
         self._made: dict[tuple[int, ...], tuple[int, float]] = {}
 
     def among(self, columns: tuple[int, ...], n: int, every: Callable[[int], npt.NDArray[Any]]) -> float:
-        """Return the estimate for some columns of n rows, of which `every` gives one in so many."""
+        """Return the estimate for some columns of n rows, of which `every(k)` returns each k-th."""
         sampled, estimate = self._made.get(columns, (0, 1.0))
         if not sampled or n > 2 * sampled:
             estimate = _estimate_distinct(every(max(1, -(-n // _SAMPLE)))[:, columns], n)
