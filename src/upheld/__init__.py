@@ -10,6 +10,7 @@ from upheld.data.relation import Relation
 from upheld.errors import UpheldError, UpheldWarning
 from upheld.explain import Explanation, Failure, Proof, ProofStep
 from upheld.language.syntax.ast import Program
+from upheld.language.types.records import Record
 from upheld.materialisation.build import materialise, parse, restore
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.progress import Progress
@@ -43,6 +44,7 @@ __all__ = [
     "Progress",
     "Proof",
     "ProofStep",
+    "Record",
     "Relation",
     "Report",
     "Run",

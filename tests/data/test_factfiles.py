@@ -6,6 +6,7 @@ import gzip
 import io
 import math
 import os
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from upheld.language.types.primitive import (
     normalise_float,
     sorted_rows,
 )
+from upheld.language.types.records import RecordType, from_python
 from upheld.language.types.terms import literal
 from upheld.source import Source, Span
 
@@ -61,19 +63,27 @@ plain_texts = st.text(st.characters(blacklist_characters="\t\n\r,;", blacklist_c
 any_texts = st.text(st.characters(blacklist_categories=["Cs"]) | st.sampled_from('\n\r\t,;"'), max_size=8)
 
 
+LIST = RecordType("List")
+LIST.branches["[]"] = ("number", "symbol", LIST)
+TYPES = (*(type for type in PRIMITIVE_TYPES if type != "record"), LIST)
+names = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"], exclude_characters=",;[]()"), max_size=4)
+lists = st.lists(st.tuples(st.integers(INT64_MIN, INT64_MAX), names), max_size=3)
+
+
 def values(type, texts):
     return {
         "number": st.integers(INT64_MIN, INT64_MAX),
         "unsigned": st.integers(0, UINT64_MAX),
         "float": st.floats().map(normalise_float),
         "symbol": texts,
+        "record": lists.map(lambda items: reduce(lambda tail, item: from_python((*item, tail), LIST), items, "nil")),
         "term": texts.map(literal),
     }[type]
 
 
 @st.composite
 def tables(draw, texts):
-    types = tuple(draw(st.lists(st.sampled_from(PRIMITIVE_TYPES), max_size=4)))
+    types = tuple(draw(st.lists(st.sampled_from(TYPES), max_size=4)))
     rows = draw(st.sets(st.tuples(*(values(type, texts) for type in types)), max_size=12))
     return types, rows
 

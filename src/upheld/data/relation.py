@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from upheld.data.columns import Column, Columns, Row, Texts
 from upheld.errors import MissingDependency, Problem, count
 from upheld.language.types.primitive import TYPES, normalise_float, sorted_rows
+from upheld.language.types.records import NotARecord, RecordType, from_python
 from upheld.language.values import Value
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Relation:
     Args:
         name: Name of the relation.
         columns: Names of the columns.
-        types: Types of the columns: `number`, `unsigned`, `float`, `symbol` or `term`.
+        types: Types of the columns: `number`, `unsigned`, `float`, `symbol`, `record` or `term`.
         rows: Tuples of values, or values by column. Columns of distinct rows and frozen sets are not copied.
 
     >>> edge = Relation("edge", ("x", "y"), ("number", "symbol"), [(2, "b"), (1, "a")])
@@ -129,13 +130,16 @@ class Relation:
             row = (row,)
         # Once the rows are in order they are as good as the engine, and need not wait for it.
         in_order = "by_column" in self.__dict__
-        if self._live is not None and not in_order and (found := self._live.has(_normal(row))) is not None:
+        if (normal := _normal(row, self.types)) is None:
+            return False
+        row = normal
+        if self._live is not None and not in_order and (found := self._live.has(row)) is not None:
             return found
         if self.by_column is not None:
             from upheld.data.columns.ordering import holds
 
             return holds(self.by_column, row)
-        return _normal(row) in self._rows
+        return row in self._rows
 
     def __eq__(self, other: object) -> bool:
         """Relations are equal if their types and rows are; names do not matter."""
@@ -234,9 +238,15 @@ class Relation:
         return [[row[i] for row in self._ordered] for i in range(len(self.columns))]
 
 
-def _normal(row: Sequence[object]) -> tuple[object, ...]:
-    """Return a row with floats as facts have them."""
-    return tuple(normalise_float(v) if isinstance(v, float) else v for v in row)
+def _normal(row: Sequence[object], types: Sequence[str]) -> tuple[object, ...] | None:
+    """Return a row with floats and records as facts have them, or None if a value is not a record that should be."""
+    row = tuple(normalise_float(v) if isinstance(v, float) else v for v in row)
+    if "record" not in types or len(row) != len(types):
+        return row
+    try:
+        return tuple(from_python(v, t) if isinstance(t, RecordType) else v for v, t in zip(row, types))
+    except NotARecord:
+        return None
 
 
 def arrow_for_spark(relation: Relation) -> pyarrow.Table:

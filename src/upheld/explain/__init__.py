@@ -12,10 +12,10 @@ from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet
 from upheld.explain.equality import Kept, prove
 from upheld.explain.equivalences import ClassProver
-from upheld.explain.explanation import Explanation, Failure, Proof, ProofStep, fact_text
+from upheld.explain.explanation import Explanation, Failure, Proof, ProofStep
 from upheld.explain.proof import Prover
 from upheld.explain.refutation import Refuter
-from upheld.explain.unfold import Rules, bound
+from upheld.explain.unfold import Rules
 from upheld.language.core import Core, Fact, Rule
 from upheld.language.strata import Stratification
 from upheld.language.substitution import substitute_rule
@@ -34,7 +34,7 @@ class Explainer:
     def explain(self, goal: Fact, E: FactSet, I: FactSet) -> Explanation:
         """Return why a fact is in the materialisation I of the explicit facts E, or why not."""
         prover = Prover(self.rules, E | self.rules.aggregates.values(I), I)
-        text = fact_text(goal, self.rules.value_type)
+        text = self.rules.fact_text(goal)
         with _limited_in_time_and_memory(I.engine.meter):
             if prover.holds(goal):
                 return Explanation(goal, text, self._proof(goal, prover.prove(goal), I))
@@ -43,7 +43,7 @@ class Explainer:
     @phase("explanation")
     def explain_rewritten(self, goal: Fact, kept: Kept, core: Core) -> Explanation:
         """Return why a fact holds or not where one constant stands for several: `core` speaks of those alone."""
-        text = fact_text(goal, self.rules.value_type)
+        text = self.rules.fact_text(goal)
         with _limited_in_time_and_memory(kept.I.engine.meter):
             if kept.holds(goal):
                 proved = prove(kept, goal)
@@ -56,7 +56,7 @@ class Explainer:
     ) -> Explanation:
         """Return why a fact holds or not where a program holds equivalences by classes."""
         prover = ClassProver(engine, core, strata, E | self.rules.aggregates.values(I), I)
-        text = fact_text(goal, self.rules.value_type)
+        text = self.rules.fact_text(goal)
         with _limited_in_time_and_memory(engine.meter):
             if prover.holds(goal):
                 proved = prover.prove(goal)
@@ -71,14 +71,13 @@ class Explainer:
         by_equality: Mapping[Fact, Sequence[Fact]] | None = None,
     ) -> Proof:
         """Return the proof that has these derivations, without hidden relations, and these steps by equality."""
-        type = self.rules.value_type
         rules: dict[Fact, tuple[Rule, Rule]] = {}
         bodies: dict[Fact, list[Fact]] = {fact: list(premises) for fact, premises in (by_equality or {}).items()}
         for fact, instance in chosen.items():
             if not self.rules.is_hidden(fact):
                 unfolded = self.rules.unfold(instance.rule)
                 binding = unfolded.binding(instance, chosen)
-                rules[fact] = unfolded.shown, substitute_rule(unfolded.shown, bound(binding, type))
+                rules[fact] = unfolded.shown, substitute_rule(unfolded.shown, self.rules.bound(binding, unfolded.rule))
                 bodies[fact] = [instantiate(a, binding) for a in unfolded.rule.positive]
         order = _downwards(goal, bodies)
         place = {fact: i for i, fact in enumerate(order)}
@@ -89,7 +88,7 @@ class Explainer:
                 return ProofStep(fact, aggregates.text(fact), bindings=aggregates.bindings(fact, I))
             premises = tuple(place[b] for b in bodies.get(fact, ()))
             rule, instance = rules.get(fact, (None, None))
-            return ProofStep(fact, fact_text(fact, type), rule, instance, premises)
+            return ProofStep(fact, self.rules.fact_text(fact), rule, instance, premises)
 
         return Proof(tuple(map(step, order)))
 

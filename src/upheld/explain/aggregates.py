@@ -53,7 +53,8 @@ class Aggregates:
         """Return a value as text: of which aggregate, and in which group."""
         aggregation, row = self._by_relation[fact[0]], fact[1]
         width = len(aggregation.groups)
-        group = _assigned([aggregation.names[column] for column in aggregation.groups], row[:width])
+        types = self._core.predicates[aggregation.relation].types
+        group = _assigned([aggregation.names[column] for column in aggregation.groups], row[:width], types)
         return f"{aggregation.text} = {value_text(row[-1])}" + (f", where {group}" if group else "")
 
     def bindings(self, fact: Fact, I: FactSet) -> tuple[str, ...]:
@@ -73,11 +74,12 @@ class Aggregates:
             I.engine.forget(group)
         local = [c for c in range(body.arity) if c not in aggregation.groups]
         names = [aggregation.names[c] for c in local]
-        return tuple(_assigned(names, [row[c] for c in local]) for row in rows)
+        types = tuple(body.types[c] for c in local)
+        return tuple(_assigned(names, [row[c] for c in local], types) for row in rows)
 
 
-def _assigned(names: Iterable[str], values: Iterable[Value]) -> str:
-    return ", ".join(f"{name} = {value_text(value)}" for name, value in zip(names, values, strict=True))
+def _assigned(names: Iterable[str], values: Iterable[Value], types: Iterable[str]) -> str:
+    return ", ".join(f"{name} = {value_text(value, type)}" for name, value, type in zip(names, values, types))
 
 
 def _order(row: tuple[Value, ...]) -> list[tuple[bool, Value]]:

@@ -12,7 +12,7 @@ from typing import Any
 from upheld.errors import count
 from upheld.explain.aggregates import ASKED_BY_ATOM
 from upheld.language.core import Atom, Builtin, Fact, Rule
-from upheld.language.core_text import atom_text, builtin_text, expression_text, rule_text
+from upheld.language.core_text import atom_text, builtin_text, expression_text, is_matched, rule_text
 from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
 
@@ -77,7 +77,7 @@ class ProofStep:
             return ()
         return (
             *(Literal(a, negated=True) for a in self.instance.negative),
-            *(Literal(b) for b in self.instance.builtins if b.type != ASKED_BY_ATOM),
+            *(Literal(b) for b in self.instance.builtins if b.type != ASKED_BY_ATOM and not is_matched(b)),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -256,12 +256,6 @@ class Explanation:
     def to_json(self) -> str:
         """Return the explanation as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def fact_text(fact: Fact, type: str) -> str:
-    """Return a fact as text; its values are RDF terms if that is the type."""
-    predicate, values = fact
-    return atom_text(Atom(predicate, tuple(Constant(v, type) for v in values)))
 
 
 def _shortened(text: str, prefixes: Mapping[str, str]) -> str:

@@ -14,12 +14,12 @@ from itertools import islice
 from upheld.algebra.instances import Binding, RuleInstance, evaluate_builtin, is_ready, unify
 from upheld.algebra.sets import FactSet, supports
 from upheld.explain.explanation import Failure, Literal
-from upheld.explain.unfold import Rules, Unfolded, bound
+from upheld.explain.unfold import Rules, Unfolded
 from upheld.language.core import Atom, Builtin, Classing, Fact, Predicate, Rule
-from upheld.language.core_text import value_text
+from upheld.language.core_text import is_matched, value_text
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
-from upheld.language.substitution import substitute_atom, substitute_builtin
+from upheld.language.substitution import Substitution, substitute_atom, substitute_builtin
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.functors import Undefined
 from upheld.language.values import Value
@@ -61,8 +61,7 @@ class _Condition:
         terms = self.matched.terms
         return all((t.value if isinstance(t, Constant) else binding.get(t.name)) == v for t, v in zip(terms, fact[1]))
 
-    def under(self, binding: Binding, type: str) -> Literal:
-        by = bound(binding, type)
+    def under(self, by: Substitution) -> Literal:
         if isinstance(self.shown, Builtin):
             return Literal(substitute_builtin(self.shown, by))
         return Literal(substitute_atom(self.shown, by), self.negated)
@@ -87,7 +86,7 @@ class Refuter:
 
     def _failure(self, unfolded: Unfolded, binding: Binding, goal: Fact) -> Failure:
         rule = unfolded.rule
-        types = self._types(rule)
+        types = self.rules.types(rule)
         todo = [
             *(_Condition(a, self.rules.shown(a)) for a in rule.positive),
             *(_Condition(a, self.rules.shown(a, negated=True), True) for a in rule.negative),
@@ -111,12 +110,13 @@ class Refuter:
     def _told(
         self, unfolded: Unfolded, binding: Binding, passed: list[_Condition], failed: _Condition, because: str
     ) -> Failure:
-        named = {n: binding[n] for n in unfolded.rule.variables() if n in binding}
+        named = [n for n in unfolded.rule.variables() if n in binding]
+        by = self.rules.bound(binding, unfolded.rule)
         return Failure(
             unfolded.shown,
-            {n: c for n, c in bound(named, self.rules.value_type).items() if not n.startswith((WILDCARD, LIFTED))},
-            tuple(condition.under(binding, self.rules.value_type) for condition in passed),
-            failed.under(binding, self.rules.value_type),
+            {n: by[n] for n in named if not n.startswith((WILDCARD, LIFTED))},
+            tuple(literal for literal in (condition.under(by) for condition in passed) if not _is_matched(literal)),
+            failed.under(by),
             because,
         )
 
@@ -181,14 +181,10 @@ class Refuter:
         yield Rule(head, negative=(Atom(classing.values, atom.terms[:1]),))
         yield Rule(head, positive=(left,), negative=(right,))
 
-    def _types(self, rule: Rule) -> dict[str, str]:
-        """Return the types of the variables of a rule."""
-        types = {a.name: b.type for b in rule.builtins for a in b.arguments if isinstance(a, Variable)}
-        for atom in (rule.head, *rule.atoms):
-            for term, type in zip(atom.terms, self.rules.predicates[atom.predicate].types, strict=True):
-                if isinstance(term, Variable):
-                    types[term.name] = type
-        return types
+
+def _is_matched(literal: Literal) -> bool:
+    """Return whether a literal that holds only repeats what the records of the atoms show."""
+    return isinstance(literal.of, Builtin) and is_matched(literal.of)
 
 
 def _computed(builtin: Builtin, bindings: list[Binding]) -> tuple[list[Binding], str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from upheld.algebra.instances import Binding, RuleInstance, instantiate
 from upheld.explain.aggregates import Aggregates
 from upheld.language.core import Atom, Builtin, Core, CoreTerm, Fact, Rule
+from upheld.language.core_text import atom_text, with_patterns
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.substitution import Substitution, substitute_atom, substitute_builtin
 from upheld.language.syntax.ast import Constant, Variable
@@ -55,8 +56,6 @@ class Rules:
 
     def __init__(self, core: Core):
         self.predicates = core.predicates
-        #: Whether values are RDF terms, which their text depends on.
-        self.value_type = "term" if core.dialect == "dlog" else "symbol"
         self.aggregates = Aggregates(core)
         rules_of: dict[str, list[Rule]] = {p.name: [] for p in core.predicates.values() if p.hidden}
         for rule in core.rules:
@@ -79,6 +78,26 @@ class Rules:
         self.all = self.visible + self.spliced
         self.place = {rule: i for i, rule in enumerate(core.rules)}
         self._unfolded: dict[Rule, Unfolded] = {}
+
+    def fact_text(self, fact: Fact) -> str:
+        """Return a fact as text."""
+        predicate, values = fact
+        types = self.predicates[predicate].types
+        return atom_text(Atom(predicate, tuple(map(Constant, values, types))))
+
+    def bound(self, binding: Binding, rule: Rule) -> dict[str, Constant]:
+        """Return a binding of variables of a rule as a substitution of constants, for texts."""
+        types = self.types(rule)
+        return {name: Constant(value, types.get(name, "symbol")) for name, value in binding.items()}
+
+    def types(self, rule: Rule) -> dict[str, str]:
+        """Return the types of the variables of a rule."""
+        types = {a.name: b.type for b in rule.builtins for a in b.arguments if isinstance(a, Variable)}
+        for atom in (rule.head, *rule.atoms):
+            for term, type in zip(atom.terms, self.predicates[atom.predicate].types, strict=True):
+                if isinstance(term, Variable):
+                    types[term.name] = type
+        return types
 
     def is_hidden(self, fact: Fact) -> bool:
         return fact[0] in self._definitions
@@ -131,10 +150,10 @@ class Rules:
         rule = self._definitions.get(atom.predicate)
         if rule is None:
             return atom
-        assert len(rule.positive) == 1 and not rule.negative and not rule.builtins, "negation of more than an atom"
-        by: dict[str, CoreTerm] = {n: Variable(f"{WILDCARD}-{n}") for n in rule.positive[0].variables()}
+        assert len(rule.positive) == 1 and not rule.negative, "negation of more than an atom"
+        by: dict[str, CoreTerm] = {n: Variable(f"{WILDCARD}-{n}") for n in rule.variables()}
         by.update(zip(rule.head.variables(), atom.terms, strict=True))
-        return substitute_atom(rule.positive[0], by)
+        return substitute_atom(with_patterns(rule.positive[0], rule.builtins), by)
 
 
 def _apart(rule: Rule, atom: Atom, names: set[str]) -> Substitution:
@@ -148,8 +167,3 @@ def _apart(rule: Rule, atom: Atom, names: set[str]) -> Substitution:
             names.add(fresh)
             by[name] = Variable(fresh)
     return by
-
-
-def bound(binding: Binding, type: str) -> dict[str, Constant]:
-    """Return a binding as a substitution of constants, for texts: they are RDF terms if that is the type."""
-    return {name: Constant(value, type) for name, value in binding.items()}

@@ -23,6 +23,7 @@ from upheld.ingest.tables import (
 )
 from upheld.language.types.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.primitive import INT64_MAX, TYPES
+from upheld.language.types.records import RecordType
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,9 @@ def _fit(column: Given, type: str, known: str | None) -> Column | Unfit | None:
     match "texts" if isinstance(column, Texts) else column.dtype.kind, type:
         case ("texts", "term") if known != "term":
             return _terms(column)
-        case ("texts", "symbol" | "term"):
+        case ("texts", "record") if isinstance(type, RecordType) and known != "record":
+            return None  # texts are brought to the canonical form, each for itself
+        case ("texts", "symbol" | "record" | "term"):
             return column
         case ("i", "number") | ("u", "unsigned"):
             return column.astype(f"{column.dtype.kind}8", copy=False)

@@ -10,6 +10,7 @@ from upheld.errors import FactsError, Problem, count, described_type, quote
 from upheld.ingest.tables import Table, type_of_integers, wrong_arity
 from upheld.language.types.ntriples import NotATerm, are_canonical, is_pyoxigraph_term, term_of
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
+from upheld.language.types.records import NotARecord, RecordType, from_python
 from upheld.language.values import Value
 
 Row = tuple[Value, ...]
@@ -128,6 +129,8 @@ def _column(values: list[Any], type_name: str) -> list[Value] | None:
         return list(map(normalise_float, values)) if kinds <= {float} else None
     if type_name == "term":
         return values if kinds <= {str} and are_canonical(set(values)) else None
+    if isinstance(type_name, RecordType):
+        return None
     return values if kinds <= {str} and is_unicode("".join(values)) else None
 
 
@@ -155,6 +158,12 @@ def _plain(value: object) -> object:
 
 def _value(value: object, type_name: str) -> Value:
     """Return a plain value as one of the type."""
+    if isinstance(type_name, RecordType):
+        try:
+            return _unicode(from_python(value, type_name))
+        except NotARecord as wrong:
+            hint = "pass its text, a tuple, an `upheld.Record`, or `None` for `nil`"
+            raise _Unfit("ill-typed-value", f"holds {_described(value)}, which {wrong}", hint) from None
     if is_missing(value) and not (type_name == "float" and isinstance(value, float)):
         raise _Unfit("missing-value", "holds no value", "leave the row out, or add a value")
     match value:
@@ -173,10 +182,8 @@ def _value(value: object, type_name: str) -> Value:
                 raise _outside(value, type_name) from None
         case int() if type_name == "term" and value.bit_length() > LONGEST_TERM:
             raise _outside(value, type_name)
-        case str() if type_name == "symbol":
-            if is_unicode(value):
-                return value
-            raise _Unfit("lone-surrogate", f"holds {quote(value)}, which has a lone surrogate", "remove it")
+        case str() if type_name in ("symbol", "record"):  # a record of a saved state has its canonical text
+            return _unicode(value)
     if type_name == "term":
         try:
             if (text := term_of(value)) is not None:
@@ -191,6 +198,13 @@ def _value(value: object, type_name: str) -> Value:
     else:
         hint = "pass it as a number, or declare another type"
     raise _Unfit("ill-typed-value", f"holds {_described(value)}, which is not a `{type_name}`", hint)
+
+
+def _unicode(text: str) -> str:
+    """Return a text that all files can hold."""
+    if is_unicode(text):
+        return text
+    raise _Unfit("lone-surrogate", f"holds {quote(text)}, which has a lone surrogate", "remove it")
 
 
 def is_missing(value: object) -> bool:

@@ -39,6 +39,7 @@ from upheld.language.syntax.rdfox import COLUMNS
 from upheld.language.types.functors import Undefined, constraint, functor, signatures_of
 from upheld.language.types.inference import FACTS, Inference
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
+from upheld.language.types.records import RECORD, Field, is_functor
 from upheld.language.types.regex import NotARegex, regular_expression
 from upheld.language.types.subtypes import check_subtypes
 from upheld.language.types.terms import NoValue, string_of
@@ -106,6 +107,7 @@ class _Builder:
             program.prefixes,
             tuple(d.name for d in program.declarations if d.equivalence),
             aggregations=tuple(map(self._aggregation, draft.aggregations.values())),
+            types=program.types,
         )
         return Compiled(core, (*draft.warnings, *_warnings(program, core)))
 
@@ -202,6 +204,13 @@ class _Builder:
                 return Variable(name)
             case Constant():
                 return self._constant(term, type)
+            case Call(functor=name, arguments=arguments) if is_functor(name):
+                if Field.of(name) is not None:
+                    parts = [self._expression(arguments[0], RECORD)]
+                    return Apply(functor(name, 1, self.types.operand_type(self.number, term)), tuple(parts))
+                types = self.types.field_types(self.number, term)
+                parts = [self._expression(a, t) for a, t in zip(arguments, types, strict=True)]
+                return Apply(functor(name, len(parts), ",".join(types)), tuple(parts))
             case Call(functor=name, arguments=arguments):
                 chosen = self.types.operand_type(self.number, term)
                 signatures = signatures_of(name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from upheld.language.printable import Printable
-from upheld.language.syntax.ast import Clause, Constant, Directive, Variable
+from upheld.language.syntax.ast import Clause, Constant, Directive, TypeDeclaration, Variable
 from upheld.language.types.functors import Functor, functor
 from upheld.language.values import Value
 from upheld.source import Span
@@ -176,6 +176,8 @@ class Core:
     by_pairs: Core | None = None
     #: The relations with values of aggregates.
     aggregations: tuple[Aggregation, ...] = ()
+    #: The types that the program declares, which queries may use.
+    types: tuple[TypeDeclaration, ...] = ()
 
     def with_columns(self, columns: Mapping[str, tuple[str, ...]]) -> Core:
         """Return the program with other names for the columns of some of its relations."""

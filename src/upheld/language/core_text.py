@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from upheld.language.core import Apply, Atom, Builtin, Expression, Rule
+from collections.abc import Iterable
+from typing import cast
+
+from upheld.language.core import Apply, Atom, Builtin, CoreTerm, Expression, Rule
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
+from upheld.language.patterns import Taken, constructed, taken
 from upheld.language.printable import prints
 from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.types.functors import functor
+from upheld.language.types.records import composed, is_constructor
 
 _INFIX = frozenset("+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor".split())
 _PREFIX = frozenset(("-", "bnot", "lnot"))
@@ -17,7 +23,7 @@ Lifted = dict[str, Expression]
 
 def value_text(value: object, type: str = "symbol") -> str:
     """Return a value as the `.dl` dialect writes it; RDF terms as N-Triples."""
-    if isinstance(value, str) and type != "term":
+    if isinstance(value, str) and type not in ("term", "record"):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
         return f'"{escaped}"'
     return str(value)
@@ -36,6 +42,8 @@ def expression_text(expression: Expression, lifted: Lifted | None = None, *, wit
             infix = functor.name in _INFIX and len(arguments) == 2
             prefix = functor.name in _PREFIX and len(arguments) == 1
             parts = [expression_text(a, lifted, within=infix or prefix) for a in arguments]
+            if is_constructor(functor.name):
+                return composed(functor.name, parts)
             if not infix and not prefix:
                 return f"{functor.name}({', '.join(parts)})"
             gap = " " if functor.name.isalpha() else ""
@@ -48,6 +56,8 @@ def atom_text(atom: Atom, lifted: Lifted | None = None) -> str:
 
 
 def builtin_text(builtin: Builtin, lifted: Lifted | None = None) -> str:
+    if (field := taken(builtin)) is not None:
+        builtin = _as_pattern(field[0], [field])
     left, right = (expression_text(a, lifted) for a in builtin.arguments)
     if builtin.operator[-1].isalpha():
         return f"{builtin.operator}({left}, {right})"
@@ -59,9 +69,15 @@ def builtin_text(builtin: Builtin, lifted: Lifted | None = None) -> str:
 def rule_text(rule: Rule) -> str:
     """Return the rule as text of the `.dl` dialect, whichever dialect it was written in."""
     lifted = _lifted(rule)
+    patterns = {builtin.arguments[0]: builtin for builtin in record_patterns(rule.builtins)}
+    for record, builtin in patterns.items():
+        if isinstance(record, Variable) and record.name.startswith(LIFTED):
+            lifted.setdefault(record.name, builtin.arguments[1])
     body = [atom_text(a, lifted) for a in rule.positive]
     body += [f"!{atom_text(a, lifted)}" for a in rule.negative]
-    body += [builtin_text(b, lifted) for b in rule.builtins if not _is_lifted(b)]
+    body += [builtin_text(b, lifted) for b in rule.builtins if not _is_lifted(b) and taken(b) is None]
+    whole = {record.record for record in map(constructed, rule.builtins) if record is not None}
+    body += [builtin_text(b, lifted) for record, b in patterns.items() if record not in whole and _is_shown(record, b)]
     return f"{atom_text(rule.head, lifted)} :- {', '.join(body) or 'true'}."
 
 
@@ -72,4 +88,60 @@ def _lifted(rule: Rule) -> Lifted:
 
 def _is_lifted(builtin: Builtin) -> bool:
     left = builtin.arguments[0]
+    if taken(builtin) is not None:
+        return False
     return builtin.operator in ("=", "==") and isinstance(left, Variable) and left.name.startswith(LIFTED)
+
+
+# -- records ----------------------------------------------------------------------------------------------------------
+
+
+def record_patterns(builtins: Iterable[Builtin]) -> list[Builtin]:
+    """Return, for each record whose fields are used, its equation with the pattern that it matches."""
+    apart: dict[tuple[Expression, str], list[Taken]] = {}
+    for builtin in builtins:
+        if (field := taken(builtin)) is not None:
+            apart.setdefault((field.record, field.field.constructor), []).append(field)
+    return [_as_pattern(record, fields) for (record, _), fields in apart.items()]
+
+
+def with_patterns(atom: Atom, builtins: Iterable[Builtin]) -> Atom:
+    """Return an atom, to be shown, with the patterns that built-ins match its records with."""
+    patterns = {
+        b.arguments[0].name: b.arguments[1] for b in record_patterns(builtins) if isinstance(b.arguments[0], Variable)
+    }
+
+    def expanded(expression: Expression) -> Expression:
+        if isinstance(expression, Variable) and expression.name in patterns:
+            return expanded(patterns[expression.name])
+        if isinstance(expression, Apply):
+            return Apply(expression.functor, tuple(map(expanded, expression.arguments)))
+        return expression
+
+    return Atom(atom.predicate, tuple(cast("CoreTerm", expanded(term)) for term in atom.terms))
+
+
+def is_matched(builtin: Builtin) -> bool:
+    """Return whether a built-in only says that a record, with the values that it has, matches its pattern."""
+    return taken(builtin) is not None or len(set(map(expression_text, builtin.arguments))) == 1
+
+
+def _as_pattern(record: Expression, fields: list[Taken]) -> Builtin:
+    """Return the equation of a record with a pattern that has these fields."""
+    kind = fields[0][1]
+    values: list[Expression] = [Variable(WILDCARD)] * kind.fields
+    for _, field, value in fields:
+        if field.index is not None:
+            values[field.index] = value
+    constructor = functor(kind.constructor, kind.fields, ",".join(["record"] * kind.fields))
+    return Builtin("=", "record", (record, Apply(constructor, tuple(values))))
+
+
+def _is_shown(record: Expression, pattern: Builtin) -> bool:
+    """Return whether a pattern stands beside the atoms: one of a variable of the program, unless all is known."""
+    if isinstance(record, Variable):
+        return not record.name.startswith(LIFTED)
+    record_of = pattern.arguments[1]
+    return not isinstance(record_of, Apply) or not all(
+        isinstance(v, Constant) or v == Variable(WILDCARD) for v in record_of.arguments
+    )

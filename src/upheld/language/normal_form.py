@@ -90,7 +90,7 @@ def _pattern(name: str, arguments: Iterable[Expression]) -> _Part:
             case Constant(value=value, type=type):
                 return _escaped(f"{value!r}:{type}")
             case _:
-                return f"{expression.functor!r}({', '.join(map(text, expression.arguments))})"
+                return f"{_escaped(repr(expression.functor))}({', '.join(map(text, expression.arguments))})"
 
     return f"{name}({', '.join(map(text, arguments))})", tuple(variables)
 

@@ -29,7 +29,7 @@ def compile_query(text: str, asked: Core) -> Query:
     body = read_query(text, asked.dialect, prefixes=dict(asked.prefixes))
     found = {v.name: v for v in variables(body, in_aggregates=False)}
     head = Atom(ANSWER, tuple(found.values()))
-    program = Program(asked.dialect, clauses=(Clause((head,), body, body.span),))
+    program = Program(asked.dialect, asked.types, clauses=(Clause((head,), body, body.span),))
     known = {p.name: p.types for p in asked.predicates.values() if not p.hidden}
     core = compile_program(program, known, closed=True).core
     return Query(core, replace(core.predicates[ANSWER], columns=tuple(found)))
@@ -44,7 +44,8 @@ def compile_fact(text: str, asked: Core) -> Fact:
     if body.predicate not in known:
         message, hint = f"unknown relation {quote(body.predicate)}", nearest(body.predicate, known)
         raise ProgramError(Problem("unknown-relation", message, body.span, hint=hint))
-    core = compile_program(Program(asked.dialect, clauses=(Clause((body,), None, body.span),)), known).core
+    program = Program(asked.dialect, asked.types, clauses=(Clause((body,), None, body.span),))
+    core = compile_program(program, known).core
     if not core.facts:  # `p(range(1, 3))` is several
         raise ProgramError(_not_a_fact(body))
     (fact,) = core.facts

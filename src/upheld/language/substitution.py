@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast
 
 from upheld.language.core import Apply, Atom, Builtin, CoreTerm, Expression, Rule
 from upheld.language.syntax.ast import Variable
@@ -23,7 +24,8 @@ def substitute_rule(rule: Rule, by: Substitution) -> Rule:
 
 
 def substitute_atom(atom: Atom, by: Substitution) -> Atom:
-    return Atom(atom.predicate, tuple(substitute_term(t, by) for t in atom.terms))
+    # An atom that is only shown may have patterns of records.
+    return Atom(atom.predicate, tuple(cast("CoreTerm", _expression(t, by)) for t in atom.terms))
 
 
 def substitute_builtin(builtin: Builtin, by: Substitution) -> Builtin:

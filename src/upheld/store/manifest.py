@@ -32,7 +32,7 @@ BOOKS_FORMAT = 1
 _FIRST_LINE = re.compile(rb'\{"format": (\d+), "sha256": "([0-9a-f]{64})",')
 
 #: The types of columns.
-_TYPES = frozenset(("number", "unsigned", "float", "symbol", "term"))
+_TYPES = frozenset(("number", "unsigned", "float", "symbol", "record", "term"))
 
 #: The sums that bookkeeping by ranks needs.
 _RANKS = frozenset(("top", "bottom", "below"))

@@ -10,6 +10,7 @@ from upheld.errors import Problem, count, nearest, quote
 from upheld.language.core import Predicate
 from upheld.language.syntax.ast import Atom, Call, Constant, Term, Variable
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
+from upheld.language.types.records import NotARecord, RecordType, canonical
 from upheld.language.values import Value
 from upheld.source import Span
 
@@ -74,6 +75,12 @@ def _value(term: Term, type: str, column: str) -> Value | Problem:
 
 def _fitted(value: Value, written: str, type: str, column: str, span: Span) -> Value | Problem:
     """Return a constant, written as one of some type, as the same value of the type of its column."""
+    if isinstance(type, RecordType) and written == "record":
+        try:
+            return canonical(str(value), type)
+        except NotARecord as wrong:
+            message = f"{column} holds {quote(value)}, which {wrong}"
+            return Problem("ill-typed-value", message, span, note=EXPECTED[type], hint="correct it")
     if type == written:
         return normalise_float(value) if isinstance(value, float) else value
     if isinstance(value, int) and written == "number":  # the others say of themselves what they are

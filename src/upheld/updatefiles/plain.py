@@ -129,6 +129,8 @@ class _Columns:
 
     def rows(self, facts: Sequence[str]) -> list[Row] | None:
         """Return a row for each fact, or None if some fact needs a closer look."""
+        if "record" in self.types:
+            return None
         found = self._pattern.findall("\n".join(facts))
         if len(found) != len(facts):
             return None

@@ -14,10 +14,11 @@ from upheld.data.factfiles.reading import decoded
 from upheld.errors import FactsError, Problem, ProgramError
 from upheld.language.core import Predicate
 from upheld.language.syntax import parser as language
-from upheld.language.syntax.ast import Atom
+from upheld.language.syntax.ast import Atom, Constant, Formula, Term
 from upheld.language.syntax.parser import PROBLEM_LIMIT, Parser, first_problems, too_deep
 from upheld.language.syntax.rdfox import PREFIXES, RDFoxParser
 from upheld.language.syntax.souffle import SouffleParser
+from upheld.language.types.records import end_of
 from upheld.source import Source, Span
 from upheld.updatefiles.constants import row_of
 from upheld.updatefiles.plain import PlainFacts
@@ -158,7 +159,7 @@ class _Reader:
     def parser(self, source: Source) -> Parser:
         """Return the parser of a part of the file. A prefix holds from where it is declared to the end of the file."""
         if self.dialect == "dl":
-            return SouffleParser(source, language.Draft(), _no_files)
+            return _FactsParser(source, language.Draft(), _no_files)
         parser = RDFoxParser(source, language.Draft())
         parser.prefixes = self.prefixes
         return parser
@@ -221,6 +222,21 @@ class _Reader:
         """Raise the problems found so far, if there are any."""
         if self.problems:
             raise FactsError(first_problems(self.problems, str(self.path)))
+
+
+class _FactsParser(SouffleParser):
+    """Reads facts whose records are constants, and so may be nested to any depth."""
+
+    def operand(self, level: int) -> Term | Formula:
+        token = self.token
+        if token.kind not in ("[", "branch"):
+            return super().operand(level)
+        end = end_of(self.source.text, token.start)
+        self.seen = len(self.source.text) if end is None else end
+        self.token = self.scan(self.seen)
+        if end is None:
+            self.fail("`]`" if token.kind == "[" else "`)`")
+        return Constant(self.source.text[token.start : end], "record", self.since(token.start))
 
 
 def _no_files(name: str, span: Span) -> None:

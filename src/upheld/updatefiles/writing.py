@@ -23,6 +23,7 @@ _AS_TEXT: dict[str, Callable[..., str]] = {
     "unsigned": "{}u".format,
     "float": repr,
     "symbol": quoted,
+    "record": str,
     "term": str,
 }
 

@@ -125,11 +125,11 @@ def check(dialect, text, slug, place, *words):
         ("p(c) :- c = sum : { q(_) }.", "aggregate-target", "1:13", ["`sum` has no target"]),
         ("p(c) :- c = max(x, y) : q(x, y).", "syntax", "1:23", ["expected"]),
         ("p(c) :- c = count : { q(_) .", "missing-bracket", "1:27", ["`}` is missing"]),
-        ("p([x, y]) :- q(x, y).", "unsupported-record", "1:3", ["records"]),
-        ("p(nil).", "unsupported-record", "1:3", ["`nil`"]),
-        (".type P = [x:number, y:number]\np(1).", "unsupported-record", "1:11", ["records"]),
-        ("p($Leaf(1)).", "unsupported-adt", "1:3", ["algebraic data types"]),
-        (".type T = Leaf {} | Node {x:T}", "unsupported-adt", "1:11", ["algebraic data types"]),
+        # records and algebraic data types
+        ("p([x, y) :- q(x, y).", "missing-bracket", "1:8", ["`]` is missing"]),
+        (".type P = [x:number, y]\np(1).", "syntax", "1:23", ["expected `:`"]),
+        (".type T = Leaf {} | Node", "syntax", "1:25", ["expected `{`"]),
+        (".type T = Leaf {x:number | Node {}", "syntax", "1:27", ["expected `,` or `}`"]),
         # components
         (".comp C", "syntax", "1:8", ["found the end of the text, expected `<`, `:` or `{`"]),
         (".comp C : { }", "syntax", "1:11", ["expected the name of a component"]),

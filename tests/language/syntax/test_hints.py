@@ -98,7 +98,7 @@ def test_programs_of_the_other_dialect(tmp_path, text, here, there, ending):
 @pytest.mark.parametrize(
     "text, dialect, slug",
     [
-        ("p(x) :- q(x, [y, ]).", "dl", "unsupported-record"),
+        ("p(x) :- q(x, [y, ]).", "dl", "syntax"),
         ("p(x) :- q(?x,, ?y).", "dl", "syntax"),
         ("p(1). q(x) :- r(x", "dl", "missing-bracket"),
         ("[?x, a, person] :- [?x, a, ?y].", "dlog", "bare-name"),

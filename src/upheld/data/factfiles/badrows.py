@@ -14,6 +14,7 @@ EXPECTED = {
     "unsigned": "an `unsigned` is a whole number from 0 to 18446744073709551615",
     "float": "a `float` is a number such as `0.5`, `-3` or `1e9`, or `inf` or `nan`",
     "symbol": "a `symbol` is text",
+    "record": "a record is written as in `[1, [2, nil]]`, and a branch as in `$Add($Num(1), $Zero)`",
     "term": "a `term` is an RDF term as N-Triples writes it",
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.reading import UNREADABLE, check_file, rows_of, unreadable
 from upheld.errors import FactsError, Problem, nearest, quote
 from upheld.language.types.primitive import float_text, sorted_rows
+from upheld.language.types.records import in_file
 from upheld.runtime.limits import look
 
 #: Types of SQLite columns; all other types are texts.
@@ -90,16 +91,19 @@ def _fill(connection: sqlite3.Connection, rows: Iterable[Row], types: Sequence[s
     connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
     places = ", ".join("?" * len(types))
     # SQLite has neither unsigned numbers of 64 bits nor NaN: these are texts, which read back the same.
-    unsafe = [index for index, type in enumerate(types) if type in ("unsigned", "float")]
+    # A record is the text of other files.
+    unsafe = {index: type for index, type in enumerate(types) if type in ("unsigned", "float", "record")}
     connection.executemany(f"INSERT INTO {name} VALUES ({places})", (_stored(row, unsafe) for row in ordered))
 
 
-def _stored(row: Row, unsafe: Sequence[int]) -> Row:
+def _stored(row: Row, unsafe: Mapping[int, str]) -> Row:
     if not unsafe:
         return row
     values = list(row)
-    for index in unsafe:
+    for index, type in unsafe.items():
         value = values[index]
+        if type == "record":
+            values[index] = in_file(value)
         if isinstance(value, int) and value >= _LARGEST:
             values[index] = str(value)
         elif isinstance(value, float) and value != value:

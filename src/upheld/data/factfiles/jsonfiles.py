@@ -19,6 +19,7 @@ from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.reading import decoded, rows_of
 from upheld.errors import FactsError, Problem, quote
 from upheld.language.types.primitive import float_text, sorted_rows
+from upheld.language.types.records import in_file
 from upheld.language.values import Value
 from upheld.runtime.limits import allow
 
@@ -62,14 +63,16 @@ def json_text(rows: Iterable[Row], types: Sequence[str], format: Format) -> str:
     """Return the text of a JSON file: a row on each line, sorted."""
     lines = []
     for row in sorted_rows(rows, types):
-        values = [_value(value) for value in row]
+        values = [_value(value, type) for value, type in zip(row, types)]
         element = dict(zip(format.columns, values, strict=True)) if format.layout == "object" else values
         lines.append(json.dumps(element, ensure_ascii=False))
     return "[" + ",\n".join(lines) + "]\n"
 
 
-def _value(value: Value) -> Value:
-    """Return a value as JSON can hold it: it has no infinite numbers."""
+def _value(value: Value, type: str) -> Value:
+    """Return a value as JSON can hold it: it has no infinite numbers, and a record is the string of other files."""
+    if type == "record":
+        return in_file(value)
     return float_text(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -20,6 +20,7 @@ from upheld.data.factfiles.formats import Format
 from upheld.errors import FactsError, Problem, count, nearest, quote
 from upheld.language.types.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.primitive import FLOAT, INTEGER, INTEGER_RANGES, normalise_float
+from upheld.language.types.records import NotARecord, RecordType, from_file
 from upheld.language.values import Value
 from upheld.runtime.limits import allow, look
 
@@ -69,6 +70,8 @@ def rows_in(data: bytes, path: Path, types: Sequence[str], format: Format) -> li
 def rows_of(block: Block, types: Sequence[str], format: Format, bad: BadRows) -> list[Row]:
     """Return the rows that records of the file of `bad` are; those that are none are added there."""
     lines, records = block
+    if "," in format.delimiter and any(isinstance(type, RecordType) for type in types):
+        records = [_rejoined(record, types, format.delimiter) for record in records]
     good = _rows(records, types)
     if good is not None:
         return good
@@ -275,6 +278,20 @@ def _bad_quoting(place: str, after: str | None) -> Problem:
     return Problem("bad-quoting", message, place=place, note="with `rfc4180` quotes enclose a whole field", hint=hint)
 
 
+def _rejoined(record: list[str], types: Sequence[str], delimiter: str) -> list[str]:
+    """Return the fields of a line where commas in the brackets of a value do not part columns."""
+    joined: list[str] = []
+    rest = iter(record)
+    for field in rest:
+        is_structure = len(joined) < len(types) and isinstance(types[len(joined)], RecordType)
+        while is_structure and sum(map(field.count, "[(")) > sum(map(field.count, "])")):
+            if (more := next(rest, None)) is None:
+                break
+            field = f"{field}{delimiter}{more}"
+        joined.append(field)
+    return joined
+
+
 # -- records to rows, quickly -----------------------------------------------------------------------------------------
 
 
@@ -296,6 +313,11 @@ def _column(fields: tuple[str, ...], type: str) -> Sequence[Value] | None:
         return fields
     if type == "term":
         return fields if are_canonical(set(fields)) else None
+    if isinstance(type, RecordType):
+        try:
+            return [from_file(text, type) for text in fields]
+        except NotARecord:
+            return None
     # Python reads more as a number than Soufflé does: `1_000`, other scripts' digits, spaces around.
     characters = b"0123456789+-.eE" if type == "float" else b"0123456789-"
     if "".join(fields).encode().translate(None, characters):
@@ -315,9 +337,9 @@ def _column(fields: tuple[str, ...], type: str) -> Sequence[Value] | None:
 
 
 class _Unfit(Exception):
-    """A text that is not a value of the type; `slug` says why, and of a text that is not a term `reason`."""
+    """A text that is not a value of the type; `slug` says why, and of a text that is not a term or record `reason`."""
 
-    def __init__(self, slug: str, reason: NotATerm | None = None) -> None:
+    def __init__(self, slug: str, reason: NotATerm | NotARecord | None = None) -> None:
         self.slug, self.reason = slug, reason
 
 
@@ -340,6 +362,11 @@ def _value(text: str, type: str) -> Value:
             return term(text)
         except NotATerm as wrong:
             raise _Unfit("bad-term", wrong) from None
+    if isinstance(type, RecordType):
+        try:
+            return from_file(text, type)
+        except NotARecord as wrong_record:
+            raise _Unfit("ill-typed-value", wrong_record) from None
     text = text.lstrip(" \t")
     if type == "float":
         if not FLOAT.fullmatch(text):
@@ -397,6 +424,9 @@ def _wrong_length(record: list[str], types: Sequence[str], format: Format) -> Pr
 
 
 def _wrong_value(unfit: _Unfit, text: str, type: str, column: str) -> Problem:
+    if isinstance(unfit.reason, NotARecord):
+        message = f"{column} holds {quote(text)}, which {unfit.reason}"
+        return Problem("ill-typed-value", message, note=EXPECTED[type], hint="correct it, or declare another type")
     if unfit.reason is not None:
         message = f"{column} holds {quote(text)}, which {unfit.reason.reason}"
         return Problem("bad-term", message, note=EXPECTED[type], hint=unfit.reason.hint)

@@ -14,6 +14,7 @@ from upheld.data.factfiles.jsonfiles import json_text
 from upheld.data.factfiles.replacement import Replacement, unwritable
 from upheld.errors import FactsError, Problem, quote
 from upheld.language.types.primitive import float_text, sorted_rows
+from upheld.language.types.records import in_file
 from upheld.language.values import Value
 
 #: A function that formats rows as the text of a facts file, like `facts_text`.
@@ -41,8 +42,8 @@ def facts_text(rows: Iterable[Row], types: Sequence[str], format: Format) -> str
     header = header_text(format)
     if not types:
         return header + "()\n" * len(ordered)
-    as_text = [_as_text(type, format.rfc4180) for type in types]
-    columns = [map(convert, column) for convert, column in zip(as_text, zip(*ordered))]
+    write = [as_text(type, format.rfc4180) for type in types]
+    columns = [map(convert, column) for convert, column in zip(write, zip(*ordered))]
     return header + "".join(f"{format.delimiter.join(fields)}\n" for fields in zip(*columns))
 
 
@@ -59,10 +60,17 @@ def stdout_text(rows: Iterable[Row], types: Sequence[str], format: Format, to_te
     return title + (header + "\n" if header else "") + _RULE + body + _RULE
 
 
-def _as_text(type: str, rfc4180: bool) -> Callable[[Value], str]:
+def as_text(type: str, rfc4180: bool) -> Callable[[Value], str]:
+    """Return the function that writes the values of a type."""
     if type == "float":
         return float_text  # type: ignore[return-value]
+    if type == "record":
+        return _enclosed_record if rfc4180 else in_file
     return enclosed if rfc4180 and type in ("symbol", "term") else str
+
+
+def _enclosed_record(value: Value) -> str:
+    return enclosed(in_file(value))
 
 
 def enclosed(text: Value) -> str:

@@ -130,7 +130,7 @@ class Watch(Observed):
 
 
 def _value(text: str, type: str) -> Value:
-    if type in ("symbol", "term"):
+    if type in ("symbol", "record", "term"):
         return text
     return decode(float(text) if type == "float" else int(text), type)
 

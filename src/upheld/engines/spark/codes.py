@@ -28,7 +28,14 @@ from upheld.language.values import Value
 #: A row of values as they stand in DataFrames.
 Row = tuple[Any, ...]
 
-SPARK_TYPES = {"number": "bigint", "unsigned": "bigint", "float": "double", "symbol": "string", "term": "string"}
+SPARK_TYPES = {
+    "number": "bigint",
+    "unsigned": "bigint",
+    "float": "double",
+    "symbol": "string",
+    "record": "string",
+    "term": "string",
+}
 ARROW_TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
 
 _ZERO = Constant(0, "number")

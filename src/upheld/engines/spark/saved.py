@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from upheld.engines.spark.engine import DataFrameEngine
 
 #: What Spark calls the types of columns that were saved. Parquet has unsigned numbers, which Spark reads as decimals.
-_TYPES = {"number": "bigint", "unsigned": "decimal(20,0)", "float": "double", "symbol": "string", "term": "string"}
+_TYPES = {
+    "number": "bigint",
+    "unsigned": "decimal(20,0)",
+    "float": "double",
+    "symbol": "string",
+    "record": "string",
+    "term": "string",
+}
 
 #: What changes say of explicit facts.
 _EXPLICIT = "explicit"

@@ -8,6 +8,7 @@ from upheld.language.passes.equality import solve_equalities
 from upheld.language.passes.equivalences import close_equivalences
 from upheld.language.passes.expressions import lift_expressions
 from upheld.language.passes.negation import push_negation
+from upheld.language.passes.records import match_records, take_heads_apart
 from upheld.language.passes.relations import check_relations
 from upheld.language.passes.safety import check_safety
 from upheld.language.passes.several_heads import split_heads
@@ -21,9 +22,11 @@ PASSES = (
     split_heads,
     push_negation,
     split_disjunctions,
+    match_records,
     lift_aggregates,
     check_safety,
     solve_equalities,
+    take_heads_apart,
     lift_expressions,
     name_wildcards,
     split_components,

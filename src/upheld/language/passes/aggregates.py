@@ -28,6 +28,7 @@ from upheld.language.core import Aggregation
 from upheld.language.passes.disjunction import Literal, literals, split_disjunctions
 from upheld.language.passes.draft import Draft
 from upheld.language.passes.negation import push_negation
+from upheld.language.passes.records import PREFIX as RECORD
 from upheld.language.passes.safety import bound_variables
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.syntax.ast import (
@@ -132,7 +133,7 @@ class _Lifting:
     def _values_of(self, aggregate: Aggregate, groups: list[Variable], rest: list[Literal]) -> str:
         """Return the name of the relation with the values of an aggregate."""
         function, target, draft = aggregate.function, aggregate.target, self.draft
-        text = to_text(aggregate, draft.program.dialect)
+        text = draft.texts.get(aggregate) or to_text(aggregate, draft.program.dialect)
         name = text + (f" by {', '.join(v.name for v in groups)}" if groups else "")
         body = _with_variables(aggregate.body)
         bound = _bound(body)
@@ -193,7 +194,7 @@ def _as_written(column: Term, aggregate: Aggregate) -> Term:
     """Return what a column of the bindings of an aggregate has."""
     if column == Variable(TARGET) and aggregate.target is not None:
         return aggregate.target
-    return Wildcard() if isinstance(column, Variable) and column.name.startswith(WILDCARD) else column
+    return Wildcard() if isinstance(column, Variable) and column.name.startswith((WILDCARD, RECORD)) else column
 
 
 def _has_aggregate(term: Term) -> bool:

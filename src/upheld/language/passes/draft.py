@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from upheld.errors import Problem
 from upheld.language.core import Aggregation
-from upheld.language.syntax.ast import Clause, Program
+from upheld.language.syntax.ast import Aggregate, Clause, Program
 from upheld.source import Span
 
 
@@ -28,6 +28,8 @@ class Draft:
     hidden: set[str] = field(default_factory=set)
     #: Hidden relations with values of aggregates.
     aggregations: dict[str, Aggregation] = field(default_factory=dict)
+    #: The texts of aggregates that a pass has rewritten.
+    texts: dict[Aggregate, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
     _reported: set[tuple[str, int, int]] = field(default_factory=set)

@@ -38,9 +38,9 @@ class Wildcard:
 class Constant:
     """A value as written.
 
-    `type` is `number`, `unsigned`, `float`, `symbol` or `term`. A plain integer literal of the `.dl` dialect is a
-    `number` until type inference makes it an `unsigned` or `float` where its place asks for one. A `term` is an RDF
-    term, its value the N-Triples text of it.
+    `type` is `number`, `unsigned`, `float`, `symbol`, `record` or `term`. A plain integer literal of the `.dl` dialect
+    is a `number` until type inference makes it an `unsigned` or `float` where its place asks for one. A `term` is an
+    RDF term, its value the N-Triples text of it. A `record` is `nil`, or a branch or record without fields.
     """
 
     value: Value
@@ -50,7 +50,10 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A functor applied to terms: `x + 1` is `Call("+", (x, 1))`, unary minus is `Call("-", (x,))`."""
+    """A functor applied to terms: `x + 1` is `Call("+", (x, 1))`, unary minus is `Call("-", (x,))`.
+
+    The functor of a record `[x, y]` is `[]`, that of a branch `$Add(x, y)` is `$Add`.
+    """
 
     functor: str
     arguments: tuple[Term, ...]
@@ -146,19 +149,32 @@ class Subsumption:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeDeclaration:
-    """`.type name <: parents` (kind `subtype`) or `.type name = a | b` (kind `union`)."""
-
+class Attribute:
     name: str
-    kind: str
-    parents: tuple[str, ...]
+    type: str
     span: Span | None = _span()
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class Branch:
+    """`name {field:type, ...}`: a branch of an algebraic data type. The branch of a record type is called `[]`."""
+
     name: str
-    type: str
+    fields: tuple[Attribute, ...]
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDeclaration:
+    """`.type name <: parents` (kind `subtype`) or `.type name = a | b` (kind `union`).
+
+    With kind `record` or `adt` it has no parents: `.type name = [a:t, b:t]`, or `.type name = A {a:t} | B {}`.
+    """
+
+    name: str
+    kind: str
+    parents: tuple[str, ...]
+    branches: tuple[Branch, ...] = ()
     span: Span | None = _span()
 
 

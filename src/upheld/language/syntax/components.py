@@ -18,7 +18,10 @@ from upheld.errors import Problem, count, nearest, quote
 from upheld.language.syntax.ast import (
     Atom,
     Attribute,
+    Branch,
+    Call,
     Clause,
+    Constant,
     Declaration,
     Directive,
     Hint,
@@ -292,14 +295,16 @@ class _Expansion:
         top = replace(self.contents, **{f.name: [*getattr(self.contents, f.name)] for f in fields(Contents)})
         relations = {declaration.name for declaration in top.declarations}
         types = {declared.name for declared in top.types}
+        branches = {branch.name[1:] for declared in top.types for branch in declared.branches}
         for piece in self.pieces:
             prefix = ".".join(piece.path)
             relations.update(f"{prefix}.{d.name}" for d in piece.component.contents.declarations)
             types.update(f"{prefix}.{t.name}" for t in piece.component.contents.types)
+            branches.update(f"{prefix}.{b.name[1:]}" for t in piece.component.contents.types for b in t.branches)
         expanded: set[Component] = set()
         for piece in self.pieces:
             look("the program")
-            _Copy(piece, relations, types).add_to(top)
+            _Copy(piece, relations, types, branches).add_to(top)
             if piece.component not in expanded:  # a hint has no effect, however many instances it is in
                 top.hints += piece.component.contents.hints
             expanded.add(piece.component)
@@ -414,9 +419,10 @@ def _too_many(message: str, span: Span) -> Problem:
     return Problem("too-many-components", message, span, note=note)
 
 
-#: The fields that hold names of relations and of types.
+#: The fields that hold names of relations, of types and, if they begin with `$`, of branches.
 _RELATION_FIELDS = {(Atom, "predicate"), (Declaration, "name"), (Directive, "relation")}
 _TYPE_FIELDS = {(Attribute, "type"), (TypeDeclaration, "name"), (TypeDeclaration, "parents")}
+_BRANCH_FIELDS = {(Branch, "name"), (Call, "functor")}
 
 
 @cache
@@ -427,8 +433,8 @@ def _fields(kind: Any) -> tuple[str, ...]:
 class _Copy:
     """The statements of a piece, with the names that they have in the program and the places of its instance."""
 
-    def __init__(self, piece: _Piece, relations: set[str], types: set[str]):
-        self.piece, self.relations, self.types = piece, relations, types
+    def __init__(self, piece: _Piece, relations: set[str], types: set[str], branches: set[str]):
+        self.piece, self.relations, self.types, self.branches = piece, relations, types, branches
 
     def add_to(self, program: Contents) -> None:
         contents, overridden = self.piece.component.contents, self.piece.overridden
@@ -457,6 +463,10 @@ class _Copy:
             return _resolved(argument.name, argument.path, self.types)
         return _resolved(name, self.piece.path, self.types)
 
+    def _branch(self, name: str) -> str:
+        """Return the name of a branch in the program; other functors and constants have the same one everywhere."""
+        return f"${_resolved(name[1:], self.piece.path, self.branches)}" if name.startswith("$") else name
+
     def _copied(self, thing: Any) -> Any:
         """Return a tree with the names and places that it has in the instance."""
         if isinstance(thing, tuple):
@@ -473,6 +483,8 @@ class _Copy:
                 changed[name] = self._relation(value)
             elif (kind, name) in _TYPE_FIELDS:
                 changed[name] = tuple(map(self._type, value)) if isinstance(value, tuple) else self._type(value)
+            elif (kind, name) in _BRANCH_FIELDS or (name == "value" and thing == Constant(value, "record")):
+                changed[name] = self._branch(value)
             else:
                 changed[name] = self._copied(value)
         return kind(**changed)

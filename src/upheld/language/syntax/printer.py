@@ -12,6 +12,7 @@ from upheld.language.syntax import rdfox, souffle
 from upheld.language.syntax.ast import (
     Aggregate,
     Atom,
+    Attribute,
     Call,
     Clause,
     Conjunction,
@@ -131,6 +132,8 @@ def _dl(node: Node) -> Parts:
             if functor != "-":
                 return PREFIX, [f"{functor} ", (operand, PREFIX)]
             return PREFIX, ["-(", (operand, TERM), ")"] if _is_literal(operand) else ["-", (operand, PREFIX)]
+        case Call(functor="[]", arguments=terms):
+            return _listed("[", terms, "]")
         case Call(functor=name, arguments=terms) | Atom(predicate=name, terms=terms):
             return _listed(f"{name}(", terms, ")")
         case Test(operator=operator, terms=terms) if operator in COMPARISONS:
@@ -186,13 +189,24 @@ def _lines(program: Program) -> Iterator[str]:
 
 
 def _type_declaration(declared: TypeDeclaration) -> str:
+    if declared.kind == "record":
+        (only,) = declared.branches
+        return f".type {declared.name} = [{_attributes(only.fields)}]"
+    if declared.kind == "adt":
+        branches = (f"{branch.name[1:]} {{{_attributes(branch.fields)}}}" for branch in declared.branches)
+        return f".type {declared.name} = {' | '.join(branches)}"
     sign = "=" if declared.kind == "union" else "<:"
     return f".type {declared.name} {sign} {' | '.join(declared.parents)}"
 
 
+def _attributes(attributes: Sequence[Attribute]) -> str:
+    return ", ".join(f"{a.name}: {a.type}" for a in attributes)
+
+
 def _declaration(declaration: Declaration) -> str:
-    attributes = ", ".join(f"{a.name}: {a.type}" for a in declaration.attributes)
-    return f".decl {declaration.name}({attributes})" + (f" {souffle.EQUIVALENCE}" if declaration.equivalence else "")
+    return f".decl {declaration.name}({_attributes(declaration.attributes)})" + (
+        f" {souffle.EQUIVALENCE}" if declaration.equivalence else ""
+    )
 
 
 def _directive(directive: Directive) -> str:

@@ -12,6 +12,7 @@ from upheld.language.syntax.ast import (
     Aggregate,
     Atom,
     Attribute,
+    Branch,
     Call,
     Clause,
     Constant,
@@ -121,7 +122,7 @@ _TOKENS = pattern(
     r"(?P<bad_number>[0-9][A-Za-z0-9_?]*+)",
     rf"(?P<directive>{_DIRECTIVE})",
     r"(?P<sign>:-|<:|<=|>=|!=|[.,;:()\[\]{}!=<>+*%^|@\-]|/(?!\*))",
-    rf"(?P<branch>\${_NAME})",
+    rf"(?P<branch>\${_NAME}(?:\.{_NAME})*+)",
     r"(?P<preprocessor>\#[^\n]*+)",
 )
 
@@ -383,20 +384,10 @@ class SouffleParser(Parser):
 
     def declaration(self) -> None:
         relations = self.names("the name of a relation")
-        opened = self.token.start
-        self.expect("(")
-        attributes: list[Attribute] = []
-        while self.token.kind != ")" or attributes:
-            start = self.token.start
-            name = self.expect("name", "the name of an attribute").text
-            self.expect(":")
-            attributes.append(Attribute(name, self.relation_name("a type"), self.since(start)))
-            if not self.accept(","):
-                break
-        self.close(")", opened)
+        attributes = self.attributes("(", ")", "the name of an attribute")
         equivalence = self.qualifiers([name for name, _ in relations])
         for name, span in relations:
-            self.draft.declarations.append(Declaration(name, tuple(attributes), equivalence, span))
+            self.draft.declarations.append(Declaration(name, attributes, equivalence, span))
 
     def qualifiers(self, relations: list[str]) -> bool:
         """Read what stands behind a declaration, and return whether that makes the relations equivalences."""
@@ -426,19 +417,47 @@ class SouffleParser(Parser):
         if directive == ".type" and self.accept("<:"):
             parents = [self.relation_name("a type")]
         elif directive == ".type" and self.accept("="):
-            kind, parents = "union", [self.member_type()]
+            if self.token.kind == "[" or self.following().kind == "{":
+                self.structure(name, span)
+                return
+            kind, parents = "union", [self.relation_name("a type")]
             while self.accept("|"):
-                parents.append(self.member_type())
-        self.draft.types.append(TypeDeclaration(name, kind, tuple(parents), span))
+                parents.append(self.relation_name("a type"))
+        self.draft.types.append(TypeDeclaration(name, kind, tuple(parents), span=span))
 
-    def member_type(self) -> str:
-        span = self.here()
+    def structure(self, name: str, span: Span) -> None:
+        """Read the fields of a record type, or the branches of an algebraic data type."""
         if self.token.kind == "[":
-            self.refuse("unsupported-record", "records are not supported", span)
-        name = self.relation_name("a type")
-        if self.token.kind == "{":
-            self.refuse("unsupported-adt", "algebraic data types are not supported", span)
-        return name
+            start = self.token.start
+            fields = self.attributes("[", "]", "the name of a field")
+            branches = [Branch("[]", fields, self.since(start))]
+            kind = "record"
+        else:
+            branches, kind = [self.branch()], "adt"
+            while self.accept("|"):
+                branches.append(self.branch())
+        self.draft.types.append(TypeDeclaration(name, kind, (), tuple(branches), span))
+
+    def branch(self) -> Branch:
+        start = self.token.start
+        name = self.relation_name("the name of a branch")
+        span = self.since(start)
+        return Branch(f"${name}", self.attributes("{", "}", "the name of a field"), span)
+
+    def attributes(self, opening: str, closing: str, expected: str) -> tuple[Attribute, ...]:
+        """Read names with types, in brackets."""
+        opened = self.token.start
+        self.expect(opening)
+        attributes: list[Attribute] = []
+        while self.token.kind != closing or attributes:
+            start = self.token.start
+            name = self.expect("name", expected).text
+            self.expect(":")
+            attributes.append(Attribute(name, self.relation_name("a type"), self.since(start)))
+            if not self.accept(","):
+                break
+        self.close(closing, opened)
+        return tuple(attributes)
 
     def io_directive(self, kind: str) -> None:
         relations = self.names("the name of a relation")
@@ -502,15 +521,22 @@ class SouffleParser(Parser):
                 self.advance()
                 return Call(word, self.terms(")"), self.since(token.start))
             case "[":
-                self.refuse("unsupported-record", "records are not supported", self.here())
+                return self.constructed("[]", self.terms("]"), token.start)
             case "branch":
-                self.refuse("unsupported-adt", "algebraic data types are not supported", self.here())
+                self.advance()
+                fields = self.terms(")") if self.token.kind == "(" else ()
+                return self.constructed(token.text, fields, token.start)
             case "@":
                 return self.user_functor()
             case "stray" if token.text == "$":
                 self.refuse("unmaintainable", "`$` (`autoinc`) cannot be maintained exactly", self.here())
             case _:
                 self.fail("an atom or a comparison" if level <= LITERAL else "a term")
+
+    def constructed(self, functor: str, fields: tuple[Term, ...], start: int) -> Term:
+        """Return a record or the value of a branch; without fields it is a constant."""
+        span = self.since(start)
+        return Call(functor, fields, span) if fields else Constant(functor, "record", span)
 
     def named(self, level: int) -> Term | Formula:
         """Read what begins with a name: an atom, a term, or something refused."""
@@ -541,7 +567,7 @@ class SouffleParser(Parser):
         if name == LINE:
             return Constant(self.source.position(start)[0], "number", self.since(start))
         if name == "nil":
-            self.refuse("unsupported-record", "records (`nil`) are not supported", self.since(start))
+            return Constant("nil", "record", self.since(start))
         if name in CONSTANT_WORDS:
             return Truth(name == "true", self.since(start))
         return Variable(name, self.since(start))

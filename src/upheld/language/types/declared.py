@@ -1,4 +1,4 @@
-"""The types that a program declares: subtypes and unions of the primitive ones."""
+"""The types that a program declares: subtypes and unions of the primitive ones, records and algebraic data types."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from collections.abc import Sequence
 
 from upheld.errors import nearest, quote
 from upheld.language.passes.draft import Draft
-from upheld.language.syntax.ast import TypeDeclaration
+from upheld.language.syntax.ast import Branch, TypeDeclaration
 from upheld.language.types.primitive import PRIMITIVE_TYPES
+from upheld.language.types.records import RECORD, RecordType
 from upheld.source import Span
+
+#: The primitive types that programs name; a record type has the name that its declaration gives it.
+_NAMED = tuple(type for type in PRIMITIVE_TYPES if type != RECORD)
 
 #: Names of the types in other languages.
 _ELSEWHERE = {
@@ -25,14 +29,20 @@ _ELSEWHERE = {
 
 
 class TypeTable:
-    """Declared types. Each stands on one primitive type; `below` are the types whose values all belong to it."""
+    """Declared types. Each stands on one primitive type; `below` are the types whose values all belong to it.
+
+    Record types and algebraic data types have values of their own, and stand on the type `record` that has no name.
+    """
 
     def __init__(self, declarations: Sequence[TypeDeclaration], draft: Draft):
-        self._primitive: dict[str, str] = {name: name for name in PRIMITIVE_TYPES}
+        self._primitive: dict[str, str] = {name: name for name in _NAMED}
         self._below: dict[str, frozenset[str]] = {}
         self._declared: dict[str, TypeDeclaration] = {}
+        self._structures: dict[str, RecordType] = {}
+        #: The branches of algebraic data types by constructor, each with its type.
+        self.branches: dict[str, tuple[RecordType, Branch]] = {}
         for declaration in declarations:
-            if declaration.name in self._declared or declaration.name in PRIMITIVE_TYPES:
+            if declaration.name in self._declared or declaration.name in _NAMED:
                 draft.problem(
                     "duplicate-type",
                     f"type {quote(declaration.name)} is declared twice",
@@ -42,12 +52,22 @@ class TypeTable:
                 continue
             self._declared[declaration.name] = declaration
         for name, declaration in self._declared.items():
-            self._resolve(name, declaration, draft)
+            if declaration.branches:
+                self._primitive[name] = RECORD
+                self._structures[name] = RecordType(name)
+            else:
+                self._resolve(name, declaration, draft)
+        for name, declaration in self._declared.items():
+            self._structure(name, declaration, draft)
         self._fill_below()
 
     def primitive(self, name: str) -> str | None:
         """Return the primitive type that a type stands on, or None for an unknown or faulty one."""
         return self._primitive.get(name)
+
+    def structure(self, name: str) -> RecordType | None:
+        """Return the record type or algebraic data type of that name, or None for any other type."""
+        return self._structures.get(name)
 
     def below(self, name: str) -> frozenset[str]:
         """Return the types whose values all belong to this one, itself included."""
@@ -62,7 +82,7 @@ class TypeTable:
                 span,
                 note="the types are `number`, `unsigned`, `float`, `symbol`, and the types that the program declares",
                 hint=_ELSEWHERE.get(name.lower())
-                or nearest(name, [*PRIMITIVE_TYPES[:-1], *self._declared])
+                or nearest(name, [*_NAMED[:-1], *self._declared])
                 or "use one of these, or declare it with `.type`",
             )
         return self._primitive.get(name)
@@ -82,7 +102,18 @@ class TypeTable:
                     note="each type is derived from a primitive type: number, unsigned, float or symbol",
                 )
                 return
-            if parent in PRIMITIVE_TYPES:
+            if parent in _NAMED:
+                found.add(parent)
+            elif parent in self._declared and self._declared[parent].branches:
+                if declaration.kind == "subtype" or len(declaration.parents) > 1:
+                    draft.problem(
+                        "record-subtype",
+                        f"type {quote(name)} is a subtype or union of {quote(parent)}",
+                        declaration.span,
+                        note="record types and algebraic data types have no subtypes and are in no unions",
+                        hint=f"write `.type {name[:40]} = {parent[:40]}` for another name of the type",
+                    )
+                    return
                 found.add(parent)
             elif parent in self._declared:
                 if parent not in seen:
@@ -92,7 +123,8 @@ class TypeTable:
                 self.known(parent, declaration.span, draft)
                 return
         if len(found) == 1:
-            self._primitive[name] = found.pop()
+            (only,) = found
+            self._primitive[name] = self._primitive[only] if only in _NAMED else RECORD
         elif found:
             draft.problem(
                 "mixed-union",
@@ -100,6 +132,49 @@ class TypeTable:
                 declaration.span,
                 note="all members of a union have the same primitive type",
             )
+
+    def _structure(self, name: str, declaration: TypeDeclaration, draft: Draft) -> None:
+        """Enter the fields of a record type, of each branch of an algebraic data type, or of what a name stands for."""
+        if not declaration.branches:
+            if self._primitive.get(name) == RECORD:
+                self._structures[name] = self._aliased(declaration)
+            return
+        structure = self._structures[name]
+        for branch in declaration.branches:
+            for i, field in enumerate(branch.fields):
+                if field.name in [f.name for f in branch.fields[:i]]:
+                    draft.problem(
+                        "duplicate-attribute",
+                        f"field {quote(field.name)} of {quote(name)} is declared twice",
+                        field.span,
+                        hint="give each field its own name",
+                    )
+                self.known(field.type, field.span, draft)
+            structure.branches[branch.name] = tuple(self._field_type(f.type) for f in branch.fields)
+            if declaration.kind == "record":
+                continue
+            if branch.name in self.branches:
+                _, first = self.branches[branch.name]
+                draft.problem(
+                    "duplicate-branch",
+                    f"branch {quote(branch.name)} is declared twice",
+                    branch.span,
+                    related=(("declared here first", first.span),) if first.span else (),
+                    note="a branch belongs to one type, which its name alone must show",
+                )
+                continue
+            self.branches[branch.name] = structure, branch
+
+    def _field_type(self, name: str) -> str:
+        if self._primitive.get(name) == RECORD:
+            return self._structures.get(name) or self._aliased(self._declared[name])
+        return self._primitive.get(name, "symbol")
+
+    def _aliased(self, declaration: TypeDeclaration) -> RecordType:
+        """Return the type that the declaration gives another name to."""
+        while not declaration.branches:
+            declaration = self._declared[declaration.parents[0]]
+        return self._structures[declaration.name]
 
     def _fill_below(self) -> None:
         """A subtype is below its parent; the members of a union are below the union."""

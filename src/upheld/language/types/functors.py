@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from upheld.errors import Problem, ProgramError, quote
-from upheld.language.types import datatypes, terms
+from upheld.language.types import datatypes, records, terms
 from upheld.language.types.primitive import (
     FLOAT,
     INT64_MAX,
@@ -34,8 +34,11 @@ from upheld.language.values import Value
 
 NUMERIC = frozenset({"number", "unsigned", "float"})
 INTEGRAL = frozenset({"number", "unsigned"})
-ALL = frozenset({"number", "unsigned", "float", "symbol", "term"})
-PLAIN = ALL - {"term"}
+ALL = frozenset({"number", "unsigned", "float", "symbol", "record", "term"})
+PLAIN = frozenset({"number", "unsigned", "float", "symbol"})
+
+#: Characters of the text of a record. The text includes the fields, so it doubles where a record is a field twice.
+LONGEST_RECORD = 1 << 24
 
 
 class Undefined(Exception):
@@ -44,7 +47,10 @@ class Undefined(Exception):
 
 @dataclass(frozen=True)
 class Functor:
-    """A functor at one type. `evaluate` takes and returns plain values; a generator yields any number of them."""
+    """A functor at one type. `evaluate` takes and returns plain values; a generator yields any number of them.
+
+    The type of a functor that constructs a record is those of its arguments, with commas between them.
+    """
 
     name: str
     type: str
@@ -52,6 +58,22 @@ class Functor:
     generates: bool = False
     #: The same on arrays of arguments, for a user-defined functor that takes them.
     on_arrays: Callable[..., list[Value]] | None = None
+
+    def argument_types(self, arity: int) -> list[str]:
+        """Return the types of this number of arguments."""
+        if records.is_functor(self.name):
+            return [records.RECORD] if records.Field.of(self.name) else self.type.split(",")[:arity]
+        return [self.type if a == "T" or self.type == "term" else a for a in self._signature(arity).arguments]
+
+    def result_type(self, arity: int) -> str:
+        """Return the type of the results for this number of arguments."""
+        if records.is_functor(self.name):
+            return self.type if records.Field.of(self.name) else records.RECORD
+        result = self._signature(arity).result
+        return self.type if result == "T" or self.type == "term" else result
+
+    def _signature(self, arity: int) -> Signature:
+        return next(s for s in signatures_of(self.name) if len(s.arguments) == arity)
 
     def __repr__(self) -> str:
         return f"Functor({self.name}: {self.type})"
@@ -104,7 +126,8 @@ SIGNATURES: dict[str, tuple[Signature, ...]] = {
 IDEMPOTENT = frozenset({"datatype", "canonical"})
 
 CONSTRAINTS: dict[str, Signature] = {
-    **{name: Signature(("T", "T"), "", ALL) for name in ("=", "!=", "<", "<=", ">", ">=")},
+    **{name: Signature(("T", "T"), "", ALL) for name in ("=", "!=")},
+    **{name: Signature(("T", "T"), "", ALL - {"record"}) for name in ("<", "<=", ">", ">=")},
     **{
         name: Signature(("T", "T"), "", frozenset({"symbol", "term"}))
         for name in ("match", "!match", "contains", "!contains")
@@ -292,6 +315,18 @@ def _match(pattern: str, text: str) -> bool:
         raise Undefined(f"{pattern[:40]!r} is not a regular expression: {e}") from None
 
 
+def _construct(constructor: str, types: str) -> Callable[..., Value]:
+    construct = records.constructing(constructor, types.split(",") if types else ())
+
+    def evaluate(*fields: Value) -> Value:
+        text = construct(*fields)
+        if len(text) > LONGEST_RECORD:
+            raise Undefined(f"a record of {len(text)} characters is longer than the maximum of {LONGEST_RECORD}")
+        return text
+
+    return evaluate
+
+
 # -- look-up ----------------------------------------------------------------------------------------------------------
 
 
@@ -353,6 +388,9 @@ def functor(name: str, arity: int, type: str) -> Functor:
 
 @cache
 def _built_in(name: str, arity: int, type: str) -> Functor:
+    if records.is_functor(name):
+        field = records.Field.of(name)
+        return Functor(name, type, records.taking(field, type) if field else _construct(name, type))
     if name == "range":
         return Functor(name, type, _range, generates=True)  # type: ignore[arg-type]
     if type == "term":

@@ -2,14 +2,15 @@
 
 Each of them is a *slot* with the primitive types it may still have. Using one value in two places makes their slots
 one; a slot with no type left is a clash, told with both places. A number literal may be any numeric type, and is a
-`number` where nothing says otherwise.
+`number` where nothing says otherwise. The slot of a record has a *shape* as well: a declared type, or slots for its
+fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from upheld.errors import nearest, quote
+from upheld.errors import count, nearest, quote
 from upheld.language.core import Aggregation
 from upheld.language.passes.disjunction import literals
 from upheld.language.passes.draft import Draft
@@ -30,11 +31,13 @@ from upheld.language.types.functors import (
     ALL,
     CONSTRAINTS,
     NUMERIC,
+    PLAIN,
     SIGNATURES,
     Signature,
     is_user_defined,
     signatures_of,
 )
+from upheld.language.types.records import BRACKETS, NIL, RECORD, Field, RecordType, is_functor
 from upheld.source import Span
 
 _LITERALS = {
@@ -42,6 +45,7 @@ _LITERALS = {
     "unsigned": frozenset({"unsigned"}),
     "float": frozenset({"float"}),
     "symbol": frozenset({"symbol"}),
+    "record": frozenset({"record"}),
     "term": frozenset({"term"}),
 }
 
@@ -49,13 +53,40 @@ _LITERALS = {
 FACTS = -1
 
 
+class Shape:
+    """The records that a slot holds: their declared type, or the slots of their fields, or neither."""
+
+    def __init__(self, declared: RecordType | None = None, fields: tuple[Slot, ...] | None = None):
+        self.declared, self.fields = declared, fields
+        self._type: RecordType | None = declared
+
+    def type(self) -> RecordType:
+        """Return the type of the records in the end."""
+        if self._type is None:
+            self._type = RecordType("[...]")  # before its fields, which may be such records themselves
+            if self.fields is not None:
+                self._type.branches[BRACKETS] = tuple(slot.type() for slot in self.fields)
+        return self._type
+
+    def __str__(self) -> str:
+        if self.declared is not None:
+            return quote(self.declared.name)
+        return "a record" if self.fields is None else f"a record of {count(len(self.fields), 'field')}"
+
+
 class Slot:
     """A place for a type. `allowed` is what it may still be, `reason` and `span` what last narrowed it."""
 
-    __slots__ = ("allowed", "parent", "reason", "span")
+    __slots__ = ("allowed", "parent", "reason", "shape", "span")
 
-    def __init__(self, allowed: frozenset[str] = ALL, reason: str = "", span: Span | None = None):
-        self.allowed, self.reason, self.span = allowed, reason, span
+    def __init__(
+        self,
+        allowed: frozenset[str] = ALL,
+        reason: str = "",
+        span: Span | None = None,
+        shape: Shape | None = None,
+    ):
+        self.allowed, self.reason, self.span, self.shape = allowed, reason, span, shape
         self.parent: Slot | None = None
 
     def root(self) -> Slot:
@@ -68,7 +99,11 @@ class Slot:
 
     def type(self) -> str:
         """Return the type the slot has in the end."""
-        allowed = self.root().allowed
+        root = self.root()
+        allowed = root.allowed
+        if allowed == _LITERALS[RECORD]:
+            root.shape = root.shape or Shape()
+            return root.shape.type()
         if len(allowed) == 1:
             return next(iter(allowed))
         return "number" if allowed <= NUMERIC else "symbol"
@@ -86,6 +121,7 @@ class Inference:
         # By clause and object: alternatives of one disjunction share objects, but not the types of their variables.
         self._uses: dict[tuple[int, int], Slot] = {}
         self._functors = {f"@{f.name}": self._has_function(f) for f in draft.program.functors}
+        self._fields: dict[tuple[int, int], tuple[Slot, ...]] = {}
         self._declare()
         for fact in draft.facts:
             self._fact(fact.heads[0])
@@ -103,6 +139,10 @@ class Inference:
         """Return the type that an operation of a clause works on: that of `T`, or of its first argument."""
         return self._uses[number, id(operation)].type()
 
+    def field_types(self, number: int, constructed: Call) -> tuple[str, ...]:
+        """Return the types of the fields of a record that a clause constructs."""
+        return tuple(slot.type() for slot in self._fields[number, id(constructed)])
+
     # -- slots ---------------------------------------------------------------------------------------------------------
 
     def _declare(self) -> None:
@@ -111,7 +151,8 @@ class Inference:
             for attribute in declaration.attributes:
                 primitive = self.table.known(attribute.type, attribute.span, self.draft)
                 allowed = frozenset({primitive}) if primitive else ALL
-                slots.append(Slot(allowed, f"declared {attribute.type} here", attribute.span))
+                shape = Shape(structure) if (structure := self.table.structure(attribute.type)) else None
+                slots.append(Slot(allowed, f"declared {attribute.type} here", attribute.span, shape))
             self.columns.setdefault(declaration.name, tuple(slots))
             self.declared.setdefault(declaration.name, tuple(a.type for a in declaration.attributes))
         everything_is = frozenset({"term"}) if self.draft.program.dialect == "dlog" else ALL - {"term"}
@@ -121,13 +162,34 @@ class Inference:
             known = self.draft.known_types.get(name)
             if known is not None and len(known) == arity and self.draft.program.dialect != "dlog":
                 # As with literals, whole numbers fit every numeric type: use decides.
-                self.columns[name] = tuple(Slot(_LITERALS[t], f"{t} in the facts given") for t in known)
+                self.columns[name] = tuple(
+                    Slot(_LITERALS[t], f"{t} in the facts given", shape=self._known_shape(t)) for t in known
+                )
             else:
                 self.columns[name] = tuple(Slot(everything_is) for _ in range(arity))
 
+    def _known_shape(self, type: str) -> Shape | None:
+        """Return the shape of records that are known by their type."""
+        if not isinstance(type, RecordType) or not type.branches:
+            return None
+        if (declared := self.table.structure(type.name)) or BRACKETS not in type.branches:
+            return Shape(declared or type)
+        known: dict[int, Shape] = {}
+
+        def shape(type: RecordType) -> Shape:
+            if id(type) not in known:
+                known[id(type)] = new = Shape()  # before its fields, which may be such records themselves
+                new.fields = tuple(
+                    Slot(_LITERALS[f], shape=shape(f) if isinstance(f, RecordType) and f.branches else None)
+                    for f in type.branches[BRACKETS]
+                )
+            return known[id(type)]
+
+        return shape(type)
+
     def _fact(self, atom: Atom) -> None:
         for term, column in zip(atom.terms, self.columns[atom.predicate], strict=True):
-            if isinstance(term, Constant):  # most terms by far: no slot of their own
+            if isinstance(term, Constant) and term.type != RECORD:  # most terms by far: no slot of their own
                 self._narrow(column, _LITERALS[term.type], f"{_kind(term)} here", term.span)
             else:
                 self._join(self._slot(FACTS, term), column, term.span)
@@ -168,8 +230,16 @@ class Inference:
         match term:
             case Variable(name=name):
                 return self._variables.setdefault((number, name), Slot())
+            case Constant(type="record", value=constructor):
+                return self._constructed(str(constructor), (), term.span)
             case Constant():
                 return Slot(_LITERALS[term.type], f"{_kind(term)} here", term.span)
+            case Call(functor=functor) if field := Field.of(functor):
+                return self._taken(number, term, field)
+            case Call(functor=functor, arguments=arguments) if is_functor(functor):
+                fields = tuple(self._slot(number, a) for a in arguments)
+                self._fields[number, id(term)] = fields
+                return self._constructed(functor, fields, term.span, arguments)
             case Call():
                 return self._call(number, term)
         raise AssertionError("a wildcard where a value is needed")
@@ -203,6 +273,62 @@ class Inference:
     def _is_defined(self, name: str) -> bool:
         """Return whether a user-defined functor can be called: by a program that declares it, or by any query."""
         return bool(signatures_of(name)) if self.draft.closed else self._functors.get(name, False)
+
+    def _constructed(
+        self, constructor: str, fields: tuple[Slot, ...], span: Span | None, terms: Sequence[Term] = ()
+    ) -> Slot:
+        """Return the slot of a record with such fields."""
+        slot = Slot(_LITERALS[RECORD], "a record here", span, Shape(fields=fields))
+        if constructor == NIL:
+            slot.shape = Shape(fields=None)
+        elif constructor != BRACKETS:
+            declared = self.table.branches.get(constructor)
+            if declared is None:
+                self.draft.problem(
+                    "unknown-branch",
+                    f"unknown branch {quote(constructor)}",
+                    span,
+                    note="the branches are those that a `.type` declares, as in `.type Shape = Square {side: number}`",
+                    hint=nearest(constructor, self.table.branches),
+                )
+                slot.shape = None
+                return slot
+            type, branch = declared
+            slot.shape = Shape(type)
+            if len(branch.fields) != len(fields):
+                self.draft.problem(
+                    "wrong-argument-count",
+                    f"branch {quote(constructor)} has {count(len(branch.fields), 'field')}, not {len(fields)}",
+                    span,
+                    related=(("declared here", branch.span),) if branch.span else (),
+                    note="a branch has a fixed number of fields",
+                    hint="write `_` for a field that does not matter",
+                )
+                return slot
+            for field, expected, term in zip(fields, self._field_slots(type, constructor), terms):
+                self._join(field, expected, term.span)
+        return slot
+
+    def _field_slots(self, type: RecordType, constructor: str) -> tuple[Slot, ...]:
+        """Return slots for the fields of a declared type."""
+        return tuple(
+            Slot(
+                frozenset({str(field)}),
+                f"{field} (a field of {type.name})",
+                shape=Shape(field) if isinstance(field, RecordType) else None,
+            )
+            for field in type.branches[constructor]
+        )
+
+    def _taken(self, number: int, call: Call, field: Field) -> Slot:
+        """Return the slot of a field of a record."""
+        fields = tuple(Slot() for _ in range(field.fields))
+        (record,) = call.arguments
+        whole = self._constructed(field.constructor, fields, call.span, (record,) * field.fields)
+        self._join(whole, self._slot(number, record), call.span)
+        taken = Slot(frozenset({"number"})) if field.index is None else fields[field.index]
+        self._uses[number, id(call)] = taken
+        return taken
 
     def _call(self, number: int, call: Call) -> Slot:
         if is_user_defined(call.functor) and not self._is_defined(call.functor):
@@ -290,6 +416,43 @@ class Inference:
             keep.reason, keep.span = drop.reason, drop.span
         keep.allowed = both
         drop.parent = keep
+        self._join_shapes(keep, a.shape, b.shape, span)
+
+    def _join_shapes(self, slot: Slot, one: Shape | None, other: Shape | None, span: Span | None) -> None:
+        """Give a slot what two shapes say together; report it if they contradict each other."""
+        slot.shape = one or other
+        if one is None or other is None:
+            return
+        known, second = one, other
+        if one.declared is None and (other.declared is not None or one.fields is None):
+            known, second = other, one
+        slot.shape = known  # before its fields, which may hold such records themselves
+        if known.declared is None:
+            fits = self._joined_fields(second.fields, known.fields, span)
+        elif second.declared is None:
+            fields = self._field_slots(known.declared, BRACKETS) if BRACKETS in known.declared.branches else None
+            fits = fields is not None and self._joined_fields(second.fields, fields, span)
+        else:
+            fits = second.declared is known.declared  # as strings, all record types are equal
+        if not fits:
+            self.draft.problem(
+                "type-clash",
+                f"{one} where {other} is needed",
+                span,
+                note="a record has the fields of its type; values of two declared types are never equal",
+            )
+
+    def _joined_fields(
+        self, fields: tuple[Slot, ...] | None, expected: tuple[Slot, ...] | None, span: Span | None
+    ) -> bool:
+        """Return whether records may have both fields, which are joined then. `nil` has none."""
+        if fields is None or expected is None:
+            return True
+        if len(fields) != len(expected):
+            return False
+        for field, other in zip(fields, expected):
+            self._join(field, other, span)
+        return True
 
     def _clash(
         self,
@@ -334,4 +497,6 @@ def _kind(term: Constant) -> str:
 def _spell(types: frozenset[str]) -> str:
     if types >= ALL - {"term"}:
         return "any type"
+    if types == PLAIN:
+        return "a number or symbol"
     return "number" if types == NUMERIC else " or ".join(sorted(types))

@@ -30,7 +30,8 @@ class PrimitiveType(NamedTuple):
     spark: str
 
 
-#: The primitive types by name. A `symbol` is any text, a `term` the N-Triples text of an RDF term.
+#: The primitive types by name. A `symbol` is any text, a `term` the N-Triples text of an RDF term, and a `record` the
+#: text of a record or of a value of an algebraic data type.
 TYPES = {
     type.name: type
     for type in (
@@ -38,6 +39,7 @@ TYPES = {
         PrimitiveType("unsigned", "uint64", "uint64", "decimal(20,0)"),
         PrimitiveType("float", "float64", "float64", "double"),
         PrimitiveType("symbol", "object", "string", "string"),
+        PrimitiveType("record", "object", "string", "string"),
         PrimitiveType("term", "object", "string", "string"),
     )
 }

@@ -50,7 +50,7 @@ _SPECIAL_SIGNS = "\N{REPLACEMENT CHARACTER}".encode(), "\N{BYTE ORDER MARK}".enc
 DELIMITED = (".csv", ".tsv", ".facts")
 
 #: The types whose values are texts.
-TEXTS = ("symbol", "term")
+TEXTS = ("symbol", "record", "term")
 
 _INTEGER, _FLOAT = r"^-?[0-9]{1,18}$", r"^-?[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?$"
 _ARROW = {

@@ -136,6 +136,11 @@ def choose(table: Table, source: Source, predicate: Predicate) -> tuple[str, ...
     columns have no names goes by position.
     """
     wanted, names = predicate.columns, table.names
+    if "record" in predicate.types:
+        message = f"{quote(predicate.name)} has a column of records, and these come from Spark"
+        note = "facts from Spark are numbers and texts"
+        hint = "read the fields as columns of another relation, and construct the record in a rule"
+        raise FactsError(Problem("unsupported-facts", message, place=source.place, note=note, hint=hint))
     if source.columns and len(source.columns) != predicate.arity:
         message = f"{count(len(source.columns), 'column')} where {quote(predicate.name)} has {predicate.arity}"
         raise FactsError(Problem("wrong-arity", message, place=source.place))

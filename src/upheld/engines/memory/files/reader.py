@@ -67,6 +67,8 @@ class _NotPlain(Exception):
 
 
 def _parsed(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, ...]) -> Columns:
+    if "record" in types:
+        raise _NotPlain
     bounds = np.empty((len(types) + 1, _ROWS_AT_A_TIME), np.int64)
     pool = TextPool()
     parts: list[list[npt.NDArray[Any]]] = [[] for _ in types]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from upheld.data.columns import Column, Columns, Row, Texts
 from upheld.data.factfiles.formats import Format
-from upheld.data.factfiles.writing import enclosed, facts_text, header_text
+from upheld.data.factfiles.writing import as_text, enclosed, facts_text, header_text
 from upheld.data.relation import Relation
 from upheld.engines.memory.kernels.jit import kernel
 from upheld.engines.memory.storage.dictionary import NEWLINE, Places, utf8
@@ -45,7 +45,7 @@ def lines(columns: Columns, format: Format) -> str:
     for c, (column, type) in enumerate(zip(columns.columns, columns.types)):
         kinds[c] = {"number": SIGNED, "unsigned": UNSIGNED}.get(type, TEXT)
         if kinds[c] == TEXT:
-            codes, spelled = _spelled(column, format.rfc4180)
+            codes, spelled = _spelled(column, type, format.rfc4180)
             values.append(codes + len(texts))
             texts += spelled
         else:
@@ -60,8 +60,11 @@ def lines(columns: Columns, format: Format) -> str:
     return b"".join(parts).decode()
 
 
-def _spelled(column: Column, rfc4180: bool) -> tuple[npt.NDArray[Any], list[str]]:
+def _spelled(column: Column, type: str, rfc4180: bool) -> tuple[npt.NDArray[Any], list[str]]:
     """Return a column of floats or texts as numbers of texts, and these."""
+    if isinstance(column, Texts) and type == "record":
+        used, codes = np.unique(column.codes, return_inverse=True)
+        return codes, list(map(as_text(type, rfc4180), column.dictionary.take(used).tolist()))
     if isinstance(column, Texts):
         texts = column.dictionary.take(np.arange(len(column.dictionary))).tolist()
         return column.codes, list(map(enclosed, texts)) if rfc4180 else texts

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.language.core import Apply, Builtin, Expression
 from upheld.language.syntax.ast import Constant, Variable
-from upheld.language.types.functors import Functor, Undefined, constraint, signatures_of
+from upheld.language.types.functors import Functor, Undefined, constraint
 from upheld.language.types.primitive import INTEGER_RANGES
 from upheld.language.types.terms import NoValue
 from upheld.language.values import Value
@@ -79,7 +79,7 @@ def evaluate(expression: Expression, type: str, batch: Batch) -> tuple[Codes, Ma
         case Constant(value=value):
             return np.full(batch.width, batch.codec.encode_one(value, expression.type), np.int64), True
         case Apply(functor=functor, arguments=arguments):
-            types = _argument_types(functor, len(arguments))
+            types = functor.argument_types(len(arguments))
             parts = [evaluate(a, t, batch) for a, t in zip(arguments, types, strict=True)]
             fast = _arithmetic(functor, [codes for codes, _ in parts])
             known: Mask | bool = True
@@ -91,17 +91,6 @@ def evaluate(expression: Expression, type: str, batch: Batch) -> tuple[Codes, Ma
                 return fast, known
             codes, ok = _one_by_one(functor, [codes for codes, _ in parts], types, known, batch)
             return codes, known & ok
-
-
-def _argument_types(functor: Functor, arity: int) -> list[str]:
-    signature = next(s for s in signatures_of(functor.name) if len(s.arguments) == arity)
-    return [functor.type if a == "T" or functor.type == "term" else a for a in signature.arguments]
-
-
-def result_type(functor: Functor, arity: int) -> str:
-    """Return the type of a functor's results."""
-    signature = next(s for s in signatures_of(functor.name) if len(s.arguments) == arity)
-    return functor.type if signature.result == "T" or functor.type == "term" else signature.result
 
 
 # -- arithmetic -------------------------------------------------------------------------------------------------------
@@ -190,7 +179,7 @@ def _on_arrays(
         values = functor.on_arrays(*(_values(codes, type, batch) for codes, type in zip(columns, types, strict=True)))
     except Undefined:
         return None  # called for one binding after the other, it shows which of them is to blame
-    result[wanted] = batch.codec.encode(values, result_type(functor, len(arguments)))[places.reshape(-1)]
+    result[wanted] = batch.codec.encode(values, functor.result_type(len(arguments)))[places.reshape(-1)]
     return result
 
 
@@ -213,7 +202,7 @@ def _one_by_one(
     """Evaluate a functor once for each distinct combination of arguments; say which have a value."""
     width = len(arguments[0])
     wanted = np.broadcast_to(needed, width)
-    type = result_type(functor, len(arguments))
+    type = functor.result_type(len(arguments))
     seen: dict[tuple[int, ...], int | None] = {}
     result, ok = np.zeros(width, np.int64), np.zeros(width, np.bool_)
     made = 0  # characters of texts

@@ -22,6 +22,7 @@ from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.partitions import Part, Parts
 from upheld.engines.memory.storage.table import Table
 from upheld.language.core import Atom, Builtin, Rule
+from upheld.language.patterns import follows
 from upheld.language.syntax.ast import Constant, Variable
 
 Places = npt.NDArray[np.int64]
@@ -301,6 +302,8 @@ class Planner:
         while True:
             while ready := next((f for f in filters if _is_ready(f, bound)), None):
                 filters.remove(ready)
+                if isinstance(ready, Builtin) and follows(ready, (b for b in order if isinstance(b, Builtin))):
+                    continue
                 order.append(ready)
                 bound = bound | _variables(ready)
             if not joined:
