@@ -141,6 +141,44 @@ def cases(updates: int = 0) -> st.SearchStrategy[Case]:
     return st.randoms(use_true_random=False).map(lambda r: random_case(r, updates))
 
 
+# -- programs in components -------------------------------------------------------------------------------------------
+
+
+def within_components(r: Random, case: Case) -> tuple[Case, dict[str, str]]:
+    """Return a case whose program is cut into components, and the name there of each relation.
+
+    Declarations stand in a base, in the component derived from it, in the one around that, or outside; rules stand in
+    the first two and call all relations by their plain names.
+    """
+    declarations = {line.split("(")[0].split()[1]: line for line in case.program.splitlines() if line[0] == "."}
+    places = {name: r.choice(("base", "derived", "outer", "outside")) for name in declarations}
+    contents: dict[str, list[str]] = {place: [] for place in ("base", "derived", "outer", "outside")}
+    for name, line in declarations.items():
+        contents[places[name]].append(line if places[name] == "outside" else line.replace(":number", ":N"))
+    for line in case.program.splitlines():
+        if line[0] != ".":
+            contents[r.choice(("base", "derived"))].append(line)
+    text = {place: "\n".join(lines) for place, lines in contents.items()}
+    program = (
+        f".comp Outer<N> {{\n.comp Derived<N> : Base<N> {{\n{text['derived']}\n}}\n"
+        f"{text['outer']}\n.init inner = Derived<N>\n}}\n"
+        f".comp Base<N> {{\n{text['base']}\n}}\n{text['outside']}\n.init outer = Outer<number>\n"
+    )
+    prefixes = {"base": "outer.inner.", "derived": "outer.inner.", "outer": "outer.", "outside": ""}
+    names = {name: prefixes[place] + name for name, place in places.items()}
+
+    def renamed(facts: FactsGiven) -> FactsGiven:
+        return {names[name]: rows for name, rows in facts.items()}
+
+    updates = [Update(renamed(u.deletions), renamed(u.insertions)) for u in case.updates]
+    return Case(program, renamed(case.facts), updates), names
+
+
+def component_cases(updates: int = 0) -> st.SearchStrategy[Case]:
+    """Random cases in components, which Hypothesis can shrink."""
+    return st.randoms(use_true_random=False).map(lambda r: within_components(r, random_case(r, updates))[0])
+
+
 # -- programs of every type -------------------------------------------------------------------------------------------
 
 Value = int | float | str

@@ -17,9 +17,11 @@ from upheld.language.syntax.ast import (
     Directive,
     Disjunction,
     Formula,
+    FunctorDeclaration,
     Hint,
     Negation,
     Program,
+    Subsumption,
     Term,
     Test,
     Truth,
@@ -60,6 +62,9 @@ def _clauses(atoms: st.SearchStrategy[Atom], bodies: st.SearchStrategy[Formula])
 _TAKEN = souffle.NO_RELATIONS.union(souffle.AGGREGATES, souffle.UNSTABLE, souffle.QUALIFIERS, ("_", "as", "nil"))
 dl_names = st.from_regex(r"[A-Za-z_?][A-Za-z0-9_?]{0,5}", fullmatch=True).filter(lambda name: name not in _TAKEN)
 
+#: Names of relations and types, some of them qualified by the names of instances of components.
+dl_qualified = dl_names | st.lists(dl_names, min_size=2, max_size=3).map(".".join)
+
 dl_constants = st.one_of(
     st.builds(Constant, st.integers(-(2**63), 2**63 - 1), st.just("number")),
     st.builds(Constant, st.integers(0, 2**64 - 1), st.just("unsigned")),
@@ -74,11 +79,11 @@ dl_terms: st.SearchStrategy[Term] = st.recursive(
     lambda inner: st.one_of(
         st.builds(Call, st.sampled_from(_INFIX), st.tuples(inner, inner)),
         st.builds(Call, st.sampled_from(souffle.PREFIXES), st.tuples(inner)),
-        st.builds(Call, st.sampled_from(_FUNCTORS) | dl_names, _tuples(inner)),
+        st.builds(Call, st.sampled_from(_FUNCTORS) | dl_names | dl_names.map("@{}".format), _tuples(inner)),
     ),
     max_leaves=LEAVES,
 )
-dl_atoms = st.builds(Atom, dl_names, _tuples(dl_terms))
+dl_atoms = st.builds(Atom, dl_qualified, _tuples(dl_terms))
 
 
 @st.composite
@@ -110,7 +115,7 @@ _plans = st.just(Hint(".plan 1:(2,1,3), 2:(1,2,3)"))
 def dl_programs(draw: st.DrawFn) -> Program:
     declarations = draw(
         st.lists(
-            st.builds(Declaration, dl_names, _tuples(st.builds(Attribute, dl_names, dl_names)), st.booleans()),
+            st.builds(Declaration, dl_qualified, _tuples(st.builds(Attribute, dl_names, dl_qualified)), st.booleans()),
             max_size=3,
             unique_by=lambda declaration: declaration.name,
         )
@@ -124,7 +129,10 @@ def dl_programs(draw: st.DrawFn) -> Program:
         TypeDeclaration, dl_names, st.just("union"), _tuples(dl_names, 1)
     )
     options = _tuples(st.tuples(dl_names, texts))
-    directives = st.builds(Directive, st.sampled_from(["input", "output", "printsize"]), dl_names, options)
+    directives = st.builds(Directive, st.sampled_from(["input", "output", "printsize"]), dl_qualified, options)
+    arguments = _tuples(st.builds(Attribute, dl_names | st.just(""), dl_qualified), 1)
+    functors = st.builds(FunctorDeclaration, dl_names, arguments, dl_qualified)
+    subsumptions = st.builds(Subsumption, dl_atoms, dl_atoms, dl_formulas)
     return Program(
         "dl",
         draw(_tuples(types)),
@@ -132,6 +140,8 @@ def dl_programs(draw: st.DrawFn) -> Program:
         draw(_tuples(directives)),
         draw(_tuples(dl_clauses)),
         (*qualifiers, *draw(_tuples(_pragmas | _plans))),
+        functors=draw(_tuples(functors, most=2)),
+        subsumptions=draw(_tuples(subsumptions, most=1)),
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import upheld
 from tests.helpers.sizes import examples, usually
-from tests.helpers.strategies import Case, Update, cases, graph_cases, typed_cases
+from tests.helpers.strategies import Case, Update, cases, component_cases, graph_cases, typed_cases
 from tests.helpers.streams import CONSTANTS, NAMES, Stream, follow, random_stream
 from upheld.engines import ENGINES
 from upheld.language.strata import STRATIFICATIONS
@@ -45,7 +45,7 @@ def test_equals_recomputation_after_conversion(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 @examples(60)
 @given(
-    case=cases(updates=3) | typed_cases(updates=3) | graph_cases(updates=3),
+    case=cases(updates=3) | typed_cases(updates=3) | graph_cases(updates=3) | component_cases(updates=3),
     algorithm=st.sampled_from(NAMES),
     stratification=st.sampled_from(STRATIFICATIONS),
     constants=st.sampled_from(CONSTANTS),

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 import upheld
+from tests.helpers.strategies import random_case, within_components
 from upheld.errors import ProgramError
 from upheld.language.syntax.components import COMPONENT_DEPTH, INSTANCE_COUNT
 from upheld.language.syntax.files import read_text
@@ -328,61 +329,19 @@ def test_relations_declared_twice_in_an_instance():
 # -- random programs --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(30))
 def test_random_programs_within_components(seed):
     """A program cut into components, with bases and parameters, has the facts of the program itself."""
     random = Random(seed)
-    plain, wrapped, prefixes = _random_program(random)
-    expected = upheld.materialise(plain)
-    found = upheld.materialise(wrapped)
-    for relation, qualified in prefixes.items():
-        assert found[qualified].to_set() == expected[relation].to_set(), wrapped
-    for _ in range(3):
-        facts = [(random.randrange(6), random.randrange(6)) for _ in range(3)]
-        change = {"delete" if random.random() < 0.5 else "insert": facts}
-        expected.update(**{kind: {"e0": rows} for kind, rows in change.items()})
-        found.update(**{kind: {prefixes["e0"]: rows} for kind, rows in change.items()})
-        for relation, qualified in prefixes.items():
-            assert found[qualified].to_set() == expected[relation].to_set(), wrapped
-
-
-def _random_program(random: Random) -> tuple[str, str, dict[str, str]]:
-    """Return a program, the same one cut into components, and the name there of each relation.
-
-    Each component is derived from the one before it, contains an instance of it, or stands beside it.
-    """
-    plain, wrapped = "", ""
-    names: dict[str, str] = {}  # as the component read last would write them
-    outside: set[str] = set()  # relations of instances that stand outside of all components
-
-    def within(instance: str) -> dict[str, str]:
-        return {name: there if name in outside else f"{instance}.{there}" for name, there in names.items()}
-
-    for level in range(random.randint(2, 4)):
-        way = random.choice(("derived", "around", "beside")) if level else "first"
-        wrapped += f".comp L{level}<T>{f' : L{level - 1}<T>' if way == 'derived' else ''} {{\n"
-        if way == "around":
-            names = within("inner")
-            wrapped += f".init inner = L{level - 1}<T>\n"
-        elif way == "beside":
-            names = within(f"i{level}")
-            wrapped = f".init i{level} = L{level - 1}<number>\n{wrapped}"
-            outside |= names.keys()
-        names |= {name: name for name in (f"e{level}", f"p{level}")}
-        for line in _random_rules(random, level, [*names]):
-            plain += line.format_map({name: name for name in names} | {"type": "number"}) + "\n"
-            wrapped += line.format_map(names | {"type": "T"}) + "\n"
-        wrapped += "}\n"
-    return plain, f"{wrapped}.init top = L{level}<number>\n", within("top")
-
-
-def _random_rules(random: Random, level: int, known: list[str]) -> list[str]:
-    lines = [f".decl {{e{level}}}, {{p{level}}}(x:{{type}}, y:{{type}})"]
-    lines += [f"{{e{level}}}({random.randrange(6)}, {random.randrange(6)})." for _ in range(5)]
-    for _ in range(random.randint(1, 4)):
-        left, right = random.choices(known, k=2)
-        lines.append(f"{{p{level}}}(x, z) :- {{{left}}}(x, y), {{{right}}}(y, z).")
-    lower = [name for name in known if name[1:] != str(level)]
-    if lower:
-        lines.append(f"{{e{level}}}(x, y) :- {{{random.choice(lower)}}}(y, x), !{{{random.choice(lower)}}}(x, y).")
-    return lines
+    plain = random_case(random, updates=3)
+    case, names = within_components(random, plain)
+    expected = upheld.materialise(plain.program, plain.facts)
+    m = upheld.materialise(case.program, case.facts)
+    for update, step in zip([None, *plain.updates], [None, *case.updates], strict=True):
+        if update is not None and step is not None:
+            expected.update(delete=update.deletions, insert=update.insertions)
+            m.update(delete=step.deletions, insert=step.insertions)
+        for relation, qualified in names.items():
+            assert m[qualified].to_set() == expected[relation].to_set(), case.program
+    printed = str(upheld.parse(case.program))
+    assert upheld.parse(printed) == upheld.parse(case.program)
