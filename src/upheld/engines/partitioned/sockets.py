@@ -21,8 +21,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from upheld.engines.partitioned.wire import Frame, Wire
-from upheld.errors import Problem, UpheldError
+from upheld.engines.partitioned.wire import Frame, Wire, task_lost
+from upheld.errors import UpheldError
 
 Address = tuple[str, int]
 
@@ -60,7 +60,6 @@ class SocketWire(Wire):
                 raise error
         except (EOFError, OSError) as error:
             self.close()
-            self.is_broken = True
             raise self.shared(task_lost(str(error) or type(error).__name__)) from error
         return came
 
@@ -74,6 +73,7 @@ class SocketWire(Wire):
 
     def close(self) -> None:
         """Close all connections: whoever waits for this member stops waiting."""
+        self.is_broken = True
         self._outgoing.put(None)
         for peer in self._peers:
             if peer is not None:
@@ -118,17 +118,6 @@ def portable(error: BaseException) -> BaseException:
     except Exception:
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error
-
-
-def task_lost(reason: str) -> UpheldError:
-    return UpheldError(
-        Problem(
-            "task-lost",
-            "a task of a partitioned engine has ended",
-            note=f"the connection to it broke: {reason}",
-            hint="its process was stopped or ran out of memory: look at the log of its executor, and start again",
-        )
-    )
 
 
 # -- how tasks meet ----------------------------------------------------------------------------------------------------

@@ -11,15 +11,14 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Protocol
 
 from upheld.engines.partitioned.commands import Member, NewEngine
-from upheld.engines.partitioned.sockets import Address, Meeting, connected, gather, meet, task_lost
-from upheld.engines.partitioned.wire import Threads, ThreadWire, Wire
+from upheld.engines.partitioned.sockets import Address, Meeting, connected, gather, meet
+from upheld.engines.partitioned.wire import Threads, ThreadWire, Wire, task_lost
 
 
 class Tasks(Protocol):
@@ -78,9 +77,8 @@ class ThreadTasks:
 
 def _follow_in_thread(wire: ThreadWire, new_engine: NewEngine, inbox: queue.SimpleQueue[bytes | None]) -> None:
     member = Member(wire, new_engine)
-    with suppress(threading.BrokenBarrierError):  # the driver has left in an exchange
-        while (command := inbox.get()) is not None:
-            member.follow(command)
+    while not wire.is_broken and (command := inbox.get()) is not None:
+        member.follow(command)
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------

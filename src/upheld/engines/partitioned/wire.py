@@ -110,7 +110,7 @@ class Wire:
             yield
             self.exchange("end of a block")
         except BaseException as error:
-            if not self.knows(error):
+            if not self.knows(error) and not self.is_broken:
                 self.fail(error)
             raise
 
@@ -128,6 +128,17 @@ def _out_of_step(operators: Sequence[str]) -> UpheldError:
             f"the tasks of a partitioned engine have taken different branches: {shown}",
             note="all tasks run the same operators in the same order",
             hint="this is a bug in Upheld; the update was undone, and the memory engine can make it",
+        )
+    )
+
+
+def task_lost(reason: str) -> UpheldError:
+    return UpheldError(
+        Problem(
+            "task-lost",
+            "a task of a partitioned engine has ended",
+            note=f"the connection to it broke: {reason}",
+            hint="its process was stopped or ran out of memory: look at the log of its executor, and start again",
         )
     )
 
@@ -154,11 +165,16 @@ class ThreadWire(Wire):
     def swap(self, frames: Sequence[Frame]) -> list[Frame]:
         board = self._threads.boards[self.exchanges % 2]
         board[self.me] = frames
-        self._threads.barrier.wait()
+        try:
+            self._threads.barrier.wait()
+        except threading.BrokenBarrierError as error:
+            self.is_broken = True
+            raise self.shared(task_lost("a thread has left")) from error
         return [theirs[self.me] for theirs in board]
 
     def close(self) -> None:
         """Let nobody wait for this thread any more."""
+        self.is_broken = True
         self._threads.barrier.abort()
 
 
@@ -173,8 +189,6 @@ def in_threads(parts: int, main: Callable[[Wire], R]) -> list[R]:
         try:
             with wire.in_step():
                 results[me] = main(wire)
-        except threading.BrokenBarrierError:
-            return
         except BaseException as error:
             failures[me] = error
 
