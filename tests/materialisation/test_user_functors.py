@@ -90,15 +90,15 @@ def test_arrays_are_called_once_for_distinct_arguments():
     "function, types, words",
     [
         (lambda x: 1 // 0, ["number", "number"], "`@f` raised ZeroDivisionError"),
-        (lambda x: None, ["number", "number"], "`@f` returned None, which is not a number"),
+        (lambda x: None, ["number", "number"], "`@f` returned None, which is not of type `number`"),
         (lambda x: True, ["number", "number"], "`@f` returned True"),
         (lambda x: 1.5, ["number", "number"], "`@f` returned 1.5"),
         (lambda x: 2**63, ["number", "number"], "`@f` returned 9223372036854775808"),
-        (lambda x: -1, ["number", "unsigned"], "`@f` returned -1, which is not a unsigned"),
+        (lambda x: -1, ["number", "unsigned"], "`@f` returned -1, which is not of type `unsigned`"),
         (lambda x: "1", ["number", "float"], "`@f` returned '1'"),
-        (lambda x: 1, ["number", "symbol"], "`@f` returned 1, which is not a symbol"),
-        (lambda x: "\0", ["number", "symbol"], "which is not a symbol"),
-        (lambda x: "\ud800", ["number", "symbol"], "which is not a symbol"),
+        (lambda x: 1, ["number", "symbol"], "`@f` returned 1, which is not of type `symbol`"),
+        (lambda x: "\0", ["number", "symbol"], "which is not of type `symbol`"),
+        (lambda x: "\ud800", ["number", "symbol"], "which is not of type `symbol`"),
     ],
 )
 def test_results_that_do_not_fit(engine, function, types, words):

@@ -114,7 +114,7 @@ def _fitted(name: str, result: Any, type: str) -> Value:
         return normalise_float(float(result))
     elif type == "symbol" and isinstance(result, str) and _is_text(result):
         return result
-    raise Undefined(f"`@{name}` returned {repr(result)[:60]}, which is not a {type}")
+    raise Undefined(f"`@{name}` returned {repr(result)[:60]}, which is not of type `{type}`")
 
 
 def _is_text(text: str) -> bool:

@@ -83,6 +83,19 @@ def test_types_within_components():
     )
 
 
+def test_records_and_branches_within_components():
+    """Types of fields are those of the instance, and so are the branches of its data types."""
+    same(
+        """.comp C<T> { .type L = [head:T, tail:L] .type Tree = Leaf {} | Node {v:T, l:Tree}
+          .decl t(x:Tree, l:L)  t($Node(1, $Leaf()), [1, nil]). }
+        .init c = C<number>""",
+        """.type c.L = [head:number, tail:c.L]
+        .type c.Tree = c.Leaf {} | c.Node {v:number, l:c.Tree}
+        .decl c.t(x:c.Tree, l:c.L)
+        c.t($c.Node(1, $c.Leaf()), [1, nil]).""",
+    )
+
+
 def test_arguments_mean_what_they_mean_where_they_are_written():
     """`Id` as an argument is the type of `D`, although `C` has a type of that name."""
     same(

@@ -141,6 +141,7 @@ _FACT = re.compile(
 )
 _VALUES = re.compile(_PLAIN)
 _HEAD = re.compile(rf"{_QUALIFIED}[ \t\r\n]*+\(")
+_BRANCH = re.compile(rf"{_QUALIFIED}[ \t\r\n]*+\{{")
 
 
 class SouffleParser(Parser):
@@ -417,7 +418,7 @@ class SouffleParser(Parser):
         if directive == ".type" and self.accept("<:"):
             parents = [self.relation_name("a type")]
         elif directive == ".type" and self.accept("="):
-            if self.token.kind == "[" or self.following().kind == "{":
+            if self.token.kind == "[" or _BRANCH.match(self.source.text, self.token.start):
                 self.structure(name, span)
                 return
             kind, parents = "union", [self.relation_name("a type")]
