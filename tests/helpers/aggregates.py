@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from tests.helpers.strategies import Case, FactsGiven, Update
@@ -64,6 +65,46 @@ ABOVE = (
 )
 
 
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+TERMS = (
+    *(f'"{n}"^^<{_XSD}integer>' for n in ("1", "2", "01", "-3", "9" * 30)),
+    *(f'"{n}"^^<{_XSD}decimal>' for n in ("1.0", "0.10", "2.5", "-1.10", ".3")),
+    *(f'"{n}"^^<{_XSD}double>' for n in ("1e16", "0.1", "INF", "NaN", "-1e16")),
+    '"one"',
+    '"one"@en',
+    "<https://e/a>",
+    "_:b",
+)
+
+#: The same over triples.
+TRIPLES_BELOW = (
+    "[?x, :q, ?y] :- [?x, :p, ?y] .",
+    "[?x, :q, ?z] :- [?x, :q, ?y], [?y, :p, ?z] .",
+    "[?x, :q, ?y] :- [?x, :p, ?y], NOT EXISTS ?z, ?w IN ([?y, :p, ?z], [?z, :v, ?w]) .",
+    "[?x, :q, ?x] :- [?x, :v, ?y], NOT EXISTS ?z IN ([?z, :p, ?z]) .",
+)
+GROUPINGS = (
+    "c(?x, ?n) :- AGGREGATE([?x, :q, ?y] ON ?x BIND COUNT(?y) AS ?n) .",
+    "c(?x, ?n) :- AGGREGATE([?x, :q, ?y], [?y, :v, ?z] ON ?x BIND COUNT(DISTINCT ?z) AS ?n) .",
+    "c(?x, ?n) :- AGGREGATE([?x, :v, ?y] ON ?x BIND F(?y) AS ?n) .",
+    "c(?x, ?m) :- AGGREGATE([?x, :v, ?y] ON ?x BIND F(?y) AS ?n BIND G(?y) AS ?m) .",
+    "c(?x, ?n) :- AGGREGATE([?x, :q, ?y], [?y, :v, ?z] ON ?x BIND F(DISTINCT ?z) AS ?n) .",
+    "c(?x, ?n) :- AGGREGATE([?x, :q, ?y], [?y, :v, ?z] ON ?x BIND F(?z + 1) AS ?n) .",
+    "c(?x, ?n) :- AGGREGATE([?x, :q, ?z], [?z, :v, ?y] ON ?x BIND MAX_ARGMAX(?y, ?z) AS ?n) .",
+    "c(?x, ?n) :- AGGREGATE([?x, :q, ?z], [?z, :v, ?y] ON ?x BIND MIN_ARGMIN(?y, ?z) AS ?n) .",
+    "c(:a, ?n) :- AGGREGATE([_, :v, ?y] BIND F(?y) AS ?n BIND COUNT(*) AS ?k), FILTER(?k > 2) .",
+    "c(:a, ?n) :- AGGREGATE(AGGREGATE([?x, :q, ?y] ON ?x BIND COUNT(?y) AS ?m) BIND F(?m) AS ?n) .",
+    "c(?x, ?y) :- [?x, :v, ?y], NOT AGGREGATE([?x, :v, ?z] ON ?x BIND F(?z) AS ?y) .",
+    "c(?x, ?n) :- AGGREGATE([?x, :v, ?y], NOT [?x, :q, ?x] ; [?x, :q, ?y] ON ?x BIND F(?y) AS ?n) .",
+    "c(?x, ?n) :- AGGREGATE(triple(?x, ?r, ?y) ON ?x ?r BIND F(?y) AS ?n) .",
+)
+TRIPLES_ABOVE = (
+    "d(?x, ?y) :- c(?x, ?n), c(?y, ?n) .",
+    "d(?x, ?z) :- d(?x, ?y), d(?y, ?z), NOT c(?z, ?x) .",
+    "d(?n, ?n) :- AGGREGATE(c(?x, ?y) BIND SUM(?y) AS ?n) .",
+)
+
+
 def random_aggregate_case(r: Random, updates: int) -> Case:
     """Return rules that aggregate, over recursion and below it, with updates of what is given."""
     lines = [
@@ -77,13 +118,45 @@ def random_aggregate_case(r: Random, updates: int) -> Case:
         lines.append(text.replace("F", function).replace("G", r.choice((function, "mean"))).replace("B", body))
     lines += r.sample(ABOVE, r.randint(0, 4))
     facts = random_facts(r, 8)
+    return Case("\n".join(lines), facts, random_updates(r, facts, updates, random_facts))
+
+
+def random_grouping_case(r: Random, updates: int) -> Case:
+    """Return rules over triples that aggregate terms, with updates of triples."""
+    lines = ["PREFIX : <https://e/>", *r.sample(TRIPLES_BELOW, r.randint(1, 3))]
+    for text in r.sample(GROUPINGS, r.randint(1, 5)):
+        for letter in "FG":
+            text = text.replace(f" {letter}(", f" {r.choice(('SUM', 'AVG', 'MIN', 'MAX', 'COUNT', 'SAMPLE'))}(")
+        lines.append(text)
+    lines += r.sample(TRIPLES_ABOVE, r.randint(0, 3))
+    facts = random_triples(r, 14)
+    return Case("\n".join(lines), facts, random_updates(r, facts, updates, random_triples), "dlog")
+
+
+def random_updates(
+    r: Random, facts: FactsGiven, count: int, random_facts: Callable[[Random, int], FactsGiven]
+) -> list[Update]:
+    """Return updates that delete facts that are there, and insert others."""
     stream, there = [], {(name, row) for name, rows in facts.items() for row in rows}
-    for _ in range(updates):
+    for _ in range(count):
         deleted = r.sample(sorted(there, key=repr), min(len(there), r.choice((0, 1, 2, 6))))
         stream.append(Update(_by_name(deleted), random_facts(r, r.choice((0, 1, 3)))))
         inserted = {(name, row) for name, rows in stream[-1].insertions.items() for row in rows}
         there = (there - set(deleted)) | inserted
-    return Case("\n".join(lines), facts, stream)
+    return stream
+
+
+def random_triples(r: Random, most: int) -> FactsGiven:
+    def term(name: str) -> str:
+        return f"<https://e/{name}>"
+
+    rows = [
+        (term(r.choice("abc")), term("p"), term(r.choice("abc")))
+        if r.random() < 0.5
+        else (term(r.choice("abc")), term("v"), r.choice(TERMS))
+        for _ in range(r.randint(0, most))
+    ]
+    return {"triple": rows}
 
 
 def random_facts(r: Random, most: int) -> FactsGiven:

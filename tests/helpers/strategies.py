@@ -32,6 +32,7 @@ class Case:
     program: str
     facts: FactsGiven
     updates: list[Update] = field(default_factory=list)
+    dialect: str = "dl"
 
     def __str__(self) -> str:
         return f"{self.program}\nfacts: {self.facts}\nupdates: {self.updates}"

@@ -15,7 +15,7 @@ from threading import current_thread, main_thread
 from typing import Any
 from unittest.mock import patch
 
-from tests.helpers.aggregates import random_aggregate_case
+from tests.helpers.aggregates import random_aggregate_case, random_grouping_case
 from tests.helpers.merging import together, with_cases
 from tests.helpers.strategies import (
     Case,
@@ -176,7 +176,7 @@ class Stream:
     databases: int = 1
 
     def __post_init__(self) -> None:
-        self.written = compile_program(read_text(self.case.program)).core
+        self.written = compile_program(read_text(self.case.program, self.case.dialect)).core
         if self.databases > 1:
             self.written = with_cases(self.written, self.databases)
         E = ReferenceEngine().facts(self.explicit)
@@ -274,9 +274,9 @@ def random_stream(seed: int, updates: int = 12, databases: int = 1) -> Stream:
 
 
 def random_aggregate_stream(seed: int, updates: int = 8) -> Stream:
-    """Return a stream of a program with aggregates."""
+    """Return a stream of a program with aggregates, every third one over triples."""
     r = Random(seed)
-    case = random_aggregate_case(r, updates)
+    case = (random_grouping_case if seed % 3 == 0 else random_aggregate_case)(r, updates)
     decompose = r.choice(("auto", "auto", "always"))
     return Stream(case, some_stratification(r), r.choice(CONSTANTS), decompose)
 

@@ -18,9 +18,11 @@ from upheld.language.syntax.ast import (
     Disjunction,
     Formula,
     FunctorDeclaration,
+    Grouping,
     Hint,
     Negation,
     Program,
+    Result,
     Subsumption,
     Term,
     Test,
@@ -178,9 +180,26 @@ dlog_terms: st.SearchStrategy[Term] = st.recursive(
 dlog_atoms = st.builds(Atom, st.just(rdfox.TRIPLE), st.tuples(dlog_terms, dlog_terms, dlog_terms)) | st.builds(
     Atom, dlog_names | _iris, _tuples(dlog_terms)
 )
+_dlog_variables = st.builds(Variable, st.from_regex(r"\w{1,4}", fullmatch=True))
+_results = st.builds(
+    lambda function, terms, distinct, variable: Result(
+        function, terms[: rdfox.ARGUMENTS[function]], distinct, variable
+    ),
+    st.sampled_from(list(rdfox.ARGUMENTS)),
+    st.tuples(dlog_terms, dlog_terms),
+    st.booleans(),
+    _dlog_variables,
+) | st.builds(Result, st.just("COUNT"), st.just(()), st.booleans(), _dlog_variables)
+_groupings = st.builds(
+    Grouping,
+    dlog_atoms | st.builds(Conjunction, st.tuples(dlog_atoms, dlog_atoms)),
+    st.lists(_dlog_variables, max_size=2, unique=True).map(tuple),
+    _tuples(_results, 1),
+)
 dlog_formulas = _formulas(
     st.one_of(
         dlog_atoms,
+        _groupings,
         st.builds(Test, st.sampled_from(list(COMPARISONS)), st.tuples(dlog_terms, dlog_terms)),
         st.builds(Test, st.sampled_from(list(rdfox.TESTS.values())), st.tuples(dlog_terms, dlog_terms)),
         st.builds(Truth, st.booleans()),

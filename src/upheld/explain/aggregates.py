@@ -55,7 +55,7 @@ class Aggregates:
         width = len(aggregation.groups)
         types = self._core.predicates[aggregation.relation].types
         group = _assigned([aggregation.names[column] for column in aggregation.groups], row[:width], types)
-        return f"{aggregation.text} = {value_text(row[-1])}" + (f", where {group}" if group else "")
+        return f"{aggregation.text} = {value_text(row[-1], types[-1])}" + (f", where {group}" if group else "")
 
     def bindings(self, fact: Fact, I: FactSet) -> tuple[str, ...]:
         """Return the bindings that a value is the value of, in order, each as text."""

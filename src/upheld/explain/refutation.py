@@ -145,7 +145,7 @@ class Refuter:
         any_value = replace(atom, terms=(*atom.terms[:-1], value))
         types = {**types, VALUE: self.rules.predicates[atom.predicate].types[-1]}
         for ways in self._matches(any_value, False, known, bindings, types).values():
-            return f"it is {value_text(ways[0][VALUE])}"
+            return f"it is {value_text(ways[0][VALUE], types[VALUE])}"
         return self.rules.aggregates.nothing(atom.predicate)
 
     def _matches(

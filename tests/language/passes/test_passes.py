@@ -29,6 +29,7 @@ def test_the_order_is_visible():
         "select_by_subsumption",
         "close_equivalences",
         "split_heads",
+        "lift_local_bodies",
         "push_negation",
         "split_disjunctions",
         "match_records",

@@ -18,8 +18,8 @@ from upheld.errors import UpheldError
 from upheld.language.syntax.files import DIALECTS, read_query, read_text
 from upheld.language.syntax.printer import to_text
 
-#: What one text may take, in seconds of the processor: others on the machine do not lengthen them.
-PATIENCE = 1.0
+#: What one text may take, in seconds of the processor for this thread.
+PATIENCE = 5.0
 
 TOKENS = """
     . , ; : :- ! ( ) [ ] { } = != < <= > >= + - * / % ^ | & && || ^^ @ $ # \\ ' " <: _ ? // /* */ \n \t \r \0 \ufeff
@@ -35,7 +35,7 @@ TOKENS = """
 
 def check(text: str, dialect: str) -> None:
     """Read a text as a program and as a query; what can be read prints to text that reads the same."""
-    start = time.process_time()
+    start = time.thread_time()
     problems = ()
     try:
         program = read_text(text, dialect)
@@ -50,7 +50,7 @@ def check(text: str, dialect: str) -> None:
         pass
     else:
         assert read_query(to_text(formula, dialect), dialect) == formula
-    assert time.process_time() - start < PATIENCE
+    assert time.thread_time() - start < PATIENCE
 
 
 def fuzz(make: Callable[[random.Random], str], texts: int) -> None:

@@ -7,6 +7,7 @@ from upheld.language.passes.draft import Draft
 from upheld.language.passes.equality import solve_equalities
 from upheld.language.passes.equivalences import close_equivalences
 from upheld.language.passes.expressions import lift_expressions
+from upheld.language.passes.groupings import lift_local_bodies
 from upheld.language.passes.negation import push_negation
 from upheld.language.passes.records import match_records, take_heads_apart
 from upheld.language.passes.relations import check_relations
@@ -20,6 +21,7 @@ PASSES = (
     select_by_subsumption,
     close_equivalences,
     split_heads,
+    lift_local_bodies,
     push_negation,
     split_disjunctions,
     match_records,

@@ -17,14 +17,14 @@ relation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
 from upheld.errors import quote
 from upheld.language.core import Aggregation
+from upheld.language.passes.bindings import alternatives, enter_bindings, is_relation, with_variables
 from upheld.language.passes.disjunction import Literal, literals, split_disjunctions
 from upheld.language.passes.draft import Draft
 from upheld.language.passes.negation import push_negation
@@ -41,7 +41,6 @@ from upheld.language.syntax.ast import (
     Disjunction,
     Formula,
     Negation,
-    Program,
     Term,
     Test,
     Variable,
@@ -51,10 +50,9 @@ from upheld.language.syntax.ast import (
 )
 from upheld.language.syntax.printer import to_text
 from upheld.language.types.aggregates import COLUMNS, ZERO_OF_NOTHING
-from upheld.source import Span
 
 #: No dialect lets a user write such names.
-VALUE, ANYTHING, TARGET = "value ", f"{WILDCARD}any ", "target value"
+VALUE, TARGET = "value ", "target value"
 
 
 def lift_aggregates(draft: Draft) -> None:
@@ -135,7 +133,7 @@ class _Lifting:
         function, target, draft = aggregate.function, aggregate.target, self.draft
         text = draft.texts.get(aggregate) or to_text(aggregate, draft.program.dialect)
         name = text + (f" by {', '.join(v.name for v in groups)}" if groups else "")
-        body = _with_variables(aggregate.body)
+        body = with_variables(aggregate.body)
         bound = _bound(body)
         columns: list[Term] = list(dict.fromkeys((*groups, *(v for v in variables(body) if v.name in bound))))
         missing = [v for v in groups if v.name not in bound]
@@ -143,7 +141,7 @@ class _Lifting:
             asked = self._groups_of(rest, missing)
             name += f" of {asked.predicate}"
             body = Conjunction((asked, body))
-        relation = body if _is_relation(body, draft) else None
+        relation = body if is_relation(body, draft) else None
         for variable in variables(target) if target is not None else ():
             if variable.name not in bound | {v.name for v in groups}:
                 draft.problem(
@@ -163,7 +161,7 @@ class _Lifting:
             if function in ("min", "max"):  # which are the same, however often a value occurs
                 columns = list(dict.fromkeys(v for v in (*groups, target) if v is not None))
             bindings = f"[bindings of {name}]"
-            self._enter(bindings, columns, body, aggregate.span)
+            self.rules += enter_bindings(draft, bindings, columns, body, aggregate.span)
         values = f"[{name}]"
         draft.hidden.add(values)
         draft.arities[values] = len(groups) + len(COLUMNS[function])
@@ -179,15 +177,8 @@ class _Lifting:
         bound = bound_variables(Clause((), Conjunction(tuple(rest))))
         body = Conjunction(tuple(part for part in rest if {v.name for v in variables(part)} <= bound))
         name = f"[{', '.join(v.name for v in missing)} of {to_text(body, self.draft.program.dialect)}]"
-        self._enter(name, missing, body, body.formulas[0].span)
+        self.rules += enter_bindings(self.draft, name, missing, body, body.formulas[0].span)
         return Atom(name, tuple(missing))
-
-    def _enter(self, name: str, columns: Sequence[Term], body: Formula, span: Span | None) -> None:
-        """Enter a hidden relation into the draft, with the rule that derives it."""
-        if name not in self.draft.hidden:
-            self.draft.hidden.add(name)
-            self.draft.arities[name] = len(columns)
-            self.rules.append(Clause((Atom(name, tuple(columns), span),), body, span))
 
 
 def _as_written(column: Term, aggregate: Aggregate) -> Term:
@@ -235,42 +226,13 @@ def _shared(aggregate: Aggregate, clause: Clause) -> set[str]:
 
 def _bound(body: Formula) -> set[str]:
     """Return the variables that a body binds by itself, whichever of its alternatives holds."""
-    draft = Draft(Program("dl"), rules=[Clause((), body)])
-    push_negation(draft)
-    split_disjunctions(draft)
     bound = []
-    for rule in draft.rules:
+    for rule in alternatives(body):
         parts = list(literals(rule))
         for aggregate in _aggregates(rule):  # it has some value, whatever that is
             parts = [_without(part, aggregate, Constant(0, "number")) for part in parts]
         bound.append(bound_variables(replace(rule, body=Conjunction(tuple(parts)))))
     return set.intersection(*bound) if bound else set()
-
-
-def _with_variables(body: Formula) -> Formula:
-    """Return the body of an aggregate with a variable for each `_` of its atoms."""
-    number = count()
-
-    def named(formula: Formula) -> Formula:
-        match formula:
-            case Atom(terms=terms):
-                fresh = (Variable(f"{ANYTHING}{next(number)}") if isinstance(t, Wildcard) else t for t in terms)
-                return replace(formula, terms=tuple(fresh))
-            case Conjunction(formulas=parts):
-                return replace(formula, formulas=tuple(map(named, parts)))
-            case _:
-                return formula
-
-    return named(body)
-
-
-def _is_relation(body: Formula, draft: Draft) -> TypeGuard[Atom]:
-    """Return whether a body is an atom that all facts of a relation are instances of."""
-    if not isinstance(body, Atom) or not all(isinstance(term, Variable) for term in body.terms):
-        return False
-    # The facts of an equivalence are not its pairs.
-    by_pairs = all(d.name != body.predicate for d in draft.program.declarations if d.equivalence)
-    return by_pairs and len(set(body.terms)) == len(body.terms)
 
 
 P = TypeVar("P", Atom, Literal, Term)

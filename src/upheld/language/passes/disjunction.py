@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from upheld.language.passes.draft import Draft
-from upheld.language.syntax.ast import Atom, Clause, Conjunction, Disjunction, Formula, Negation, Test, Truth
+from upheld.language.syntax.ast import (
+    Atom,
+    Clause,
+    Conjunction,
+    Disjunction,
+    Exists,
+    Formula,
+    Grouping,
+    Negation,
+    Test,
+    Truth,
+)
 
 Literal = Atom | Negation | Test
 
@@ -72,3 +83,5 @@ def _alternatives(formula: Formula) -> list[tuple[Literal, ...]]:
                     raise _TooMany
                 joined = [left + right for left in joined for right in options]
             return joined
+        case Exists() | Grouping():
+            raise AssertionError("a body with variables of its own")

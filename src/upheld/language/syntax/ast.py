@@ -123,7 +123,40 @@ class Disjunction:
     span: Span | None = _span()
 
 
-Formula = Atom | Test | Truth | Negation | Conjunction | Disjunction
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """`EXISTS ?x IN (body)`: a body with variables that mean nothing outside of it."""
+
+    local: tuple[Variable, ...]
+    body: Formula
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`BIND COUNT(DISTINCT ?x) AS ?n` of a grouping; `COUNT(*)` has no arguments."""
+
+    function: str
+    arguments: tuple[Term, ...]
+    distinct: bool
+    variable: Variable
+    span: Span | None = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """`AGGREGATE(body ON ?g BIND ... )`: values computed from the bindings of a body, for each group of them.
+
+    The variables of its groups and of its results are those of the rule; all others are local to the body.
+    """
+
+    body: Formula
+    groups: tuple[Variable, ...]
+    results: tuple[Result, ...]
+    span: Span | None = _span()
+
+
+Formula = Atom | Test | Truth | Negation | Conjunction | Disjunction | Exists | Grouping
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +274,10 @@ class Program(Printable):
 
 
 def nodes(*things: Term | Formula, in_aggregates: bool = True) -> Iterator[Term | Formula]:
-    """Yield these and all that they consist of, from left to right; on request, nothing from within aggregates."""
+    """Yield these and all that they consist of, from left to right.
+
+    On request, nothing that is local to the body of an aggregate or of `EXISTS`.
+    """
     pending: list[Term | Formula] = list(reversed(things))
     while pending:
         node = pending.pop()
@@ -257,10 +293,19 @@ def nodes(*things: Term | Formula, in_aggregates: bool = True) -> Iterator[Term 
                 pending.append(body)
                 if target is not None:
                     pending.append(target)
+            case Grouping(body=body, groups=groups, results=results):
+                for result in reversed(results):
+                    pending.append(result.variable)
+                    pending.extend(reversed(result.arguments if in_aggregates else ()))
+                pending.extend(reversed(groups))
+                pending.extend([body] if in_aggregates else ())
+            case Exists(local=local, body=body):
+                free = [v for v in variables(body, in_aggregates=False) if v not in local]
+                pending.extend([body] if in_aggregates else reversed(free))
             case _:
                 continue
 
 
 def variables(*things: Term | Formula, in_aggregates: bool = True) -> Iterator[Variable]:
-    """Yield every occurrence of a variable, from left to right; on request, only those outside of aggregates."""
+    """Yield every occurrence of a variable, from left to right; on request, only those that are local to no body."""
     return (node for node in nodes(*things, in_aggregates=in_aggregates) if isinstance(node, Variable))

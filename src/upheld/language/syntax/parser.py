@@ -21,8 +21,10 @@ from upheld.language.syntax.ast import (
     Conjunction,
     Constant,
     Disjunction,
+    Exists,
     Formula,
     FunctorDeclaration,
+    Grouping,
     Negation,
     Program,
     Term,
@@ -335,7 +337,7 @@ class Parser:
                     pending.extend((part, height + 1) for part in parts)
                 case Conjunction(formulas=inside) | Disjunction(formulas=inside):
                     pending.extend((part, height + 1) for part in inside)
-                case Negation(formula=inner) | Aggregate(body=inner):
+                case Negation(formula=inner) | Aggregate(body=inner) | Grouping(body=inner) | Exists(body=inner):
                     pending.append((inner, height + 1))
                 case _:
                     pass
@@ -413,7 +415,7 @@ class Parser:
     def formula(self, node: Term | Formula) -> Formula:
         """Return a node as a formula, which it must be."""
         match node:
-            case Atom() | Test() | Truth() | Negation() | Conjunction() | Disjunction():
+            case Atom() | Test() | Truth() | Negation() | Conjunction() | Disjunction() | Exists() | Grouping():
                 return node
             case _:
                 assert node.span, "a parsed node has a span"

@@ -20,10 +20,13 @@ from upheld.language.syntax.ast import (
     Declaration,
     Directive,
     Disjunction,
+    Exists,
     Formula,
+    Grouping,
     Hint,
     Negation,
     Program,
+    Result,
     Term,
     Test,
     Truth,
@@ -148,6 +151,8 @@ def _dl(node: Node) -> Parts:
         case Negation(formula=inner):
             # `!x = y` would do, and be read wrongly by people.
             return LITERAL, ["!", (inner, TERM if isinstance(inner, Test) else LITERAL)]
+        case Exists() | Grouping():
+            raise AssertionError("a formula of the other dialect")
         case _:
             return _joined(node)
 
@@ -246,10 +251,21 @@ def _dlog(node: Node) -> Parts:
             return TIGHTEST, ["FILTER(!(", *_condition(inner), "))"]
         case Negation(formula=formula):
             return LITERAL, ["NOT ", (formula, LITERAL)]
+        case Exists(local=local, body=body):
+            return TIGHTEST, ["EXISTS ", *_separated(local, ", ", TERM), " IN (", (body, OR), ")"]
+        case Grouping(body=body, groups=groups, results=results):
+            by: list[Part] = [" ON ", *_separated(groups, " ", TERM)] if groups else []
+            return TIGHTEST, ["AGGREGATE(", (body, OR), *by, *(p for result in results for p in _result(result)), ")"]
         case Aggregate():
-            raise AssertionError("aggregates of this dialect are refused")
+            raise AssertionError("an aggregate of the other dialect")
         case _:
             return _joined(node)
+
+
+def _result(result: Result) -> list[Part]:
+    arguments: list[Part] = list(_separated(result.arguments, ", ", TERM)) or ["*"]
+    distinct = "DISTINCT " if result.distinct else ""
+    return [f" BIND {result.function}({distinct}", *arguments, f") AS ?{result.variable.name}"]
 
 
 def _condition(test: Test | Truth) -> list[Part]:

@@ -10,15 +10,18 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-from upheld.errors import Problem, ProgramError, count, nearest, quote
+from upheld.errors import Problem, count, nearest, quote
 from upheld.language.syntax.ast import (
     Atom,
     Call,
     Conjunction,
     Constant,
     Disjunction,
+    Exists,
     Formula,
+    Grouping,
     Negation,
+    Result,
     Term,
     Test,
     Truth,
@@ -60,6 +63,8 @@ FUNCTIONS = {
 }
 #: Functions that are tests. Their arguments stand the other way round than in the `.dl` dialect.
 TESTS = {"REGEX": "match", "CONTAINS": "contains"}
+#: Functions that aggregate, with the number of their arguments.
+ARGUMENTS = {"COUNT": 1, "SUM": 1, "AVG": 1, "MIN": 1, "MAX": 1, "SAMPLE": 1, "MIN_ARGMIN": 2, "MAX_ARGMAX": 2}
 #: Functions and tables of RDFox and SPARQL that are not supported: no relation is called so, lest they pass for one.
 OF_RDFOX = frozenset(
     "SKOLEM SHORTEST_PATH IRI URI BNODE IF COALESCE BOUND SAMETERM ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC LANG "
@@ -109,10 +114,14 @@ _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\ud800-\udfff]')
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
 
 
-def _not_exists(span: Span) -> Problem:
-    note = "its variables must occur once, in a single atom"
-    hint = "derive a relation by a rule of its own, and negate that"
-    return Problem("unsupported-not-exists", "this `NOT EXISTS` is not supported", span, note=note, hint=hint)
+def _local(variable: Variable) -> Problem:
+    return Problem(
+        "local-variable",
+        f"the variable {quote(f'?{variable.name}')} of `EXISTS` occurs outside of it as well",
+        variable.span,
+        note="a variable that `EXISTS` names means nothing outside of its body",
+        hint="give one of the two another name, or leave it out of the list before `IN` if they are to be equal",
+    )
 
 
 class RDFoxParser(Parser):
@@ -178,10 +187,12 @@ class RDFoxParser(Parser):
     def check(self, formulas: Sequence[Formula]) -> None:
         """Report also an existential variable that occurs outside its negation."""
         super().check(formulas)
-        used = {v.name for formula in formulas for v in variables(formula)} if self.existential else ()
-        for variable in self.existential:
-            if variable.name in used and variable.span:
-                self.draft.problems.append(_not_exists(variable.span))
+        free = (
+            {v.name for formula in formulas for v in variables(formula, in_aggregates=False)}
+            if self.existential
+            else ()
+        )
+        self.draft.problems += [_local(variable) for variable in self.existential if variable.name in free]
 
     # -- terms and formulas -------------------------------------------------------------------------------------------
 
@@ -214,8 +225,8 @@ class RDFoxParser(Parser):
                 return self.filter()
             case "BIND" if level <= LITERAL:
                 return self.bind()
-            case "AGGREGATE":
-                self.refuse("unsupported-aggregate", "aggregates are not supported", self.here())
+            case "AGGREGATE" if level <= LITERAL:
+                return self.grouping()
             case "<":
                 self.bad_iri()
             case _:
@@ -300,26 +311,73 @@ class RDFoxParser(Parser):
             return Negation(self.exists(), self.since(start))
         return Negation(self.formula(self.expression(LITERAL)), self.since(start))
 
-    def exists(self) -> Atom:
-        """Read `EXISTS ?y IN (atom)`, where `?y` becomes a wildcard of the atom."""
+    def exists(self) -> Atom | Exists:
+        """Read `EXISTS ?y IN (body)`. In a single atom, a variable that occurs once becomes a wildcard."""
         start = self.advance().start
         names: list[Variable] = []
         while True:
-            token = self.expect("variable", "a variable")
-            names.append(Variable(token.text[1:], self.since(token.start)))
+            names.append(self.variable())
             if not self.accept(","):
                 break
         self.expect("IN", "`,` or `IN`")
         if self.token.kind != "(":
             self.fail("`(`")
         inner = self.formula(self.bracketed())
+        self.existential.extend(names)
         occurring = [v.name for v in variables(inner)]
         if not isinstance(inner, Atom) or any(occurring.count(v.name) > 1 for v in names):
-            raise ProgramError(_not_exists(self.since(start)))
-        self.existential.extend(names)
+            return Exists(tuple(dict.fromkeys(names)), inner, self.since(start))
         hidden = {v.name for v in names}
         terms = tuple(Wildcard(t.span) if isinstance(t, Variable) and t.name in hidden else t for t in inner.terms)
         return Atom(inner.predicate, terms, inner.span)
+
+    def grouping(self) -> Grouping:
+        """Read `AGGREGATE(body ON ?g ?h BIND COUNT(?x) AS ?n BIND ...)`."""
+        start = self.advance().start
+        opened = self.token.start
+        self.expect("(")
+        body = self.formula(self.expression(OR))
+        groups: list[Variable] = []
+        if self.token.kind == "name" and self.token.text == "ON":
+            self.advance()
+            groups.append(self.variable())
+            while self.token.kind in ("variable", ","):
+                self.accept(",")
+                groups.append(self.variable())
+        elif self.token.kind != "BIND":
+            self.fail("`,`, `ON` or `BIND`")
+        results = [self.result()]
+        while self.token.kind == "BIND":
+            results.append(self.result())
+        self.close(")", opened)
+        return Grouping(body, tuple(dict.fromkeys(groups)), tuple(results), self.since(start))
+
+    def result(self) -> Result:
+        """Read `BIND COUNT(DISTINCT ?x) AS ?n`."""
+        start = self.expect("BIND", "`BIND`").start
+        token = self.expect("name", "an aggregate function")
+        name, named = token.text.upper(), self.since(token.start)
+        if name not in ARGUMENTS:
+            note = f"the functions that aggregate are {', '.join(ARGUMENTS)}"
+            self.refuse("unsupported-aggregate", f"{quote(token.text)} does not aggregate", named, note)
+        opened = self.token.start
+        self.expect("(")
+        distinct = self.token.kind == "name" and self.token.text == "DISTINCT"
+        if distinct:
+            self.advance()
+        arguments: list[Term] = []
+        if name != "COUNT" or not self.accept("*"):
+            arguments.append(self.term(self.expression(TERM)))
+            while self.accept(","):
+                arguments.append(self.term(self.expression(TERM)))
+            self.check_count(name, tuple(arguments), ARGUMENTS[name], self.since(token.start))
+        self.close(")", opened)
+        self.expect("AS", "`AS`")
+        return Result(name, tuple(arguments), distinct, self.variable(), self.since(start))
+
+    def variable(self) -> Variable:
+        token = self.expect("variable", "a variable")
+        return Variable(token.text[1:], self.since(token.start))
 
     def filter(self) -> Formula:
         self.advance()
@@ -344,8 +402,7 @@ class RDFoxParser(Parser):
         self.expect("(")
         value = self.term(self.expression(TERM))
         self.expect("AS", "an operator or `AS`")
-        token = self.expect("variable", "a variable")
-        variable = Variable(token.text[1:], self.since(token.start))
+        variable = self.variable()
         self.close(")", opened)
         return Test("=", (variable, value), self.since(start))
 

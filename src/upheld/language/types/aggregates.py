@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from fractions import Fraction
 
+from upheld.language.types import term_aggregates
 from upheld.language.types.functors import Undefined
-from upheld.language.types.primitive import INTEGER_RANGES, NAN, normalise_float
+from upheld.language.types.primitive import INTEGER_RANGES, exact_sum, normalise_float
 from upheld.language.values import Value
 
-#: The numbers that are kept for a group, by function. The last of them is the value of the aggregate.
-COLUMNS = {"count": ("n",), "sum": ("n", "sum"), "mean": ("n", "sum", "mean"), "min": ("min",), "max": ("max",)}
+#: What is kept for a group, by function. The last of it is the value of the aggregate.
+COLUMNS = {
+    "count": ("n",),
+    "sum": ("n", "sum"),
+    "mean": ("n", "sum", "mean"),
+    "min": ("min",),
+    "max": ("max",),
+    **term_aggregates.COLUMNS,
+}
 
 #: The functions that are 0 where nothing is aggregated; the others have no value there.
 ZERO_OF_NOTHING = frozenset(("count", "sum"))
 
 
-def aggregated(function: str, type: str, values: Sequence[Value]) -> tuple[Value, ...]:
-    """Return the numbers that are kept for a group with these values, which are not none.
+def is_of_terms(function: str) -> bool:
+    """Return whether a function aggregates RDF terms, as SPARQL's do."""
+    return function in term_aggregates.COLUMNS
+
+
+def aggregated(function: str, type: str, values: Sequence[Value]) -> tuple[Value, ...] | None:
+    """Return what is kept for a group with these values, of which there are some; None if they have no result.
 
     >>> aggregated("sum", "number", [3, 4]), aggregated("mean", "float", [0.1, 0.2])
     ((2, 7), (2, 0.30000000000000004, 0.15000000000000002))
     """
     match function:
+        case _ if is_of_terms(function):
+            return term_aggregates.aggregated(function, values)  # type: ignore[arg-type]
         case "count":
             return (len(values),)
         case "min":
@@ -44,7 +57,7 @@ def order(value: Value) -> tuple[bool, Value]:
 def total(values: Sequence[Value], type: str) -> Value:
     """Return the sum of numbers of one type; that of floats is rounded once, so that their order does not matter."""
     if type == "float":
-        return _exact_sum(values)  # type: ignore[arg-type]
+        return exact_sum(values)  # type: ignore[arg-type]
     return fitting(sum(values), type)  # type: ignore[arg-type]
 
 
@@ -59,17 +72,3 @@ def fitting(number: int, type: str) -> int:
 def mean(sum: Value, count: int) -> float:
     """Return the mean of `count` numbers with this sum."""
     return normalise_float(sum / count)  # type: ignore[operator]
-
-
-def _exact_sum(values: Sequence[float]) -> float:
-    special = [v for v in values if not math.isfinite(v)]
-    if special:
-        return normalise_float(sum(special)) if len(set(special)) == 1 else NAN
-    try:
-        return normalise_float(math.fsum(values))
-    except OverflowError:  # on the way, perhaps not in the end
-        exact = sum(map(Fraction, values))
-        try:
-            return normalise_float(float(exact))
-        except OverflowError:
-            return math.inf if exact > 0 else -math.inf

@@ -25,7 +25,7 @@ from upheld.language.syntax.ast import (
     Test,
     Variable,
 )
-from upheld.language.types.aggregates import COLUMNS
+from upheld.language.types.aggregates import COLUMNS, is_of_terms
 from upheld.language.types.declared import TypeTable
 from upheld.language.types.functors import (
     ALL,
@@ -166,7 +166,9 @@ class Inference:
                     Slot(_LITERALS[t], f"{t} in the facts given", shape=self._known_shape(t)) for t in known
                 )
             else:
-                self.columns[name] = tuple(Slot(everything_is) for _ in range(arity))
+                # What an aggregate keeps for a group may be a number where everything else is a term.
+                allowed = ALL if name in self.draft.aggregations else everything_is
+                self.columns[name] = tuple(Slot(allowed) for _ in range(arity))
 
     def _known_shape(self, type: str) -> Shape | None:
         """Return the shape of records that are known by their type."""
@@ -214,11 +216,14 @@ class Inference:
         numbers = dict(zip(COLUMNS[function], columns[len(aggregation.groups) :], strict=True))
         if aggregation.target is not None:
             target = body[aggregation.target]
-            self._narrow(target, NUMERIC, f"{quote(function)} is of numbers", span)
+            what = frozenset({"term"}) if is_of_terms(function) else NUMERIC
+            self._narrow(
+                target, what, f"{quote(function)} is of {'terms' if is_of_terms(function) else 'numbers'}", span
+            )
             for name in ("sum", "min", "max"):
                 if name in numbers:
                     self._join(numbers[name], target, span)
-        for name, type in (("n", "number"), ("mean", "float")):
+        for name, type in (("n", "number"), ("mean", "float"), ("decimals", "number"), ("result", "term")):
             if name in numbers:
                 self._narrow(numbers[name], frozenset({type}), f"a result of {function} here", span)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from upheld.language.values import Value
@@ -52,6 +53,21 @@ NAN = float("nan")
 def normalise_float(x: float) -> float:
     """Return the float that stands for `x` in facts: `NAN` for every NaN, and 0.0 for -0.0."""
     return x + 0.0 if x == x else NAN
+
+
+def exact_sum(values: Sequence[float]) -> float:
+    """Return the sum of floats, rounded once: whatever their order, it is the same."""
+    special = [v for v in values if not math.isfinite(v)]
+    if special:
+        return normalise_float(sum(special)) if len(set(special)) == 1 else NAN
+    try:
+        return normalise_float(math.fsum(values))
+    except OverflowError:  # on the way, perhaps not in the end
+        exact = sum(map(Fraction, values))
+        try:
+            return normalise_float(float(exact))
+        except OverflowError:
+            return math.inf if exact > 0 else -math.inf
 
 
 def float_text(x: float) -> str:

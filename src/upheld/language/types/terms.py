@@ -104,11 +104,12 @@ def _operands(*terms: str) -> list[Number]:
         raise NoValue
     found = [n for n in numbers if n is not None]
     if any(isinstance(n, float) for n in found):
-        return [_to_double(n) for n in found]
+        return [to_double(n) for n in found]
     return [Decimal(n) for n in found] if any(isinstance(n, Decimal) for n in found) else found
 
 
-def _to_double(number: Number) -> float:
+def to_double(number: Number) -> float:
+    """Return the double nearest to a number."""
     try:
         return float(number)
     except OverflowError:

@@ -21,8 +21,10 @@ from upheld.engines.memory.sets.expressions import Settled, load_codes, membersh
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table, slots_for
 from upheld.language.core import Aggregation
-from upheld.language.types.aggregates import COLUMNS, fitting, mean, total
+from upheld.language.types.aggregates import COLUMNS, aggregated, fitting, is_of_terms, mean, total
 from upheld.language.types.functors import Undefined
+from upheld.language.types.term_aggregates import corrected, of_count
+from upheld.language.values import Value
 
 Numbers = npt.NDArray[np.int64]
 
@@ -65,6 +67,10 @@ class MemoryAggregate:
         groups = self._groups(gone_rows, came_rows)
         before = self._before(groups, held)
         match self.aggregation.function:
+            case "COUNT":
+                there, numbers = self._counts_as_terms(groups, before)
+            case _ if is_of_terms(self.aggregation.function):
+                there, numbers = self._of_terms(groups, before, gone_rows, came_rows, now)
             case "count":
                 there, numbers = self._counts(groups, before)
             case "min" | "max":
@@ -131,6 +137,41 @@ class MemoryAggregate:
         kernels.count_groups(groups.of_came, 1, counts)
         numbers[:, 0] = counts
         return counts > 0, numbers
+
+    def _counts_as_terms(self, groups: Groups, before: Before) -> tuple[npt.NDArray[np.bool_], Codes]:
+        there, numbers = self._counts(groups, before)
+        different, places = np.unique(numbers[:, 0], return_inverse=True)
+        terms = [of_count(n)[-1] for n in different.tolist()]
+        numbers[:, 1] = np.where(there, self.context.codec.encode(terms, "term")[places], 0)
+        return there, numbers
+
+    def _of_terms(
+        self, groups: Groups, before: Before, gone: Rows, came: Rows, now: FactSet
+    ) -> tuple[npt.NDArray[np.bool_], Codes]:
+        """Return what a function of terms keeps: what it kept is corrected, or the group is looked at again."""
+        function, codec = self.aggregation.function, self.context.codec
+        types = [self._values.types[self._width + c] for c in range(before.numbers.shape[1])]
+        kept: list[tuple[Value, ...] | None] = [None] * len(groups)
+        left, come = self._by_group(groups.of_gone, gone), self._by_group(groups.of_came, came)
+        held = codec.decode_rows(before.numbers[before.there], types)
+        for group, values in zip(np.flatnonzero(before.there).tolist(), held, strict=True):
+            kept[group] = corrected(function, values, left.get(group, ()), come.get(group, ()))
+        again = np.array([group for group, row in enumerate(kept) if row is None], np.int64)
+        if len(again):
+            places, rows = self._rows_of(self._body, self.aggregation.groups, groups.keys[again], now)
+            for place, terms in self._by_group(places, rows).items():
+                kept[int(again[place])] = aggregated(function, self.aggregation.type, terms)
+        there = np.array([row is not None for row in kept], np.bool_)
+        numbers = np.zeros_like(before.numbers)
+        numbers[there] = codec.encode_rows((row for row in kept if row is not None), types).T
+        return there, numbers
+
+    def _by_group(self, groups: Numbers, rows: Rows) -> dict[int, list[str]]:
+        """Return the terms that rows have, by group."""
+        found: dict[int, list[str]] = {}
+        for group, term in zip(groups.tolist(), self.context.codec.decode(self._target(rows), "term"), strict=True):
+            found.setdefault(group, []).append(term)  # type: ignore[arg-type]
+        return found
 
     def _sums(self, groups: Groups, before: Before, gone: Rows, came: Rows) -> tuple[npt.NDArray[np.bool_], Codes]:
         there, numbers = self._counts(groups, before)
