@@ -96,12 +96,12 @@ GROUPINGS = (
     "c(:a, ?n) :- AGGREGATE(AGGREGATE([?x, :q, ?y] ON ?x BIND COUNT(?y) AS ?m) BIND F(?m) AS ?n) .",
     "c(?x, ?y) :- [?x, :v, ?y], NOT AGGREGATE([?x, :v, ?z] ON ?x BIND F(?z) AS ?y) .",
     "c(?x, ?n) :- AGGREGATE([?x, :v, ?y], NOT [?x, :q, ?x] ; [?x, :q, ?y] ON ?x BIND F(?y) AS ?n) .",
-    "c(?x, ?n) :- AGGREGATE(triple(?x, ?r, ?y) ON ?x ?r BIND F(?y) AS ?n) .",
 )
 TRIPLES_ABOVE = (
     "d(?x, ?y) :- c(?x, ?n), c(?y, ?n) .",
     "d(?x, ?z) :- d(?x, ?y), d(?y, ?z), NOT c(?z, ?x) .",
     "d(?n, ?n) :- AGGREGATE(c(?x, ?y) BIND SUM(?y) AS ?n) .",
+    "d(?x, ?n) :- AGGREGATE(c(?x, ?y) ON ?x BIND MAX(?y) AS ?n BIND COUNT(*) AS ?k) .",
 )
 
 

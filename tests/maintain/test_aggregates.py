@@ -15,7 +15,7 @@ STREAMS = usually(12, 200)
 
 @pytest.mark.parametrize("block", range(2))
 def test_equals_recomputation(block):
-    """Facts, counters and what is told of the change agree on every engine, also where a sum overflows."""
+    """Facts, counters and the reported changes agree on every engine, also where a sum overflows."""
     made = 0
     for seed in range(1000 * block, 1000 * block + STREAMS):
         made += follow(random_aggregate_stream(seed), ENGINES, NAMES[seed % 3 :: 3])

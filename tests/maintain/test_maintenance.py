@@ -16,6 +16,7 @@ from tests.helpers.streams import CONSTANTS, NAMES, Stream, follow, random_strea
 from upheld.engines import ENGINES
 from upheld.language.strata import STRATIFICATIONS
 from upheld.language.syntax.ast import Constant
+from upheld.language.types.terms import XSD
 from upheld.maintain.registry import ALGORITHMS
 
 #: Streams come in blocks, so that test processes can share them. Each block makes so many updates by every algorithm.
@@ -84,6 +85,19 @@ def test_no_result_where_the_rest_of_the_body_fails(engine, algorithm):
 
 
 # -- the streams are worth it -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("algorithm", NAMES)
+def test_a_computed_term_of_the_same_value(engine, algorithm):
+    """2 does not follow from 1.0 + 1, which is 2.0; a comparison beside the equation that binds is by value."""
+    rules = "p(?x, ?n) :- e(?x, ?y), BIND(?y + 1 AS ?n), FILTER(?n = 2) ."
+    one, decimal = (f'"{text}"^^<{XSD}{type}>' for text, type in (("1", "integer"), ("1.0", "decimal")))
+    given = {"e": [("<a:a>", one), ("<a:a>", decimal)]}
+    m = upheld.materialise(upheld.parse(rules, dialect="dlog"), given, engine=engine, algorithm=algorithm)
+    assert len(m["p"]) == 2
+    m.update(delete={"e": [("<a:a>", one)]})
+    assert m["p"].to_set() == {("<a:a>", f'"2.0"^^<{XSD}decimal>')}
 
 
 def test_programs_have_every_feature():

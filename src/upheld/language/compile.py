@@ -17,6 +17,7 @@ from upheld.language.core import (
     Fact,
     Predicate,
     Rule,
+    expression_variables,
     unnamed_columns,
 )
 from upheld.language.passes import PASSES, Draft
@@ -148,15 +149,13 @@ class _Builder:
                 case Negation(formula=ast.Atom() as atom):
                     negative.append(self._atom(atom, predicates))
                 case Test():
-                    builtin = self._builtin(literal)
-                    holds = _known_truth(builtin)
-                    if holds is False:
-                        return None
-                    if holds is None:
-                        builtins.append(builtin)
+                    builtins.append(self._builtin(literal))
         head = self._atom(clause.heads[0], predicates)
-        in_atoms = {name for atom in positive for name in atom.variables()}
-        builtins = [_tested(b, in_atoms) if b.type == "term" else b for b in builtins]
+        builtins = _bound_once(builtins, {name for atom in positive for name in atom.variables()})
+        truths = {builtin: _known_truth(builtin) for builtin in builtins}
+        if False in truths.values():
+            return None
+        builtins = [builtin for builtin in builtins if truths[builtin] is None]
         # Comparisons that compute nothing come first: they guard the computations, which may have no result.
         builtins.sort(key=lambda b: any(isinstance(a, Apply) for a in b.arguments))
         # An atom written twice is one condition, not two: a body is a set.
@@ -251,10 +250,26 @@ class _Builder:
         raise AssertionError("a variable in a fact")
 
 
-def _tested(builtin: Builtin, in_atoms: set[str]) -> Builtin:
-    """Return an equation as one that does not bind, unless it has a variable to bind that no atom does."""
-    binds = any(isinstance(a, Variable) and a.name not in in_atoms for a in builtin.arguments)
-    return builtin if binds or builtin.operator != "=" else replace(builtin, operator="==")
+def _bound_once(builtins: list[Builtin], bound: set[str]) -> list[Builtin]:
+    """Return built-ins of which one equation at most binds a variable of RDF terms; all others compare by value.
+
+    The first that can bind does: whether a variable is 5 or 5.0 must not depend on the order of evaluation.
+    """
+    equations = {b: None for b in builtins if b.operator == "=" and b.type == "term"}
+    binding: set[Builtin] = set()
+    while found := next((b for b in equations if b not in binding and _binds(b, bound)), None):
+        binding.add(found)
+        bound = {*bound, *_binds(found, bound)}
+    return [replace(b, operator="==") if b in equations and b not in binding else b for b in builtins]
+
+
+def _binds(equation: Builtin, bound: set[str]) -> set[str]:
+    """Return the variable that an equation binds, if it does when others are bound."""
+    left, right = equation.arguments
+    for variable, value in ((left, right), (right, left)):
+        if isinstance(variable, Variable) and bound.issuperset(expression_variables(value)):
+            return {variable.name} - bound
+    return set()
 
 
 def _known_truth(builtin: Builtin) -> bool | None:

@@ -54,8 +54,9 @@ class Atom:
 class Builtin:
     """A constraint on expressions of one type. `=` binds a variable that nothing else has bound yet.
 
-    `==` tests and never binds. RDF terms are compared by value and joined by identity, so for them an equation may bind
-    only what no atom does: `5 = 5.0`, but a triple with 5 is none with 5.0.
+    `==` tests and never binds. RDF terms are compared by value and joined by identity, so for them `=` is only the one
+    equation that binds a variable, which no atom does, and all other equations are `==`. `5 == 5.0`, but a fact with 5
+    does not follow from an equation that binds 5.0.
     """
 
     operator: str

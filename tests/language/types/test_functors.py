@@ -512,9 +512,11 @@ def test_strings_of_terms():
 @pytest.mark.parametrize(
     "operator, left, right, holds",
     [
-        ("=", literal("5", "integer"), literal("5.0", "decimal"), True),
-        ("=", literal("0.1", "decimal"), literal("0.1", "double"), True),
-        ("=", literal("5", "integer"), '"5"', False),
+        ("==", literal("5", "integer"), literal("5.0", "decimal"), True),
+        ("==", literal("0.1", "decimal"), literal("0.1", "double"), True),
+        ("==", literal("5", "integer"), '"5"', False),
+        ("==", "<http://a>", "<http://a>", True),
+        ("=", literal("5", "integer"), literal("5.0", "decimal"), False),  # which binds, and so is by identity
         ("=", "<http://a>", "<http://a>", True),
         ("!=", "<http://a>", "<http://b>", True),
         ("<", literal("5", "integer"), literal("5.5", "double"), True),

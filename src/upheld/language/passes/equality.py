@@ -1,11 +1,13 @@
 """Equations between variables and constants are solved: `p(x) :- q(x, y), y = 3.` becomes `p(x) :- q(x, 3).`
 
 RDF terms are compared by value (`5 = 5.0`), while atoms are matched by identity, so for them only such equations are
-solved as mean identity: equations that bind a variable in no atom, and equations with a constant that is not a number.
+solved as mean identity: equations that bind a variable in no atom and in no other equation, and equations with a
+constant that is not a number.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from upheld.language.passes.disjunction import Literal, literals
@@ -58,16 +60,20 @@ def _next_equation(body: list[Literal], by_value: bool) -> tuple[int, str, Term]
         for term in literal.terms
         if isinstance(term, Variable)
     }
+    equations = [literal for literal in body if isinstance(literal, Test) and literal.operator == "="]
+    alone = Counter(term.name for equation in equations for term in equation.terms if isinstance(term, Variable))
     for position, literal in enumerate(body):
-        if not isinstance(literal, Test) or literal.operator != "=":
+        if literal not in equations:
             continue
+        assert isinstance(literal, Test), "an equation"
         left, right = literal.terms
         for variable, value in ((left, right), (right, left)):
             if not isinstance(variable, Variable) or not isinstance(value, Variable | Constant):
                 continue
             if isinstance(value, Variable) and value.name == variable.name:
                 continue
-            if by_value and variable.name in in_atoms and not _means_identity(value):
+            bound_elsewhere = variable.name in in_atoms or alone[variable.name] > 1
+            if by_value and bound_elsewhere and not _means_identity(value):
                 continue
             return position, variable.name, value
     return None

@@ -121,7 +121,7 @@ class _Lifting:
     ) -> Atom:
         """Return an atom of the relation with the values of a function. It asks for the value that is the target."""
         draft, groups = self.draft, grouping.groups
-        values, bindings = f"[{text}]", f"[bindings of {text}]"
+        values = f"[{text}]"
         if target is not None and (distinct or function in _OF_SETS):
             columns = list(dict.fromkeys((*groups, target)))
         else:
@@ -130,7 +130,8 @@ class _Lifting:
             columns = [v for v in columns if v.name in bound]
         if is_relation(body, draft) and set(columns) == set(body.terms):
             bindings, columns = body.predicate, [v for v in body.terms if isinstance(v, Variable)]
-        else:
+        else:  # which several functions may have in common
+            bindings = f"[{', '.join(v.name for v in columns)} of {self._text(body)}]"
             self.rules += enter_bindings(draft, bindings, columns, body, grouping.span)
         draft.hidden.add(values)
         draft.arities[values] = len(groups) + len(COLUMNS[function])

@@ -192,7 +192,7 @@ def _search(pattern: Value, text: Value) -> bool:
 
 
 CONSTRAINTS: dict[str, Callable[[Value, Value], bool]] = {
-    "=": _same,
+    "=": lambda a, b: a == b,  # of a variable that was bound before its equation is looked at: 5 is not 5.0 here
     "==": _same,
     "!=": lambda a, b: not _same(a, b),
     "<": _ordered(lambda sign: sign < 0),
