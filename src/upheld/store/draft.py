@@ -12,6 +12,7 @@ from uuid import uuid4
 from upheld.data.relation import Relation, missing_package
 from upheld.errors import UpheldError
 from upheld.language.core import Predicate
+from upheld.runtime.interruptions import uninterrupted
 from upheld.store.access import reading, writing
 from upheld.store.files import Checksum, Summed
 from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
@@ -212,7 +213,8 @@ class Draft:
         where = f"{self.store.folder}/{path}"
         with writing(where), self.store.files.written(where) as file:
             summed = Summed(file)
-            parquet.write_table(table, summed)
+            with uninterrupted():  # Arrow drops what a handler raises within it, and has no error to raise instead
+                parquet.write_table(table, summed)
         self.checksums[path] = summed.checksum
         return path
 

@@ -89,7 +89,6 @@ class Bench:
         if all(have >= want for have, want in zip(self._size, wanted, strict=True)):
             return
         registers, steps, arity, instances = map(max, self._size, wanted)
-        self._size = registers, steps, arity, instances
         self.arrays = (
             np.empty(registers, np.int64),
             np.empty(steps + 1, np.int64),
@@ -98,6 +97,8 @@ class Bench:
             np.empty((instances, VALUES + arity), np.int64),
             np.empty(hashing.GROUP, np.int64),
         )
+        # Last: an update that is interrupted in here must not leave a size that the arrays do not have.
+        self._size = registers, steps, arity, instances
 
 
 class Start:
