@@ -257,9 +257,9 @@ def _bound_once(builtins: list[Builtin], bound: set[str]) -> list[Builtin]:
     """
     equations = {b: None for b in builtins if b.operator == "=" and b.type == "term"}
     binding: set[Builtin] = set()
-    while found := next((b for b in equations if b not in binding and _binds(b, bound)), None):
-        binding.add(found)
-        bound = {*bound, *_binds(found, bound)}
+    while equation := next((b for b in equations if b not in binding and _binds(b, bound)), None):
+        binding.add(equation)
+        bound = {*bound, *_binds(equation, bound)}
     return [replace(b, operator="==") if b in equations and b not in binding else b for b in builtins]
 
 

@@ -27,8 +27,8 @@ class PlainAggregate:
             if self._group(row) in touched:
                 values[self._group(row)].append(self._target(row))
         before = {row for row in own_set(held).rows(self.aggregation.relation) if row[:width] in touched}
-        kept = {group: self._kept(group, of) for group, of in values.items()}
-        after = {(*group, *numbers) for group, numbers in kept.items() if numbers is not None}
+        results = {group: self._result(group, of) for group, of in values.items()}
+        after = {(*group, *numbers) for group, numbers in results.items() if numbers is not None}
         return self._facts(before - after), self._facts(after - before)
 
     def _facts(self, rows: set[Row]) -> Facts:
@@ -40,7 +40,7 @@ class PlainAggregate:
     def _target(self, row: Row) -> Value:
         return 0 if self.aggregation.target is None else row[self.aggregation.target]
 
-    def _kept(self, group: Row, values: list[Value]) -> Row | None:
+    def _result(self, group: Row, values: list[Value]) -> Row | None:
         try:
             return aggregated(self.aggregation.function, self.aggregation.type, values)
         except Undefined as e:

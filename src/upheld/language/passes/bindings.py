@@ -23,7 +23,7 @@ from upheld.language.syntax.ast import (
 )
 from upheld.source import Span
 
-#: What a column of bindings begins with that an author wrote as `_`. No dialect lets a user write such names.
+#: The prefix of columns for each `_` in a body. No dialect lets a user write such names.
 ANYTHING = f"{WILDCARD}any "
 
 

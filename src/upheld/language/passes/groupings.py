@@ -1,4 +1,4 @@
-"""Bodies with variables of their own leave the rules: those of `AGGREGATE` and of `EXISTS`.
+"""Bodies with variables of their own leave the rules: the bodies of `AGGREGATE` and `EXISTS`.
 
 `p(?x, ?n) :- AGGREGATE(r(?x, ?y), ?y > 0 ON ?x BIND COUNT(?y) AS ?n) .` becomes
 

@@ -9,7 +9,7 @@ from upheld.language.types.functors import Undefined
 from upheld.language.types.primitive import INTEGER_RANGES, exact_sum, normalise_float
 from upheld.language.values import Value
 
-#: What is kept for a group, by function. The last of it is the value of the aggregate.
+#: The values that each function keeps for a group. The last one is the value of the aggregate.
 COLUMNS = {
     "count": ("n",),
     "sum": ("n", "sum"),

@@ -166,7 +166,7 @@ class Inference:
                     Slot(_LITERALS[t], f"{t} in the facts given", shape=self._known_shape(t)) for t in known
                 )
             else:
-                # What an aggregate keeps for a group may be a number where everything else is a term.
+                # An aggregate may keep a number for a group where everything else is a term.
                 allowed = ALL if name in self.draft.aggregations else everything_is
                 self.columns[name] = tuple(Slot(allowed) for _ in range(arity))
 

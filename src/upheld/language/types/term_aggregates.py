@@ -16,7 +16,7 @@ from upheld.language.types.primitive import exact_sum
 from upheld.language.types.terms import Number, literal, number_of, string_of, to_double
 from upheld.language.values import Value
 
-#: What is kept for a group, by function. The last of it is the result, a term, and so is `sum`; others are numbers.
+#: The values that each function keeps for a group. The last one is the result, a term, as is `sum`; others are numbers.
 COLUMNS = {
     "COUNT": ("n", "result"),
     "SUM": ("n", "decimals", "result"),
@@ -52,7 +52,7 @@ def of_count(n: int) -> tuple[Value, ...]:
 
 
 def corrected(
-    function: str, kept: Sequence[Value], gone: Collection[str], came: Collection[str]
+    function: str, values: Sequence[Value], gone: Collection[str], came: Collection[str]
 ) -> tuple[Value, ...] | None:
     """Return what is kept for a group after some terms have gone and come.
 
@@ -60,9 +60,9 @@ def corrected(
     added, or if nothing is left of it.
     """
     if function in ("MIN", "MAX"):
-        (extreme,) = kept
+        (extreme,) = values
         return None if extreme in gone else aggregated(function, [str(extreme), *came])
-    n, decimals, total = kept[0], kept[1], number_of(str(kept[2]))
+    n, decimals, total = values[0], values[1], number_of(str(values[2]))
     assert isinstance(n, int) and isinstance(decimals, int), "numbers of terms"
     if total is None or isinstance(total, float):
         return None
@@ -75,7 +75,7 @@ def corrected(
             n += sign
             decimals += sign * isinstance(number, Decimal)
             sum = add(sum, Decimal(number))
-    return _kept(function, n, decimals, sum if decimals else int(sum)) if n else None
+    return _values(function, n, decimals, sum if decimals else int(sum)) if n else None
 
 
 def order(term: str) -> tuple[int, Number | str, str]:
@@ -90,12 +90,11 @@ def order(term: str) -> tuple[int, Number | str, str]:
 
 
 def _of_sum(function: str, terms: Sequence[str]) -> tuple[Value, ...] | None:
-    numbers = [number_of(term) for term in terms]
-    found = [number for number in numbers if number is not None]
-    if len(found) < len(numbers):
+    numbers = [number for number in map(number_of, terms) if number is not None]
+    if len(numbers) < len(terms):
         return None
-    decimals = sum(isinstance(number, Decimal) for number in found)
-    return _kept(function, len(found), decimals, _total(found, decimals))
+    decimals = sum(isinstance(number, Decimal) for number in numbers)
+    return _values(function, len(numbers), decimals, _total(numbers, decimals))
 
 
 def _total(numbers: Sequence[Number], decimals: int) -> Number:
@@ -110,7 +109,7 @@ def _total(numbers: Sequence[Number], decimals: int) -> Number:
     return total
 
 
-def _kept(function: str, n: int, decimals: int, total: Number) -> tuple[Value, ...]:
+def _values(function: str, n: int, decimals: int, total: Number) -> tuple[Value, ...]:
     sum = literal(_shortest(total))
     if function == "SUM":
         return n, decimals, sum

@@ -151,27 +151,27 @@ class MemoryAggregate:
         """Return what a function of terms keeps: what it kept is corrected, or the group is looked at again."""
         function, codec = self.aggregation.function, self.context.codec
         types = [self._values.types[self._width + c] for c in range(before.numbers.shape[1])]
-        kept: list[tuple[Value, ...] | None] = [None] * len(groups)
+        results: list[tuple[Value, ...] | None] = [None] * len(groups)
         left, come = self._by_group(groups.of_gone, gone), self._by_group(groups.of_came, came)
         held = codec.decode_rows(before.numbers[before.there], types)
         for group, values in zip(np.flatnonzero(before.there).tolist(), held, strict=True):
-            kept[group] = corrected(function, values, left.get(group, ()), come.get(group, ()))
-        again = np.array([group for group, row in enumerate(kept) if row is None], np.int64)
+            results[group] = corrected(function, values, left.get(group, ()), come.get(group, ()))
+        again = np.array([group for group, row in enumerate(results) if row is None], np.int64)
         if len(again):
             places, rows = self._rows_of(self._body, self.aggregation.groups, groups.keys[again], now)
             for place, terms in self._by_group(places, rows).items():
-                kept[int(again[place])] = aggregated(function, self.aggregation.type, terms)
-        there = np.array([row is not None for row in kept], np.bool_)
+                results[int(again[place])] = aggregated(function, self.aggregation.type, terms)
+        there = np.array([row is not None for row in results], np.bool_)
         numbers = np.zeros_like(before.numbers)
-        numbers[there] = codec.encode_rows((row for row in kept if row is not None), types).T
+        numbers[there] = codec.encode_rows((row for row in results if row is not None), types).T
         return there, numbers
 
     def _by_group(self, groups: Numbers, rows: Rows) -> dict[int, list[str]]:
         """Return the terms that rows have, by group."""
-        found: dict[int, list[str]] = {}
+        terms: dict[int, list[str]] = {}
         for group, term in zip(groups.tolist(), self.context.codec.decode(self._target(rows), "term"), strict=True):
-            found.setdefault(group, []).append(term)  # type: ignore[arg-type]
-        return found
+            terms.setdefault(group, []).append(term)  # type: ignore[arg-type]
+        return terms
 
     def _sums(self, groups: Groups, before: Before, gone: Rows, came: Rows) -> tuple[npt.NDArray[np.bool_], Codes]:
         there, numbers = self._counts(groups, before)
