@@ -21,9 +21,9 @@ class ByRelation(Mapping[str, Relation]):
         self._some = {p.name: relation_of(p, rows[p.name]) for p in some}
 
     def __getitem__(self, name: str) -> Relation:
-        found = self._some.get(name)
-        if found is not None:
-            return found
+        relation = self._some.get(name)
+        if relation is not None:
+            return relation
         predicate = self._predicates.get(name) if isinstance(name, str) else None
         if predicate is None or predicate.hidden:
             raise UsageError(unknown_relation(name, list(self)))

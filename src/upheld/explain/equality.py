@@ -73,10 +73,10 @@ class Kept:
         rows: dict[str, list[tuple[Value, ...]]] = defaultdict(list)
         for predicate, row in facts:
             rows[predicate].append(row)
-        made = self.E.engine.named("explaining")
+        result = self.E.engine.named("explaining")
         for predicate, mine in rows.items():
-            made |= self.E.engine.load(predicate, mine)
-        return made
+            result |= self.E.engine.load(predicate, mine)
+        return result
 
     def loops(self, constants: Iterable[Value]) -> FactSet:
         return self.loaded([self.equality.fact(c, c) for c in constants])
@@ -155,9 +155,9 @@ class Backwards:
         predicate = Predicate(f"{BOUND} {number}", tuple(names), ("term",) * len(names), hidden=True)
         self.kept.E.engine.declare(predicate)
         head = Atom(predicate.name, tuple(map(Variable, names)))
-        made = replace(rule, head=head, negative=negative, builtins=())
-        self._bound[made] = rule.head, predicate
-        return made
+        result = replace(rule, head=head, negative=negative, builtins=())
+        self._bound[result] = rule.head, predicate
+        return result
 
     def step(self) -> None:
         """Look behind the facts found last."""

@@ -176,10 +176,10 @@ class ClassProver:
         return bool(settle(self._loaded([fact]) & facts))
 
     def _loaded(self, facts: Iterable[Fact]) -> FactSet:
-        made = self._engine.named("loaded")
+        result = self._engine.named("loaded")
         rows: dict[str, list[tuple[Value, ...]]] = defaultdict(list)
         for predicate, row in facts:
             rows[predicate].append(row)
         for predicate, mine in rows.items():
-            made |= self._engine.load(predicate, mine)
-        return made
+            result |= self._engine.load(predicate, mine)
+        return result

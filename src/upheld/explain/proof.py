@@ -101,10 +101,10 @@ class Prover:
             # Looking each time that there is twice as much to look at costs no more in all than the last two looks.
             if size >= 2 * looked or last:
                 looked = size
-                found = self._rounds(G, backwards.R, known)
-                height = found.height if found is not None else None
-                if found is not None and (not backwards.F or found.height <= reach):
-                    return found
+                result = self._rounds(G, backwards.R, known)
+                height = result.height if result is not None else None
+                if result is not None and (not backwards.F or result.height <= reach):
+                    return result
             assert backwards.F, "a fact that holds and has no proof"
             if backwards.work <= LITTLE or backwards.work <= forwards.work:
                 backwards.step(known.K)
@@ -116,16 +116,16 @@ class Prover:
     def _rounds(self, G: FactSet, R: FactSet, known: Layers) -> Layers | None:
         """Return layers that lead from those known to the goal within R, if some do."""
         E, I, rules = self.E, self.I, self.rules
-        found = Layers(self.named(known.K), list(known.layers), known.height)
-        if rules.spliced and (new := settle(derive(rules.spliced, E | found.K, I, heads=R) - found.K)):
-            found.add(new, higher=False)
-        new = settle(derive(rules.visible, E | found.K, I, heads=R) - found.K)
+        result = Layers(self.named(known.K), list(known.layers), known.height)
+        if rules.spliced and (new := settle(derive(rules.spliced, E | result.K, I, heads=R) - result.K)):
+            result.add(new, higher=False)
+        new = settle(derive(rules.visible, E | result.K, I, heads=R) - result.K)
         while new:
-            found.add(new, higher=True)
+            result.add(new, higher=True)
             if settle(G & new):
-                return found
-            delta = self.with_spliced(found, new, R)
-            new = settle((derive(rules.visible, E | found.K, I, via=delta) & R) - found.K)
+                return result
+            delta = self.with_spliced(result, new, R)
+            new = settle((derive(rules.visible, E | result.K, I, via=delta) & R) - result.K)
         return None
 
     def with_spliced(self, known: Layers, delta: FactSet, R: FactSet | None = None) -> FactSet:
@@ -172,14 +172,14 @@ class Prover:
         """
         if not facts:
             return {}
-        found: dict[Fact, list[Derivation]] = {fact: [] for fact in _listed(facts)}
+        result: dict[Fact, list[Derivation]] = {fact: [] for fact in _listed(facts)}
         for way in islice(self._deriving(facts, K), MOST_DERIVATIONS):
-            found[way.head].append(way)
-        for fact, ways in found.items():
+            result[way.head].append(way)
+        for fact, ways in result.items():
             if not ways:  # proofs of other facts were too many
                 ways += islice(self._deriving(self.loaded([fact]), K), MOST_DERIVATIONS)
             ways.sort(key=lambda way: way.place)
-        return found
+        return result
 
     def _deriving(self, facts: FactSet, K: FactSet) -> Iterator[Derivation]:
         for instance in supports(self.rules.all, facts, self.E | K, self.I):
@@ -201,9 +201,9 @@ class Prover:
 
     def named(self, facts: FactSet) -> FactSet:
         """Return a set of these facts that can be changed."""
-        made = self.engine.named("explaining")
-        made |= facts
-        return made
+        result = self.engine.named("explaining")
+        result |= facts
+        return result
 
     def loaded(self, facts: Iterable[Fact]) -> FactSet:
         rows: dict[str, list[tuple[Value, ...]]] = {}
@@ -211,10 +211,10 @@ class Prover:
             rows.setdefault(predicate, []).append(row)
         if len(rows) == 1:
             return self.engine.load(*rows.popitem())
-        made = self.engine.named("loaded")
+        result = self.engine.named("loaded")
         for predicate, mine in rows.items():
-            made |= self.engine.load(predicate, mine)
-        return made
+            result |= self.engine.load(predicate, mine)
+        return result
 
 
 class Backwards:
@@ -251,9 +251,9 @@ class Backwards:
         """Return the derived facts that derivations of facts use and that are new to R, where they are put."""
         p = self.prover
         if facts.count() <= BATCH:
-            found = settle(supports(rules, facts, p.I, p.I).bodies() - p.E - self.R)
-            self.R |= found
-            return found
+            result = settle(supports(rules, facts, p.I, p.I).bodies() - p.E - self.R)
+            self.R |= result
+            return result
         before = p.named(self.R)
         listed = _listed(facts)
         while some := list(islice(listed, BATCH)):

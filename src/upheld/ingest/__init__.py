@@ -62,9 +62,9 @@ def facts_of(
         if kind_of(relation, path) != ".parquet":
             return Facts(*read_text(relation, path, declared, names, read))
         data, place = read_parquet(path), str(path)
-    found = _by_column(relation, data, place, declared, names)
-    if found is not None:
-        return found
+    result = _by_column(relation, data, place, declared, names)
+    if result is not None:
+        return result
     table = table_of(relation, data, place, declared, names)
     if declared is None:
         same_arity(table)

@@ -160,7 +160,7 @@ def _from_dictionaries(
     """Return rows that are dictionaries as a table; if the relation has no names, those of the first row."""
     wanted = tuple(map(str, rows[0])) if types is None else columns
     bad = BadRows(name)
-    found: list[tuple[Any, ...]] = []
+    result: list[tuple[Any, ...]] = []
     for i, row in enumerate(rows):
         place = f"{name} row {i + 1}"
         if not isinstance(row, Mapping):
@@ -177,9 +177,9 @@ def _from_dictionaries(
             hint = "give all rows the same columns, or declare the relation: then others are left out"
             bad.add([Problem("wrong-arity", message, place=place, hint=hint)])
         else:
-            found.append(tuple(values[column] for column in wanted))
+            result.append(tuple(values[column] for column in wanted))
     bad.check()
-    return Table(relation, wanted, (None,) * len(wanted), found, name)
+    return Table(relation, wanted, (None,) * len(wanted), result, name)
 
 
 def type_of_dtype(dtype: str) -> str | None:

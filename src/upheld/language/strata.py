@@ -100,22 +100,22 @@ class Stratum:
     def numbered(self) -> tuple[Rule, ...]:
         """The rules whose heads hold numbers of the classes of this stratum, as nodes of decomposed rules may."""
         columns = {(classing.members, 1) for classing in self.classings}
-        found: dict[Rule, None] = {}
+        result: dict[Rule, None] = {}
         while True:
-            more = [r for r in self.recursive if r not in found and _columns_from(r, columns)]
+            more = [r for r in self.recursive if r not in result and _columns_from(r, columns)]
             if not more:
-                return tuple(found)
-            found.update(dict.fromkeys(more))
+                return tuple(result)
+            result.update(dict.fromkeys(more))
             columns.update((r.head.predicate, column) for r in more for column in _columns_from(r, columns))
 
     def own(self, rule: Rule) -> tuple[int, ...]:
         """Return the positions of the positive atoms of one of the rules that belong to this stratum."""
-        found = self._own.get(rule)
-        if found is None:
+        result = self._own.get(rule)
+        if result is None:
             level = self.stratification.level
-            found = tuple(i for i, a in enumerate(rule.positive) if level(a) == self.index)
-            self._own[rule] = found
-        return found
+            result = tuple(i for i, a in enumerate(rule.positive) if level(a) == self.index)
+            self._own[rule] = result
+        return result
 
     @cached_property
     def _own(self) -> dict[Rule, tuple[int, ...]]:
@@ -203,10 +203,10 @@ class Stratification:
 
     @cached_property
     def _classes_by_level(self) -> dict[int, set[int]]:
-        found: dict[int, set[int]] = defaultdict(set, {1: {UNSPOKEN}})
+        result: dict[int, set[int]] = defaultdict(set, {1: {UNSPOKEN}})
         for pattern, level in self._levels.items():
-            found[level].add(self.classes[pattern])
-        return found
+            result[level].add(self.classes[pattern])
+        return result
 
     def classes_of(self, predicate: str) -> frozenset[int]:
         """Return the classes that facts of a predicate may have."""
@@ -214,12 +214,12 @@ class Stratification:
 
     @cached_property
     def _classes_by_predicate(self) -> dict[str, frozenset[int]]:
-        found = {}
+        result = {}
         for predicate, patterns in self._by_predicate.items():
             classes = {self.classes[pattern] for pattern, _ in patterns}
             is_whole = any(_is_unconstrained(pattern) for pattern, _ in patterns)
-            found[predicate] = frozenset(classes if is_whole else classes | {UNSPOKEN})
-        return found
+            result[predicate] = frozenset(classes if is_whole else classes | {UNSPOKEN})
+        return result
 
     def class_of_fact(self, fact: Fact) -> int:
         """Return the class of a fact: that of the atoms it is an instance of."""
@@ -246,13 +246,13 @@ class Stratification:
 
     @cached_property
     def _predicates_by_level(self) -> dict[int, set[str]]:
-        found: dict[int, set[str]] = defaultdict(set)
+        result: dict[int, set[str]] = defaultdict(set)
         for predicate, patterns in self._by_predicate.items():
             for _, level in patterns:
-                found[level].add(predicate)
+                result[level].add(predicate)
             if self.sole_stratum(predicate) is None:
-                found[1].add(predicate)
-        return found
+                result[1].add(predicate)
+        return result
 
     def patterns(self, predicate: str) -> list[tuple[Pattern, int]]:
         """Return the patterns of a predicate with their strata; no fact matches two of different strata."""
@@ -597,15 +597,15 @@ def _without_hidden(core: Core, cycle: list[Dependency]) -> list[Dependency]:
     """Return the cycle as its author knows it: a dependency on a hidden relation is one on what that stands for."""
     while core.predicates[cycle[0][1].head.predicate].hidden:
         cycle = [cycle[-1], *cycle[:-1]]
-    told: list[Dependency] = []
+    result: list[Dependency] = []
     through: tuple[bool, Rule] | None = None
     for negated, rule, atom in cycle:
         if through:
             negated, rule = negated or through[0], through[1]
         through = (negated, rule) if core.predicates[atom.predicate].hidden else None
         if not through:
-            told.append((negated, rule, atom))
-    return told
+            result.append((negated, rule, atom))
+    return result
 
 
 def _cycle_problem(core: Core, cycle: list[Dependency]) -> Problem:

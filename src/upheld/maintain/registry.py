@@ -105,9 +105,9 @@ def algorithm_named(name: str) -> Algorithm:
     """
     if name in ALGORITHMS or name in MARKING:
         return ALGORITHMS.get(name) or MARKING[name]
-    if given := _WITH_ABORT.fullmatch(name.replace(" ", "")):
-        option, bound = given[1], int(given[2])
-        return Algorithm(given[0], _fbf(lambda: Abort(**{option: bound})))
+    if match := _WITH_ABORT.fullmatch(name.replace(" ", "")):
+        option, bound = match[1], int(match[2])
+        return Algorithm(match[0], _fbf(lambda: Abort(**{option: bound})))
     known = [*ALGORITHMS, *MARKING]
     raise UsageError(
         Problem(

@@ -642,10 +642,10 @@ class Materialisation:
         return (p for p in self._core.predicates.values() if not p.hidden)
 
     def _predicate(self, name: str) -> Predicate:
-        found = self._core.predicates.get(name) if isinstance(name, str) else None
-        if found is None or found.hidden:
+        predicate = self._core.predicates.get(name) if isinstance(name, str) else None
+        if predicate is None or predicate.hidden:
             raise UsageError(unknown_relation(name, self.relations))
-        return found
+        return predicate
 
     @cached_property
     def _is_indexed(self) -> bool:

@@ -146,7 +146,7 @@ def job_of(
 ) -> Job:
     """Return the job that arguments of a call describe; raise all that is wrong with them."""
     problems: list[Problem] = []
-    made = []
+    result = []
     by_relation: object = sources
     if not isinstance(by_relation, Mapping):
         message, note = f"`sources` is {described_type(sources)}", "it is a dictionary: a source by relation"
@@ -164,7 +164,7 @@ def job_of(
                 one = {"path": str(one)}
             elif not isinstance(one, Mapping):
                 one = {"frame": one}
-            made.append(_source({**one, "relation": relation}, place, Path(), problems))
+            result.append(_source({**one, "relation": relation}, place, Path(), problems))
     drains = [_sink(one, f"sinks[{number}]", Path(), problems) for number, one in enumerate(sinks)]
     chosen = _within(Path(), _checked(Settings, settings, "settings", problems), *_FOLDERS)
     if isinstance(stream, str | os.PathLike):
@@ -175,7 +175,7 @@ def job_of(
     _check_settings(chosen, "settings", problems)
     if problems:
         raise UsageError(problems)
-    return Job(parse(program), tuple(made), tuple(drains), Settings(**chosen), updates)
+    return Job(parse(program), tuple(result), tuple(drains), Settings(**chosen), updates)
 
 
 def read_job(path: Path, instead: Mapping[str, object] | None = None) -> Job:
@@ -231,9 +231,9 @@ def _program(table: object, path: Path, problems: list[Problem]) -> str | Path |
 
 
 def _tables(tables: Mapping[str, object], name: str, path: Path, problems: list[Problem]) -> list[dict[str, Any]]:
-    found = tables.get(name, [])
-    if isinstance(found, list) and all(isinstance(one, dict) for one in found):
-        return found
+    entries = tables.get(name, [])
+    if isinstance(entries, list) and all(isinstance(one, dict) for one in entries):
+        return entries
     problems.append(
         Problem("bad-job", f"`{name}` is not a list of tables", place=str(path), hint=f"write `[[{name}]]`")
     )
@@ -241,9 +241,9 @@ def _tables(tables: Mapping[str, object], name: str, path: Path, problems: list[
 
 
 def _table(tables: Mapping[str, object], name: str, path: Path, problems: list[Problem]) -> dict[str, Any] | None:
-    found = tables.get(name)
-    if found is None or isinstance(found, dict):
-        return found
+    entry = tables.get(name)
+    if entry is None or isinstance(entry, dict):
+        return entry
     problems.append(Problem("bad-job", f"`{name}` is not a table", place=str(path), hint=f"write `[{name}]`"))
     return None
 

@@ -153,18 +153,18 @@ def writing(spark: SparkSession) -> Iterator[Writer]:
 
 def _find(spark: SparkSession, job: Job) -> list[tuple[Source, Table]]:
     """Return the table of each source; raise all that cannot be found."""
-    found: list[tuple[Source, Table]] = []
+    result: list[tuple[Source, Table]] = []
     problems: list[Problem] = []
     failed: type[UpheldError] = UpheldError
     for source in job.sources:
         try:
-            found.append((source, find(spark, source)))
+            result.append((source, find(spark, source)))
         except UpheldError as error:
             failed = type(error)
             problems.extend(error.problems)
     if problems:
         raise failed(problems)
-    return found
+    return result
 
 
 def _compiled(job: Job, tables: list[tuple[Source, Table]]) -> Core:
@@ -285,15 +285,15 @@ def _plain(
     chosen = [load for of in sources.values() for load in of]
     readers = [load.reading.plain for load in chosen if load.reading.plain is not None]
     came = dict(zip(map(id, chosen), load_plain(spark, readers, bytes_of(job.settings.driver_memory))))
-    found: dict[str, tuple[Columns, int]] = {}
+    result: dict[str, tuple[Columns, int]] = {}
     for name, of in sources.items():
         parts = [arrived for load in of if (arrived := came[id(load)]) is not None]
         if len(parts) == len(of):
             tables = [table for load, part in zip(of, parts) for table in _tables(spark, load, part)]
             types = of[0].predicate.types
             texts = sum(column.nbytes for t in tables for column, type in zip(t.columns, types) if type in TEXTS)
-            found[name] = driver.columns_of(types, pyarrow.concat_tables(tables)), texts
-    return found
+            result[name] = driver.columns_of(types, pyarrow.concat_tables(tables)), texts
+    return result
 
 
 def _tables(spark: SparkSession, load: Load, arrived: Arrived) -> Iterator[pyarrow.Table]:

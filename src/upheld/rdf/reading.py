@@ -60,10 +60,10 @@ def read(*paths: str | Path, base: str | None = None, blank_nodes: str = "file")
             problems.extend(error.problems)
     if problems:
         raise FactsError(problems)
-    found: Statements = {TRIPLE: triples.rows()}
+    result: Statements = {TRIPLE: triples.rows()}
     if quads.count:
-        found[QUAD] = quads.rows()
-    return found
+        result[QUAD] = quads.rows()
+    return result
 
 
 def read_relation(relation: str, path: Path) -> list[Row] | Columns:
@@ -84,11 +84,11 @@ def _files(path: Path) -> Iterable[Path]:
     """Return the file, or the RDF files in the folder, in the order of their names."""
     if not path.is_dir():
         return [path]
-    found = sorted(file for file in path.iterdir() if file.is_file() and is_rdf(file))
-    if not found:
+    files = sorted(file for file in path.iterdir() if file.is_file() and is_rdf(file))
+    if not files:
         hint = "name a file, or another folder"
         raise FactsError(Problem("empty-folder", "there is no RDF file in this folder", place=str(path), hint=hint))
-    return found
+    return files
 
 
 # -- one file ---------------------------------------------------------------------------------------------------------

@@ -71,8 +71,8 @@ def named_clauses(ruleset: str) -> tuple[tuple[str, Clause], ...]:
     text = _FILES[ruleset].read_text(encoding="utf-8")
     names = [""]
     for line in text.splitlines():
-        found = _NAME.fullmatch(line)
-        names.append(found[1] if found else names[-1])
+        match = _NAME.fullmatch(line)
+        names.append(match[1] if match else names[-1])
     sources = {name: Source(f"{ruleset}/{name}" if name else ruleset, text) for name in names}
     clauses = []
     for clause in read_text(text, "dlog", ruleset).clauses:

@@ -101,7 +101,7 @@ def _terms(rows: list[Any], arity: int) -> Iterable[Sequence[str]]:
         if set(map(type, chain.from_iterable(rows))) <= {str} and are_canonical(set(chain.from_iterable(rows))):
             return rows
     bad = BadRows("rows")
-    found: list[Sequence[str]] = []
+    result: list[Sequence[str]] = []
     for number, row in enumerate(rows, 1):
         if isinstance(row, str) or not isinstance(row, Iterable):
             message = f"{quote(row)} is not a row of {count(arity, 'term')}"
@@ -117,9 +117,9 @@ def _terms(rows: list[Any], arity: int) -> Iterable[Sequence[str]]:
             message = f"{quote(row)} is not a row of {count(arity, 'term')}"
             bad.add([Problem("bad-rdf", message, place=f"row {number}", note=EXPECTED["term"])])
         else:
-            found.append(terms)  # type: ignore[arg-type]
+            result.append(terms)  # type: ignore[arg-type]
     bad.check()
-    return found
+    return result
 
 
 def _shortened(text: str, format: object, prefixes: Mapping[str, str]) -> str:

@@ -337,7 +337,7 @@ def check_folder(output: str | Path) -> None:
 def _read_inputs(
     core: Core, formats: Mapping[Directive, Format], folder: Path, read: Reader
 ) -> list[tuple[str, Iterable[Row]]]:
-    given: list[tuple[str, Iterable[Row]]] = []
+    result: list[tuple[str, Iterable[Row]]] = []
     problems: list[Problem] = []
     failed: type[UpheldError] = UpheldError
     for directive in core.directives:
@@ -346,10 +346,10 @@ def _read_inputs(
         format = formats[directive]
         try:
             types = core.predicates[directive.relation].types
-            given.append((directive.relation, input_rows(folder, types, format, read)))
+            result.append((directive.relation, input_rows(folder, types, format, read)))
         except UpheldError as e:
             failed = type(e)
             problems.extend(e.problems)
     if problems:
         raise failed(list(dict.fromkeys(problems)))  # a folder that is missing is one problem for all its files
-    return given
+    return result

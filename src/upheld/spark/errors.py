@@ -29,14 +29,14 @@ def _problem(said: str, place: str) -> Problem | None:
     """Return the problem that Spark speaks of, if it is one of the data."""
     causes = re.findall(r"Caused by: [\w.$]+: (.*)", said)
     reason = shown_uri(causes[-1].strip()) if causes else ""
-    found = re.search(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+?)\.?(?:\s|$)", said)
-    if found:
-        file = shown_uri(found[2])
+    match = re.search(r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+?)\.?(?:\s|$)", said)
+    if match:
+        file = shown_uri(match[2])
         header = re.search(r"CSV header does not conform to the schema\.\s+Header: (.*)\s+Schema: (.*)", said)
         if header:
             message = f"the header is `{header[1].strip()}` where that of the first file is `{header[2].strip()}`"
             return Problem("mixed-schemas", message, place=file, note=ONE_SCHEMA, hint=TWO_SOURCES)
-        if found[1] == "PARQUET_COLUMN_DATA_TYPE_MISMATCH":
+        if match[1] == "PARQUET_COLUMN_DATA_TYPE_MISMATCH":
             message = f"a column has another type than in the first file: {reason}"
             return Problem("mixed-schemas", message, place=file, note=ONE_SCHEMA, hint=TWO_SOURCES)
         if "Permission denied" in said:

@@ -99,11 +99,11 @@ class FileSystem:
         matched = [fs.getFileStatus(there)] if fs.exists(there) else self._matching(fs, there)
         if not matched:
             raise FactsError(_missing(path))
-        found = sorted(self._below(fs, matched), key=lambda file: file.path)
-        if not found:
+        result = sorted(self._below(fs, matched), key=lambda file: file.path)
+        if not result:
             message, hint = "there are no files in this folder", "name another folder, or leave the source out"
             raise FactsError(Problem("empty-folder", message, place=path, hint=hint))
-        return found
+        return result
 
     def _matching(self, fs: Any, pattern: Any) -> list[Any]:
         try:

@@ -124,7 +124,7 @@ class LocalFiles:
             return file.read()
 
     def checksums(self, paths: Iterable[str]) -> dict[str, Checksum]:
-        found: dict[str, Checksum] = {}
+        result: dict[str, Checksum] = {}
         for path in paths:
             with suppress(FileNotFoundError), open(path, "rb") as file:
                 sums = sha256()
@@ -132,8 +132,8 @@ class LocalFiles:
                 while block := file.read(_BLOCK):
                     sums.update(block)
                     length += len(block)
-                found[path] = Checksum(length, sums.hexdigest())
-        return found
+                result[path] = Checksum(length, sums.hexdigest())
+        return result
 
     @contextmanager
     def written(self, path: str) -> Iterator[IO[bytes]]:

@@ -355,11 +355,11 @@ class Store:
 
 def _numbered(names: Iterable[str]) -> dict[int, set[str]]:
     """Return the versions that have a manifest among names of files: whether it is the last one, or superseded."""
-    kept: dict[int, set[str]] = {}
+    result: dict[int, set[str]] = {}
     for name in names:
-        if found := _MANIFEST.fullmatch(name):
-            kept.setdefault(int(found[2]), set()).add(found[1])
-    return kept
+        if match := _MANIFEST.fullmatch(name):
+            result.setdefault(int(match[2]), set()).add(match[1])
+    return result
 
 
 def _may_move(path: str, target: str, places: Iterable[str]) -> bool:

@@ -92,7 +92,7 @@ class Format:
 
 def _checked(options: Sequence[tuple[str, str]], kind: str, refuse: Callable[..., None]) -> dict[str, str]:
     """Return the options as a dictionary, after refusing those that are unknown, repeated or have no such value."""
-    given: dict[str, str] = {}
+    result: dict[str, str] = {}
     medium = next((value for name, value in options if name == "IO" and value in _MEDIA[kind]), _MEDIA[kind][0])
     allowed = ("IO",) if kind == "printsize" else _OPTIONS[medium]
     of = f"`.{kind}`" if medium == _MEDIA[kind][0] else f"`IO={medium}`"
@@ -104,7 +104,7 @@ def _checked(options: Sequence[tuple[str, str]], kind: str, refuse: Callable[...
             else:
                 hint = nearest(name, allowed) or "leave it out"
                 refuse("unknown-option", f"{of} has no option {quote(name)}", known, hint)
-        elif name in given:
+        elif name in result:
             refuse("bad-option", f"the option {quote(name)} is repeated", hint="leave one of them out")
         elif name == "IO" and value not in _MEDIA[kind]:
             known = f"`.{kind}` takes " + " or ".join(f"`IO={medium}`" for medium in _MEDIA[kind])
@@ -116,5 +116,5 @@ def _checked(options: Sequence[tuple[str, str]], kind: str, refuse: Callable[...
             refuse("bad-option", f"the option `format` is {quote(value)}", "it is `list` or `object`")
         elif name in ("filename", "dbname") and (not value or "\0" in value):
             refuse("bad-option", f"the file name {quote(value)} is not the name of a file")
-        given[name] = value
-    return given
+        result[name] = value
+    return result

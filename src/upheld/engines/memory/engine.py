@@ -231,31 +231,31 @@ class MemoryEngine:
         via_not: FactSet | None,
         own: Own | None = None,
     ) -> MemoryInstances:
-        found: list[Group] = []
+        result: list[Group] = []
 
         def sink(plan: Plan, start: Table | None, work: int) -> Sink:
             order = [plan.last.index(v) for v in plan.rule.variables()]
 
             def take(B: Codes, width: int) -> None:
                 self.meter.instances(plan.rule, width)
-                found.append(Group(plan.rule, B[order]))
+                result.append(Group(plan.rule, B[order]))
 
             return FunctionSink(take)
 
         with (where := Where(self.context, P, N, via, via_not, own)):
             self.matcher.forwards(rules, where, sink, whole=True)
-        return MemoryInstances(self.matcher, found)
+        return MemoryInstances(self.matcher, result)
 
     def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> MemoryInstances:
-        found: list[Group] = []
+        result: list[Group] = []
         index = self.matcher.delta_index(rules, "heads")
         heads = dict(own_set(H).listed())
         with (where := Where(self.context, P, N)):
             for table, rows in heads.items():
                 for occurrence, mine in index.concerned(table, rows):
                     rule = occurrence.rule
-                    self.matcher.backwards(rule, table, mine, where, rule.variables(), _appending(found, rule))
-        return MemoryInstances(self.matcher, found)
+                    self.matcher.backwards(rule, table, mine, where, rule.variables(), _appending(result, rule))
+        return MemoryInstances(self.matcher, result)
 
     def search(self, rules: Sequence[Rule]) -> MemorySearch:
         return MemorySearch(self.matcher, rules)

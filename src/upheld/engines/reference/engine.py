@@ -166,13 +166,13 @@ class ReferenceEngine:
         own: Own | None,
     ) -> Facts:
         if heads is None:
-            found = Facts(self)
+            result = Facts(self)
             for number, i in enumerate(self.matcher.instances(rules, P, N, via, via_not, own)):
                 predicate, row = i.head
-                found.by_predicate[predicate].add(row)
+                result.by_predicate[predicate].add(row)
                 if number % 1024 == 0:
-                    self.meter.found(found.count())
-            return found
+                    self.meter.found(result.count())
+            return result
         assert via is None and via_not is None and own is None, "heads are asked for of all instances"
         return Facts(self, self.matcher.derivable(rules, own_set(heads), own_set(P), own_set(N)))
 
@@ -190,14 +190,14 @@ class ReferenceEngine:
         via_not: FactSet | None,
         own: Own | None = None,
     ) -> InstanceList:
-        found: list[RuleInstance] = []
+        result: list[RuleInstance] = []
         heads: set[Fact] = set()
         for number, instance in enumerate(self.matcher.instances(rules, P, N, via, via_not, own)):
-            found.append(instance)
+            result.append(instance)
             heads.add(instance.head)
             if number % 1024 == 0:
                 self.meter.found(len(heads))
-        return InstanceList(self, found)
+        return InstanceList(self, result)
 
     def search(self, rules: Sequence[Rule]) -> PlainSearch:
         return PlainSearch(self, self.matcher, rules)

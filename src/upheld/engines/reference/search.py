@@ -22,7 +22,7 @@ class PlainSearch:
 
     def more(self, H: FactSet, P: FactSet, N: FactSet) -> InstanceList:
         positive, negative = own_set(P), own_set(N)
-        found = []
+        result = []
         for fact in own_set(H):
             if fact not in self._left:
                 self._left[fact] = list(self.matcher.of_fact(self.rules, fact, positive, negative))
@@ -32,8 +32,8 @@ class PlainSearch:
             for instance in turn:
                 if all(f in positive for f in instance.body):
                     self.matcher.consider(instance)
-                    found.append(instance)
-        return InstanceList(self.engine, found)
+                    result.append(instance)
+        return InstanceList(self.engine, result)
 
     def unfinished(self, H: FactSet) -> Facts:
         return Facts(self.engine, (f for f in own_set(H) if self._left.get(f, True)))

@@ -210,7 +210,7 @@ class Upper:
 
     def loops(self, rules: Sequence[Rule]) -> list[Rule]:
         """Return the rules by which constants that heads bring equal themselves."""
-        found: dict[object, Rule] = {}
+        result: dict[object, Rule] = {}
         for rule in rules:
             if rule.head.predicate in self.hidden or self._core.predicates[rule.head.predicate].hidden:
                 continue
@@ -219,8 +219,8 @@ class Upper:
                 term = rule.head.terms[column]
                 if not (isinstance(term, Variable) and term.name in seen):
                     key = pattern_of(Atom(rule.head.predicate, (*rule.head.terms, term)))
-                    found.setdefault(key, Rule(Atom(LOOP.name, (term,)), (rule.head,), part_of=rule.whole))
-        return list(found.values())
+                    result.setdefault(key, Rule(Atom(LOOP.name, (term,)), (rule.head,), part_of=rule.whole))
+        return list(result.values())
 
     def _is_seen(self, atom: Atom) -> bool:
         """Return whether the constants of an atom's facts equal themselves."""

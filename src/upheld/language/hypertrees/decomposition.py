@@ -45,27 +45,27 @@ class Decomposition:
 def violations(decomposition: Decomposition, hypergraph: Hypergraph) -> list[str]:
     """Return a sentence for each condition that is broken and where; none if it is a hypertree decomposition."""
     nodes, edges = decomposition.nodes, hypergraph.edges
-    found = []
+    result = []
     for i, edge in enumerate(edges):
         if edge and not any(edge <= node.chi for node in nodes):
-            found.append(f"condition 1: no node has all variables of atom {i}")
+            result.append(f"condition 1: no node has all variables of atom {i}")
     tops: dict[str, int] = {}
     for p, node in enumerate(nodes):
         for v in sorted(node.chi):
             # A set of nodes of a tree is connected if all of them but one have their parents in it.
             if p == 0 or v not in nodes[decomposition.parents[p - 1]].chi:
                 tops[v] = tops.get(v, 0) + 1
-    found += [f"condition 2: the nodes with variable {v} are not connected" for v, top in tops.items() if top > 1]
+    result += [f"condition 2: the nodes with variable {v} are not connected" for v, top in tops.items() if top > 1]
     below = [set(node.chi) for node in nodes]
     for parent, child in reversed(list(decomposition.edges)):
         below[parent] |= below[child]
     for p, node in enumerate(nodes):
         var = frozenset[str]().union(*(edges[i] for i in node.lam))
         if not node.chi <= var:
-            found.append(f"condition 3: node {p} has variables that its atoms lack")
+            result.append(f"condition 3: node {p} has variables that its atoms lack")
         if not var & below[p] <= node.chi:
-            found.append(f"condition 4: node {p} drops variables of its atoms that return below it")
-    return found
+            result.append(f"condition 4: node {p} drops variables of its atoms that return below it")
+    return result
 
 
 def is_complete(decomposition: Decomposition, hypergraph: Hypergraph) -> bool:

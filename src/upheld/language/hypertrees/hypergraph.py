@@ -37,9 +37,9 @@ def hypergraph_of(rule: Rule) -> Hypergraph:
 
 def bits(mask: int) -> list[int]:
     """Return the places of the bits that are set, in ascending order."""
-    found = []
+    result = []
     while mask:
         low = mask & -mask
-        found.append(low.bit_length() - 1)
+        result.append(low.bit_length() - 1)
         mask ^= low
-    return found
+    return result

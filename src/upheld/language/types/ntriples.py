@@ -122,8 +122,8 @@ def is_pyoxigraph_term(value: object) -> bool:
 
 def iri(text: str) -> str:
     """Return an IRI without brackets if it is a valid one; raise `NotATerm` if not."""
-    found = _ABSOLUTE.fullmatch(text)
-    if found and (found["address"] is None or _is_address(found["address"])):
+    match = _ABSOLUTE.fullmatch(text)
+    if match and (match["address"] is None or _is_address(match["address"])):
         return text
     if not re.match(r"[A-Za-z][A-Za-z0-9+\-.]*:", text):
         raise NotATerm("is not an absolute IRI", "begin it with a scheme, as in `<http://example.org/a>`")

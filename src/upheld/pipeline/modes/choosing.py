@@ -62,9 +62,9 @@ def bytes_of(size: str | None) -> int:
     """Return the bytes that a size such as `4g` means; half of the machine's memory by default."""
     if size is None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    found = size_of(size)
-    assert found is not None, "a size that the job should have refused"
-    return found
+    result = size_of(size)
+    assert result is not None, "a size that the job should have refused"
+    return result
 
 
 def fits(settings: Settings, sizes: Sizes) -> bool:

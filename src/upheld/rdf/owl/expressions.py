@@ -185,10 +185,10 @@ def expression(node: str, graph: Graph, depth: int = 0) -> Expression:
         return Data(node)
     if node.startswith("<"):
         return Named(node)
-    found = construct(node, graph, depth)
-    if found is None:
+    result = construct(node, graph, depth)
+    if result is None:
         raise Malformed(f"{node} is not a class expression")
-    return found
+    return result
 
 
 def construct(node: str, graph: Graph, depth: int = 0) -> Expression | None:

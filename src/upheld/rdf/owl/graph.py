@@ -35,13 +35,13 @@ class Graph:
 
     def members(self, cell: str) -> list[str]:
         """Return the members of a list."""
-        found: list[str] = []
+        result: list[str] = []
         seen: set[str] = set()
         while cell != NIL:
             first, rest = self.value(cell, FIRST), self.value(cell, REST)
             if first is None or rest is None or cell in seen:
                 raise Malformed(f"{cell} is not a cell of a finite list")
             seen.add(cell)
-            found.append(first)
+            result.append(first)
             cell = rest
-        return found
+        return result

@@ -120,10 +120,10 @@ def _kernel(shape: Shape, nest: Nest) -> Callable[..., tuple[int, int, int]] | N
         compiling.start()
         if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
             compiling.join()
-    found = _kernels[key]
-    if isinstance(found, Exception):
-        raise found
-    return found
+    compiled = _kernels[key]
+    if isinstance(compiled, Exception):
+        raise compiled
+    return compiled
 
 
 def _compile(key: _Key) -> None:

@@ -230,7 +230,7 @@ class MemoryClasses:
             listed = ((table, rows[self._mention(table, rows, wanted)]) for table, rows in facts.listed())
             return Settled(self.context, {table: rows for table, rows in listed if len(rows)})
         truth = membership(facts)
-        found = {}
+        result = {}
         for table in self.context.tables.values():
             columns = constant_columns(table.types)
             if columns and table.n:
@@ -241,8 +241,8 @@ class MemoryClasses:
                 if many:
                     rows = rows[truth[table.flags[rows]]]
                 if len(rows):
-                    found[table] = rows
-        return Settled(self.context, found)
+                    result[table] = rows
+        return Settled(self.context, result)
 
     def non_singletons(self, facts: FactSet) -> CodeSet:
         if not self._classes:
@@ -382,7 +382,7 @@ class MemoryClasses:
         return np.flatnonzero(mentions).astype(np.int32)
 
     def _by_index(self, table: Table, columns: Sequence[int], wanted: Codes, truth: Truth) -> RowNumbers:
-        found: list[RowNumbers] = []
+        result: list[RowNumbers] = []
         keys = np.ascontiguousarray(wanted.reshape(-1, 1))
         room = pair_room(len(keys))
         parents, matches = np.empty(room, np.int32), np.empty(room, np.int32)
@@ -391,8 +391,8 @@ class MemoryClasses:
             i, on = 0, None
             while i < len(keys):
                 i, on, count = index.probe(table, keys, i, on, truth, _NO_REPEATS, parents, matches)
-                found.append(matches[:count].copy())
-        return distinct_rows(np.concatenate(found))
+                result.append(matches[:count].copy())
+        return distinct_rows(np.concatenate(result))
 
     # -- classes -------------------------------------------------------------------------------------------------------
 

@@ -138,10 +138,10 @@ class Join:
         np.maximum(height, step.table.column(self.rank)[rows[: len(height)]], out=height)
 
     def _extended(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> Codes:
-        made = extended(B, step, parents, matches, count)
+        result = extended(B, step, parents, matches, count)
         if step.ranked:
-            self._raise(step, made, matches)
-        return made
+            self._raise(step, result, matches)
+        return result
 
     def _choose(self, at: int, step: ChoiceStep, B: Codes, width: int) -> None:
         """Join each binding with the atom that has fewer rows for it, and look the other atom up; or let many meet."""
@@ -311,9 +311,9 @@ def pair_room(width: int) -> int:
 
 def extended(B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> Codes:
     """Return the batch that a step makes of pairs of a binding and a row."""
-    made = np.empty((len(step.variables), count), np.int64)
-    row_kernels.gather(B, step.kept, parents, step.table.rows, matches, step.added, count, made)
-    return made
+    result = np.empty((len(step.variables), count), np.int64)
+    row_kernels.gather(B, step.kept, parents, step.table.rows, matches, step.added, count, result)
+    return result
 
 
 def fewer_rows(step: ChoiceStep, B: Codes, width: int) -> npt.NDArray[np.bool_]:

@@ -340,19 +340,19 @@ class Matcher:
 
     def variable_types(self, rule: Rule) -> dict[str, str]:
         """Return the types of the variables of a rule."""
-        found = self._variable_types.get(rule)
-        if found is None:
-            found = {}
+        types = self._variable_types.get(rule)
+        if types is None:
+            types = {}
             for atom in (*rule.positive, *rule.negative, rule.head):
                 for term, type in zip(atom.terms, self.context.tables[atom.predicate].types, strict=True):
                     if isinstance(term, Variable):
-                        found[term.name] = type
+                        types[term.name] = type
             for builtin in rule.builtins:
                 for argument in builtin.arguments:
                     if isinstance(argument, Variable):
-                        found.setdefault(argument.name, builtin.type)
-            self._variable_types[rule] = found
-        return found
+                        types.setdefault(argument.name, builtin.type)
+            self._variable_types[rule] = types
+        return types
 
 
 class _Forwards:

@@ -170,7 +170,7 @@ def meet(keys, near_index, near_table, wanted, far_index, far_table, far_columns
     rows, column, flags, truth = near_table
     far_rows, far_column, far_flags, far_truth = far_table
     parents, matches, far_matches = triples
-    found, tried = 0, 0
+    result, tried = 0, 0
     start, near, far, binding = cursor
     marks, following = np.empty(0, np.int32), np.empty(len(keys), np.int32)
     while start < len(keys):
@@ -206,22 +206,22 @@ def meet(keys, near_index, near_table, wanted, far_index, far_table, far_columns
                         if marks[at] >= 0 and far_truth[far_flags[other]]:
                             binding = np.int64(marks[at])
                     while binding >= 0:
-                        if found == len(parents):
+                        if result == len(parents):
                             cursor[0], cursor[1], cursor[2], cursor[3] = start, near, far, binding
-                            return found
-                        parents[found] = binding
-                        matches[found] = row
-                        far_matches[found] = other
-                        found += 1
+                            return result
+                        parents[result] = binding
+                        matches[result] = row
+                        far_matches[result] = other
+                        result += 1
                         binding = np.int64(following[binding])
                     far += 1
                 tried += far_length
                 far = 0
             near += 1
-            if tried - found > PATIENCE:
+            if tried - result > PATIENCE:
                 cursor[0], cursor[1], cursor[2], cursor[3] = start, near, 0, -1
-                return found
+                return result
         near = 0
         start = stop
     cursor[0] = start
-    return found
+    return result

@@ -54,10 +54,10 @@ def _compiled(bits: int, signed: bool) -> tuple[Read, Write]:
     def read(typingctx: Any, address: Any, index: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             at = place(builder, *(wide(context, builder, a, k) for a, k in zip(args, sig.args, strict=True)))
-            found = builder.load(at)
+            result = builder.load(at)
             if bits == 64:
-                return found
-            return (builder.sext if signed else builder.zext)(found, ir.IntType(64))
+                return result
+            return (builder.sext if signed else builder.zext)(result, ir.IntType(64))
 
         return types.int64(address, index), generate
 

@@ -14,15 +14,15 @@ def copy_rows(rows, chosen, columns, keys, slots, first, following, sources, con
     for each rule the next one with the same key. A value is that of the column in `sources`, or where that is -1 the
     constant of the rule. There is room for all.
     """
-    found = 0
+    count = 0
     for i in range(len(chosen)):
         row = chosen[i]
         key = key_of(rows, row, columns, keys, slots)
         rule = first[key] if key >= 0 else -1
         while rule >= 0:
-            origins[found] = row
+            origins[count] = row
             for c in range(len(sources)):
-                B[c, found] = rows[row, sources[c]] if sources[c] >= 0 else constants[rule, c]
-            found += 1
+                B[c, count] = rows[row, sources[c]] if sources[c] >= 0 else constants[rule, c]
+            count += 1
             rule = following[rule]
-    return found
+    return count

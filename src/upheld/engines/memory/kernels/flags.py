@@ -9,11 +9,11 @@ from upheld.engines.memory.kernels.jit import kernel
 @kernel
 def select(candidates, flags, truth, out):
     """Write the candidate rows that belong to a set; return how many. There is room for all of them."""
-    found = 0
+    count = 0
     for row in candidates:  # without a branch: no row waits for the flags of the one before
-        out[found] = row
-        found += truth[flags[row]]
-    return found
+        out[count] = row
+        count += truth[flags[row]]
+    return count
 
 
 @kernel
@@ -22,25 +22,25 @@ def mark(candidates, flags, reject, bit, out):
 
     There is room for all of them.
     """
-    found = 0
+    count = 0
     for row in candidates:
         f = flags[row]
         if not (f & bit) and not reject[f]:
             flags[row] = f | bit
-            out[found] = row
-            found += 1
-    return found
+            out[count] = row
+            count += 1
+    return count
 
 
 @kernel
 def scan(flags, n, truth, out):
     """Write all rows of a table that belong to a set; return how many."""
-    found = 0
+    count = 0
     for row in range(n):
         if truth[flags[row]]:
-            out[found] = row
-            found += 1
-    return found
+            out[count] = row
+            count += 1
+    return count
 
 
 @kernel

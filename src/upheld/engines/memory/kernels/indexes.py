@@ -454,7 +454,7 @@ def probe_some(wanted, chosen, limits, cursors, rows, index, flags, truth, equal
     columns, slots, following = index
     parents, matches = pairs
     mask, shift = len(slots) - 1, shift_of(len(slots))
-    found, simple = 0, len(equal) == 0
+    count, simple = 0, len(equal) == 0
     for j in range(len(chosen)):
         i, left = chosen[j], limits[j]
         row = cursors[i]
@@ -471,13 +471,13 @@ def probe_some(wanted, chosen, limits, cursors, rows, index, flags, truth, equal
                 row = np.int64(slots[at])
         while row >= 0 and left > 0:
             if truth[flags[row]] and (simple or columns_equal(rows, row, equal)):
-                parents[found] = i
-                matches[found] = row
-                found += 1
+                parents[count] = i
+                matches[count] = row
+                count += 1
                 left -= 1
             row = np.int64(following[row])
         cursors[i] = row
-    return found
+    return count
 
 
 @kernel
@@ -486,7 +486,7 @@ def probe_some_of_blocks(wanted, chosen, limits, cursors, rows, index, flags, tr
     columns, slots, entries, pool = index
     parents, matches = pairs
     mask, shift = len(slots) - 1, shift_of(len(slots))
-    found, simple = 0, len(equal) == 0
+    count, simple = 0, len(equal) == 0
     for j in range(len(chosen)):
         i, left = chosen[j], limits[j]
         h = hash_key(wanted, i)
@@ -508,10 +508,10 @@ def probe_some_of_blocks(wanted, chosen, limits, cursors, rows, index, flags, tr
         while done < length and left > 0:
             row = pool[entries[key, 0] + done]
             if truth[flags[row]] and (simple or columns_equal(rows, row, equal)):
-                parents[found] = i
-                matches[found] = row
-                found += 1
+                parents[count] = i
+                matches[count] = row
+                count += 1
                 left -= 1
             done += 1
         cursors[i] = done if done < length else -1
-    return found
+    return count

@@ -31,14 +31,14 @@ def kernel(function: F) -> F:
     """
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return np.errstate(over="ignore")(function)  # hashes are meant to overflow
-    made: Any
+    compiled: Any
     try:
-        made = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+        compiled = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
     except RuntimeError:
-        made = numba.njit(nogil=True, error_model="numpy")(function)
+        compiled = numba.njit(nogil=True, error_model="numpy")(function)
     # The dispatcher calls this for arguments of types that it has no machine code for yet; other calls cost no more.
-    made._compile_for_args = _aside(made._compile_for_args)
-    return made  # type: ignore[no-any-return]
+    compiled._compile_for_args = _aside(compiled._compile_for_args)
+    return compiled  # type: ignore[no-any-return]
 
 
 def _aside(compile: Callable[..., Any]) -> Callable[..., Any]:

@@ -32,7 +32,7 @@ def set_pairs(rows, candidates, words, width, height):
 @kernel
 def unseen_pairs(pairs, words, width, height, out):
     """Write the pairs whose bits are not set, and set them; pairs beyond the matrix are all written."""
-    found = 0
+    count = 0
     for i in range(len(pairs)):
         x, y = np.int64(pairs[i, 0]), np.int64(pairs[i, 1])
         if 0 <= x < width and 0 <= y < height:
@@ -42,7 +42,7 @@ def unseen_pairs(pairs, words, width, height, out):
             if word & bit:
                 continue
             words[cell >> 6] = word | bit
-        out[found, 0] = pairs[i, 0]
-        out[found, 1] = pairs[i, 1]
-        found += 1
-    return found
+        out[count, 0] = pairs[i, 0]
+        out[count, 1] = pairs[i, 1]
+        count += 1
+    return count

@@ -53,6 +53,6 @@ def dense_bits(table: Table, rows: Rows) -> DenseBits | None:
     lowest, width, height = pair_kernels.pair_limits(table.rows, rows)
     if lowest < 0 or width * height > BITS_PER_ROW * len(rows):
         return None
-    made = DenseBits(width, height, np.zeros(width * height // 64 + 1, np.uint64))
-    made.add(table, rows)
-    return made
+    matrix = DenseBits(width, height, np.zeros(width * height // 64 + 1, np.uint64))
+    matrix.add(table, rows)
+    return matrix

@@ -190,10 +190,10 @@ class Groupings:
         self._groupings: dict[Table, Grouping] = {}
 
     def of(self, table: Table) -> Grouping:
-        found = self._groupings.get(table)
-        if found is None:
-            found = self._groupings[table] = Grouping(table, self._codec, self.patterns.get(table.name, []))
-        return found
+        grouping = self._groupings.get(table)
+        if grouping is None:
+            grouping = self._groupings[table] = Grouping(table, self._codec, self.patterns.get(table.name, []))
+        return grouping
 
     def known(self, table: Table) -> Grouping | None:
         """Return the classes of the rows of a table, if somebody has asked for them."""
@@ -219,7 +219,7 @@ def _by_shape(
     table: Table, codec: Codec, patterns: Iterable[tuple[Pattern, int]]
 ) -> dict[_Shape, dict[tuple[int, ...], int]]:
     """Return the groups of patterns by their shape and their constants."""
-    found: dict[_Shape, dict[tuple[int, ...], int]] = {}
+    result: dict[_Shape, dict[tuple[int, ...], int]] = {}
     for (_, terms), group in patterns:
         first: dict[Value | int, int] = {}
         columns, equal, codes = [], [], []
@@ -229,5 +229,5 @@ def _by_shape(
                 codes.append(int(codec.constant(value, table.types[column])))
             elif first.setdefault(value, column) != column:
                 equal.append((first[value], column))
-        found.setdefault((tuple(columns), tuple(equal)), {})[tuple(codes)] = group
-    return found
+        result.setdefault((tuple(columns), tuple(equal)), {})[tuple(codes)] = group
+    return result

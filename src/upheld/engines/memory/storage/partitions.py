@@ -40,13 +40,13 @@ class Part:
     def index(self, columns: tuple[int, ...]) -> BlockIndex:
         """Return the index over some columns, with every row of the part in it."""
         rows = self.listed()
-        found = self.indexes.get(columns)
-        if found is None or found.upto != len(rows):
+        result = self.indexes.get(columns)
+        if result is None or result.upto != len(rows):
             # Left out while it changes: an interruption may leave it half changed.
-            found = self.indexes.pop(columns, None) or BlockIndex(columns)
-            found.catch_up(self.table, rows)
-            self.indexes[columns] = found
-        return found
+            result = self.indexes.pop(columns, None) or BlockIndex(columns)
+            result.catch_up(self.table, rows)
+            self.indexes[columns] = result
+        return result
 
     blocks = index
 
@@ -78,9 +78,9 @@ class Parts:
         codes = {c: self._codec.encode_one(t.value, t.type) for c, t in enumerate(atom.terms) if _is_constant(t)}
         for columns, parts in self._by_constants.items():
             if all(column in codes for column in columns):
-                found = parts.get(tuple(codes[column] for column in columns))
-                if found is not None:
-                    return found
+                result = parts.get(tuple(codes[column] for column in columns))
+                if result is not None:
+                    return result
         return None
 
     def indexed(self) -> Iterator[Part]:
@@ -102,13 +102,13 @@ class Parts:
             classes[number].append(pattern)
         fixed = {number: _fixed_columns(members) for number, members in classes.items()}
         parts = {number: Part(grouping, number, columns) for number, columns in fixed.items() if columns}
-        found: dict[tuple[int, ...], dict[tuple[int, ...], Part]] = defaultdict(dict)
+        result: dict[tuple[int, ...], dict[tuple[int, ...], Part]] = defaultdict(dict)
         for pattern, number in patterns:
             if number in parts and has_distinct_variables(pattern):
                 constants = [(c, value) for c, (kind, value) in enumerate(pattern[1]) if kind == "="]
                 codes = tuple(self._codec.constant(value, self._table.types[c]) for c, value in constants)
-                found[tuple(c for c, _ in constants)][codes] = parts[number]
-        return found
+                result[tuple(c for c, _ in constants)][codes] = parts[number]
+        return result
 
 
 def _is_constant(term: CoreTerm) -> TypeGuard[Constant]:

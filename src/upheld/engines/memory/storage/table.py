@@ -83,10 +83,10 @@ class Table:
 
     def column(self, name: str) -> Column:
         """Return the numbers under a name, which are zero where none have been given."""
-        found = self.columns.get(name)
-        if found is None:
-            found = self.columns[name] = np.zeros(len(self.rows), np.int32)
-        return found
+        result = self.columns.get(name)
+        if result is None:
+            result = self.columns[name] = np.zeros(len(self.rows), np.int32)
+        return result
 
     @property
     def flags_at(self) -> int:
@@ -174,25 +174,25 @@ class Table:
 
     def index(self, columns: tuple[int, ...]) -> ChainIndex | BlockIndex:
         """Return the index over some columns, with every row in it."""
-        found = self.indexes.get(columns)
-        if found is None or found.upto != self.n:
+        result = self.indexes.get(columns)
+        if result is None or result.upto != self.n:
             # Left out while it changes: an interruption may leave it half changed.
-            found = self.indexes.pop(columns, None) or ChainIndex(columns)
-            found.catch_up(self)
-            if isinstance(found, ChainIndex) and found.has_long_chains():
-                found = BlockIndex(columns)
-                found.catch_up(self)
-            self.indexes[columns] = found
-        return found
+            result = self.indexes.pop(columns, None) or ChainIndex(columns)
+            result.catch_up(self)
+            if isinstance(result, ChainIndex) and result.has_long_chains():
+                result = BlockIndex(columns)
+                result.catch_up(self)
+            self.indexes[columns] = result
+        return result
 
     def blocks(self, columns: tuple[int, ...]) -> BlockIndex:
         """Return the index over some columns as one of blocks, which knows how many rows each key has."""
-        found = self.index(columns)
-        if isinstance(found, ChainIndex):
-            found = BlockIndex(columns)
-            found.catch_up(self)
-            self.indexes[columns] = found
-        return found
+        result = self.index(columns)
+        if isinstance(result, ChainIndex):
+            result = BlockIndex(columns)
+            result.catch_up(self)
+            self.indexes[columns] = result
+        return result
 
     def distinct(self, columns: tuple[int, ...]) -> float:
         """Estimate the number of distinct values in some columns, from an index or a sample of the rows."""

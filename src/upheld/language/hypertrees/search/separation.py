@@ -45,10 +45,10 @@ class Separations:
         return sum(1 << i for i, e in enumerate(edges) if not any(e & o == e for o in edges if o != e)), 0
 
     def vertices(self, C: Mask) -> Mask:
-        found = 0
+        result = 0
         for i in bits(C):
-            found |= self.edges[i]
-        return found
+            result |= self.edges[i]
+        return result
 
     def parts(self, C: Mask, chi: Mask) -> list[Part]:
         """Return the components into which the vertices `chi` separate the edges `C`."""
