@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -57,6 +58,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector all that was imported: a full collection took long and found nothing there."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
