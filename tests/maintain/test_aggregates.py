@@ -10,7 +10,7 @@ from tests.helpers.sizes import usually
 from tests.helpers.streams import NAMES, follow, random_aggregate_stream
 from upheld.engines import ENGINES
 
-STREAMS = usually(12, 200)
+STREAMS = usually(8, 200)
 
 
 @pytest.mark.parametrize("block", range(2))

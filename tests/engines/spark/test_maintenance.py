@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.merging import Merged, random_merged
+from tests.helpers.sizes import exhaustive
 from tests.helpers.streams import Recomputed, assert_recomputed, facts_of
 from upheld.language.strata import stratify
 from upheld.maintain.registry import ALGORITHMS, MARKING
@@ -58,13 +59,21 @@ def test_equals_recomputation(spark_engine, algorithm):
     assert follow(random_merged(PROGRAMS[algorithm], CASES, UPDATES), spark_engine(), algorithm) == UPDATES
 
 
-@pytest.mark.parametrize(("algorithm", "seed"), [("ranked", 99), ("counting", 112), ("fbf", 112), ("bf-c", 112)])
+@pytest.mark.parametrize(
+    ("algorithm", "seed"),
+    [
+        ("ranked", 99),
+        pytest.param("counting", 112, marks=exhaustive),
+        ("fbf", 112),
+        pytest.param("bf-c", 112, marks=exhaustive),
+    ],
+)
 def test_equals_recomputation_with_some_sets_in_the_driver(spark_engine, algorithm, seed):
     """So it is when Spark holds the larger sets, and the driver the smaller ones."""
     assert follow(random_merged(seed, 60, 1), spark_engine(small=100), algorithm) == 1
 
 
-@pytest.mark.parametrize("algorithm", ["ranked", "dred", "dred-c"])
+@pytest.mark.parametrize("algorithm", ["ranked", "dred", pytest.param("dred-c", marks=exhaustive)])
 def test_equals_recomputation_with_nothing_in_the_driver(spark_engine, algorithm):
     """So it is when Spark holds every set, however small."""
     assert follow(random_merged(8, 20, 1), spark_engine(small=0), algorithm) == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import upheld
 from tests.helpers.equality_streams import EqualityCase, after_failures, iri, opened, recomputed
 from tests.helpers.layered_streams import check_layered_stream, random_layered_case, well_founded
-from tests.helpers.sizes import examples
+from tests.helpers.sizes import examples, usually
 from tests.maintain.equality.test_rewriting import SEARCHING, case, fact_names, triple, triples
 from upheld.engines import ENGINES
 from upheld.errors import ProgramError
@@ -19,7 +19,7 @@ from upheld.maintain import adaptive
 from upheld.maintain.equality import rewriting
 
 #: Streams come in blocks, so that test processes can share them.
-BLOCKS, STREAMS = 3, 25
+BLOCKS, STREAMS = usually((2, 20), (3, 25))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -41,7 +41,7 @@ UPPER = {"SEARCH_FOR": 1000, "MANY_TURNS": 0, "MANY_LOST": 0, "SEARCH_BUDGET": 1
 @pytest.mark.parametrize("engine", ENGINES)
 def test_equals_the_well_founded_model_with_searches(engine):
     """The last one has taken more sets at once than the memory engine has bits for."""
-    for seed in (*range(500, 515), 2137):
+    for seed in (*range(500, 500 + usually(8, 15)), 2137):
         with patch.multiple(rewriting, **LOWER), patch.multiple(adaptive, **UPPER):
             check_layered_stream(random_layered_case(seed), engine)
 
@@ -54,7 +54,7 @@ def test_equals_the_well_founded_model_of_any_stream(seed):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_rematerialise(engine):
-    for seed in range(20):
+    for seed in range(usually(8, 20)):
         check_layered_stream(random_layered_case(seed), engine, "rematerialise")
 
 

@@ -22,7 +22,7 @@ from tests.helpers.equality_streams import (
     random_equality_case,
     recomputed,
 )
-from tests.helpers.sizes import examples
+from tests.helpers.sizes import examples, usually
 from upheld.algebra.instances import RuleInstance
 from upheld.engines import ENGINES
 from upheld.engines.reference.instances import RuleMatcher
@@ -33,7 +33,7 @@ from upheld.materialisation.materialisation import Materialisation
 from upheld.runtime import statistics
 
 #: Streams come in blocks, so that test processes can share them.
-BLOCKS, STREAMS = 4, 12
+BLOCKS, STREAMS = usually((2, 14), (4, 12))
 
 #: The algorithms that maintain classes; `test_backward_forward` has more of `bf`.
 INCREMENTAL = ("adaptive", "bf")
