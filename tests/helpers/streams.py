@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 from tests.helpers.aggregates import random_aggregate_case, random_grouping_case
 from tests.helpers.merging import together, with_cases
+from tests.helpers.records import random_record_case
 from tests.helpers.strategies import (
     Case,
     FactsGiven,
@@ -279,6 +280,13 @@ def random_aggregate_stream(seed: int, updates: int = 8) -> Stream:
     case = (random_grouping_case if seed % 3 == 0 else random_aggregate_case)(r, updates)
     decompose = r.choice(("auto", "auto", "always"))
     return Stream(case, some_stratification(r), r.choice(CONSTANTS), decompose)
+
+
+def random_record_stream(seed: int, updates: int = 6) -> Stream:
+    """Return a stream of a program with records."""
+    r = Random(seed)
+    case = random_record_case(r, updates)
+    return Stream(case, some_stratification(r), r.choice(CONSTANTS), r.choice(("auto", "auto", "always")))
 
 
 @dataclass

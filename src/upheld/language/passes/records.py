@@ -80,11 +80,13 @@ def _with_head_apart(clause: Clause) -> Clause:
 
 
 def both_ways(pattern: Call, record: Variable) -> Iterator[Test]:
-    """Yield that a record is constructed from the terms of a pattern, if it has all, and that they are its fields."""
+    """Yield that the terms of a pattern are the fields of a record, and that it is constructed from them if it has all.
+
+    Where all is bound the first of several tests is evaluated. A field depends on the record alone, and of many joined
+    bindings many have the same record; to construct another one for each of them would make texts that nothing uses.
+    """
     constructor, terms = pattern.functor, pattern.arguments
-    if not any(isinstance(term, Wildcard) for term in terms):
-        yield Test("=", (record, pattern), pattern.span)
-    elif all(isinstance(term, Wildcard) for term in terms):
+    if all(isinstance(term, Wildcard) for term in terms):
         test = Field(constructor, None, len(terms))
         one = Constant(1, "number", pattern.span)
         yield Test("=", (one, Call(test.functor, (record,), pattern.span)), pattern.span)
@@ -92,6 +94,8 @@ def both_ways(pattern: Call, record: Variable) -> Iterator[Test]:
         if not isinstance(term, Wildcard):
             field = Field(constructor, i, len(terms))
             yield Test("=", (term, Call(field.functor, (record,), term.span)), term.span)
+    if not any(isinstance(term, Wildcard) for term in terms):
+        yield Test("=", (record, pattern), pattern.span)
 
 
 def _has_records(clause: Clause) -> bool:
