@@ -44,9 +44,9 @@ def test_changed(engine, function, type, data):
     assert_law(open_engine(engine, core), aggregation, data.draw(rows), data.draw(rows))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*ENGINES, pytest.param(PARTITIONED, marks=exhaustive)])
 @pytest.mark.parametrize("function", [function for function in COLUMNS if is_of_terms(function)])
-@examples(60)
+@examples(30)
 @given(data=st.data())
 def test_changed_terms(engine, function, data):
     """The same of functions of RDF terms."""

@@ -11,10 +11,13 @@ import numpy as np
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.aggregates import MemoryAggregate
 from upheld.engines.memory.sets.expressions import MemorySet, Settled
+from upheld.engines.memory.storage.codec import is_text
 from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.partitioned.codec import replaced
 from upheld.engines.partitioned.context import Context
 from upheld.engines.partitioned.sets import PartitionedSet, at_home, nothing, own_set
 from upheld.language.core import Aggregation
+from upheld.language.types.aggregates import is_of_terms
 
 
 class PartitionedAggregate:
@@ -38,13 +41,23 @@ class PartitionedAggregate:
         less, more = (self._rows_of_groups(own_set(facts), is_kept) for facts in (gone, came))
         facts = own_set(now).completed().local if is_kept else self._rows_of_groups(own_set(now), is_kept)
         if groups:
-            removed, added = self.local.changed(less, more, own_set(held).local, facts)
+            removed, added = self._changed(less, more, own_set(held).local, facts)
             bound = frozenset([self.aggregation.relation])
             return at_home(self.context, removed, bound), at_home(self.context, added, bound)
         values = self.context.local.tables[self.aggregation.relation]
         rows = self.context.owners.at_home(values, own_set(held).local.of(values))
         before = self.context.gathered("values of aggregates", {values: rows}, to=(self._task,))
-        return self._sent_home(values, *self.local.changed(less, more, before, facts))
+        return self._sent_home(values, *self._changed(less, more, before, facts))
+
+    def _changed(self, gone: MemorySet, came: MemorySet, held: MemorySet, now: MemorySet) -> tuple[Settled, Settled]:
+        """Return the values removed and added, with codes of new terms that all tasks know."""
+        left, come = self.local.results(gone, came, held, now)
+        if is_of_terms(self.aggregation.function):
+            agreed = self.context.agree_on_texts()
+            for column, type in enumerate(self.context.local.tables[self.aggregation.relation].types):
+                if is_text(type):
+                    come[:, column] = replaced(come[:, column], agreed)
+        return self.local.entered(left, come)
 
     def _rows_of_groups(self, facts: PartitionedSet, is_kept: bool) -> Settled:
         """Return the facts of the body whose groups this task owns."""

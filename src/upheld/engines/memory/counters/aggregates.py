@@ -61,9 +61,13 @@ class MemoryAggregate:
         self._width = len(aggregation.groups)
 
     def changed(self, gone: FactSet, came: FactSet, held: FactSet, now: FactSet) -> tuple[Settled, Settled]:
+        return self.entered(*self.results(gone, came, held, now))
+
+    def results(self, gone: FactSet, came: FactSet, held: FactSet, now: FactSet) -> tuple[Rows, Codes]:
+        """Return the rows of values that are removed, and the codes of values to be added, a row for each."""
         gone_rows, came_rows = own_set(gone).of(self._body), own_set(came).of(self._body)
         if not len(gone_rows) and not len(came_rows):
-            return nothing(self.context), nothing(self.context)
+            return gone_rows[:0], np.empty((0, self._values.arity), np.int64)
         groups = self._groups(gone_rows, came_rows)
         before = self._before(groups, held)
         match self.aggregation.function:
@@ -81,9 +85,13 @@ class MemoryAggregate:
                 there, numbers = self._sums(groups, before, gone_rows, came_rows)
         different = (there != before.there) | (numbers != before.numbers).any(axis=1)
         left, come = before.rows[different[before.there]], different & there
-        columns = np.concatenate([groups.keys[come], numbers[come]], axis=1).T
-        removed = Settled(self.context, {self._values: np.sort(left)} if len(left) else {})
-        return removed, load_codes(self.context, (self._values, columns))
+        return np.sort(left), np.concatenate([groups.keys[come], numbers[come]], axis=1)
+
+    def entered(self, left: Rows, come: Codes) -> tuple[Settled, Settled]:
+        """Return the values removed and added, of which the latter become rows of the table."""
+        removed = Settled(self.context, {self._values: left} if len(left) else {})
+        added = load_codes(self.context, (self._values, come.T)) if len(come) else nothing(self.context)
+        return removed, added
 
     # -- groups --------------------------------------------------------------------------------------------------------
 
