@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-import upheld
-from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_evaluation, add_files, add_program, program_of
+from upheld.cli.limits import add_limits
+from upheld.cli.loading import materialised
+from upheld.cli.options import add_evaluation, add_files, add_program
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
-from upheld.cli.progress import progress_line
 
 EXAMPLES = """\
 upheld explain reach.dl -F facts 'path("a", "d")'
@@ -36,16 +35,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    with progress_line() as progress:
-        m = upheld.load(
-            program_of(options),
-            options.facts,
-            engine=options.engine,
-            equality=options.equality,
-            limits=limits_of(options),
-            confined=options.confined,
-            progress=progress,
-        )
+    with materialised(options) as m:
         explanation = m.explain(options.fact)
     print(explanation.to_json() if options.json else explanation.to_text(options.depth or None))
     return SUCCESS if explanation.holds else NOTHING_HOLDS

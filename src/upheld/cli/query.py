@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 
-import upheld
-from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_evaluation, add_files, add_program, program_of
+from upheld.cli.limits import add_limits
+from upheld.cli.loading import materialised
+from upheld.cli.options import add_evaluation, add_files, add_program
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
-from upheld.cli.progress import progress_line
 
 EXAMPLES = """\
 upheld query reach.dl -F facts 'path("a", x), !closed(x)'
@@ -29,17 +28,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    with progress_line() as progress:
-        m = upheld.load(
-            program_of(options),
-            options.facts,
-            engine=options.engine,
-            equality=options.equality,
-            algorithm="rematerialise",  # nothing will be updated
-            limits=limits_of(options),
-            confined=options.confined,
-            progress=progress,
-        )
+    with materialised(options) as m:
         answers = m.query(options.query)
     if options.count:
         print(len(answers))
