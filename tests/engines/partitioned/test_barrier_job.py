@@ -6,6 +6,7 @@ import pytest
 
 import upheld
 from tests.engines.partitioned import sessions
+from tests.engines.partitioned.jobs import Jobs
 from upheld.engines.partitioned.barrier_job import InBarrierJob, in_barrier_job
 from upheld.engines.partitioned.driver import Driver
 from upheld.errors import UpheldError
@@ -25,6 +26,7 @@ def job(spark):
 
 def test_a_materialisation(spark):
     """One job serves a materialisation as long as it is open; an update that fails ends nothing."""
+    jobs = Jobs(spark)
     m = upheld.materialise(
         """
         .decl edge(x: number, y: number)
@@ -38,8 +40,7 @@ def test_a_materialisation(spark):
         engine=InBarrierJob(spark, 2, "a test"),
     )
     try:
-        jobs = spark.sparkContext.statusTracker().getActiveJobsIds()
-        assert len(jobs) == 1
+        job = jobs.active(1)
         assert len(m["path"]) == 820
         with pytest.raises(UpheldError) as caught:
             m.update(insert={"edge": [(40, 0)]})
@@ -47,10 +48,10 @@ def test_a_materialisation(spark):
         change = m.update(delete={"edge": [(19, 20)]}, insert={"edge": [(40, 41)]})
         assert (len(change.deleted["path"]), len(change.inserted["path"])) == (420, 21)
         assert m.query("path(x, 3)").to_set() == {(0,), (1,), (2,)}
-        assert spark.sparkContext.statusTracker().getActiveJobsIds() == jobs
+        assert jobs.active(1) == job
     finally:
         m.close()
-    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    jobs.active(0)
 
 
 def test_a_task_that_ends(job):

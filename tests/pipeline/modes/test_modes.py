@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import upheld
+from tests.engines.partitioned.jobs import Jobs
 from tests.pipeline.test_run import REACH, read, rows_of
 from upheld.errors import LimitReached
 from upheld.language.compile import compile_program
@@ -91,12 +92,12 @@ def test_distributed(spark):
     """
     rows = [(i, Decimal(2**63 + i), i / 2, f"é{i}") for i in range(9)]
     frame = spark.createDataFrame(rows, "x bigint, u decimal(20,0), f double, s string")
-    outputs = {}
+    outputs, jobs = {}, Jobs(spark)
     for mode in ("driver", "distributed"):
         run = upheld.Pipeline(program, {"e": frame}, [{"path": mode}], mode=mode).run(spark)
         outputs[mode] = [rows_of(read(spark, Path(mode, name))) for name in ("q", "many", "some")]
         outputs[mode] += [rows_of(run["many"]), run.report.relations]
-        assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+        jobs.active(0)
     assert outputs["driver"] == outputs["distributed"]
     assert run.report.choices[0].plan == "partitions, in the tasks of one Spark job"
     assert (0, 9) in outputs["distributed"][1]

@@ -17,6 +17,7 @@ import pytest
 from pyarrow import parquet
 
 import upheld
+from tests.engines.partitioned.jobs import Jobs
 from tests.engines.spark.test_faults import drop_blocks
 from tests.helpers.releases import wait_for_releases
 from tests.helpers.sizes import exhaustive
@@ -163,6 +164,7 @@ def test_in_rounds(spark):
 
 def test_distributed(spark):
     """The tasks of one job hold the facts of a state: they are updated, saved and told of."""
+    jobs = Jobs(spark)
     draft = draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state"))
     draft.commit({"mode": "distributed"})
     put_all(Path("updates"), ("1.updates", "2.csv"))
@@ -170,7 +172,7 @@ def test_distributed(spark):
     assert stream.materialisation._engine.name == "partitioned"
     assert finish(stream)["path"].to_set() == expected(2)[2] == told(spark) == rows_of(read(spark, Path("out/path")))
     stream.materialisation.close()
-    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    jobs.active(0)
 
 
 class Fatal:

@@ -54,7 +54,9 @@ def in_barrier_job(spark: SparkSession, parts: int, new_engine: NewEngine, descr
             )
         )
     key = os.urandom(32)
-    with Meeting(context.getConf().get("spark.driver.host", "127.0.0.1"), key) as meeting:
+    settings = context.getConf()
+    host, bound_to = settings.get("spark.driver.host", "127.0.0.1"), settings.get("spark.driver.bindAddress")
+    with Meeting(host, key, bound_to) as meeting:
         task = partial(_task, address=meeting.address, key=key, new_engine=new_engine)
 
         def run() -> None:

@@ -126,14 +126,14 @@ def portable(error: BaseException) -> BaseException:
 class Meeting:
     """A free port of a host, which accepts connections of peers that have the key.
 
-    Each connection is authenticated in a thread of its own. A stranger who says nothing, or has another key, keeps
-    nobody waiting and is sent away.
+    The host may have another name for itself, `bound_to`. Each connection is authenticated in a thread of its own. A
+    stranger who says nothing, or has another key, keeps nobody waiting and is sent away.
     """
 
-    def __init__(self, host: str, key: bytes):
+    def __init__(self, host: str, key: bytes, bound_to: str | None = None):
         self._key = key
-        self._server = socket.create_server((host, 0), backlog=_BACKLOG)
-        self.address: Address = self._server.getsockname()[:2]
+        self._server = socket.create_server((bound_to or host, 0), backlog=_BACKLOG)
+        self.address: Address = host, self._server.getsockname()[1]
         self._came: queue.SimpleQueue[Connection | UpheldError] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._is_open = True
@@ -184,11 +184,14 @@ class Meeting:
     def close(self) -> None:
         """Let nobody in any more."""
         with self._lock:
+            if not self._is_open:
+                return
             self._is_open = False
             for stranger in self._waiting:
                 with suppress(OSError):  # it has gone by itself
                     stranger.shutdown(socket.SHUT_RDWR)
-        with suppress(OSError), socket.create_connection(self.address):  # wakes the thread, which ends then
+        own = self._server.getsockname()[:2]
+        with suppress(OSError), socket.create_connection(own):  # wakes the thread, which ends then
             self._thread.join()
         self._server.close()
         while not self._came.empty():
