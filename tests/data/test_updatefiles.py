@@ -624,3 +624,11 @@ def test_text_and_table_agree(seed):
             rows.append(f"{commit},{sign},{row}")
         text += "commit.\n"
     assert facts(read(text)) == facts(read("\n".join(rows) + "\n", "all.csv"))
+
+
+def test_facts_of_instances_are_read_at_once():
+    """Names of relations of instances are as plain as others, and are read like them."""
+    predicates = {"c.r": Predicate("c.r", ("x", "y"), ("number", "symbol")), "r": Predicate("r", ("x",), ("number",))}
+    text = '+c.r(1, "a").\n-r(2).\n+c.r(3, "b.c(").\ncommit.\n'
+    (segment,) = PlainFacts("dl", predicates, {}).segments(text)
+    assert segment.rows == [("+", "c.r", [(1, "a"), (3, "b.c(")]), ("-", "r", [(2,)])]

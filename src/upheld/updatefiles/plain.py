@@ -18,6 +18,7 @@ from upheld.language.types.ntriples import are_canonical
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.values import Value
 
+_NAME = r"[A-Za-z_?][A-Za-z0-9_?]*+"
 _STRING = r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'
 _IRI = r'<[^\x00-\x20<>"{}|^`\\]*+>'
 _TAG = rf"@[a-z]++(?:-[a-z0-9]++)*+|\^\^(?!<{XSD}string>){_IRI}"
@@ -34,7 +35,7 @@ _VALUES = {
 
 #: How a fact begins, what stands between its brackets, and what is skipped between facts, in each dialect.
 _FORMS = {
-    "dl": (r"[A-Za-z_?][A-Za-z0-9_?]*+\(", rf'(?:{_STRING}|[^"()\n])*+\)', r"[ \t\r\n\ufeff]++|//[^\n]*+"),
+    "dl": (rf"{_NAME}(?:\.{_NAME})*+\(", rf'(?:{_STRING}|[^"()\n])*+\)', r"[ \t\r\n\ufeff]++|//[^\n]*+"),
     "dlog": (
         rf"(?:(?:[A-Za-z]\w*+|{_IRI})\(|\[)",
         rf'(?:{_STRING}|{_IRI}|[^"()\[\]<>\n])*+[)\]]',
