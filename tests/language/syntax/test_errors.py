@@ -129,7 +129,7 @@ def check(dialect, text, slug, place, *words):
         ("p([x, y) :- q(x, y).", "missing-bracket", "1:8", ["`]` is missing"]),
         (".type P = [x:number, y]\np(1).", "syntax", "1:23", ["expected `:`"]),
         (".type T = Leaf {} | Node", "syntax", "1:25", ["expected `{`"]),
-        (".type T = Leaf {x:number | Node {}", "syntax", "1:27", ["expected `,` or `}`"]),
+        (".type T = Leaf {x:number | Node {}", "syntax", "1:26", ["expected `,` or `}`"]),
         # components
         (".comp C", "syntax", "1:8", ["found the end of the text, expected `<`, `:` or `{`"]),
         (".comp C : { }", "syntax", "1:11", ["expected the name of a component"]),
