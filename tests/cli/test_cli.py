@@ -49,7 +49,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the installed command as a process of its own."""
     command = Path(sys.executable).with_name("upheld")
-    return subprocess.run([command, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([command, *arguments], capture_output=True, text=True, timeout=300, check=False)
 
 
 # -- run --------------------------------------------------------------------------------------------------------------
@@ -379,14 +379,14 @@ def test_a_reader_that_goes_away():
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
 
 
 def test_a_standard_output_that_is_full():
     """What cannot be printed is an error with a message and code 2."""
     command = [sys.executable, "-m", "upheld", "run", "rules.dl", "-F", "facts", "-D", "-", "--engine", "reference"]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("<stdout>: error: standard output cannot be written: No space left on device")
 

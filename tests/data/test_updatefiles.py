@@ -383,7 +383,7 @@ def test_a_pipe_is_read_as_it_comes():
         with open("pipe", "w") as pipe:
             pipe.write("+node(1).\ncommit.\n+node(")
             pipe.flush()
-            gone_on.append(taken.wait(timeout=30))
+            gone_on.append(taken.wait(timeout=300))
             pipe.write("2).\ncommit.\n")
 
     writer = threading.Thread(target=write)

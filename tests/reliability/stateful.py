@@ -359,7 +359,7 @@ class Api(RuleBasedStateMachine):
         with ThreadPoolExecutor(readers) as threads:
             reads = [threads.submit(lambda: (m.facts(), m.query(text).to_set())) for _ in range(2 * readers)]
             change = m.update(insert=by_name(inserted), delete=by_name(deleted))
-            found = [read.result(timeout=60) for read in reads]
+            found = [read.result(timeout=300) for read in reads]
         states = {frozenset(self.facts), self.follows(after)}
         assert all(frozenset(facts) in states for facts, _ in found)
         answers = [self.answered(text, explicit) for explicit in (self.explicit, after)]

@@ -132,7 +132,7 @@ def test_standard_input():
         process.stdin.write("commit.\n".join(rest))
         process.stdin.close()
         assert "".join(lines) + process.stdout.read() == CHANGES
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
     assert outputs() == {"path.csv": PATHS}
 
 
@@ -378,7 +378,7 @@ def test_a_pipe_that_stays_open_after_a_mistake(options, text, changes, slug):
         assert process.stdin and process.stdout and process.stderr
         process.stdin.write(text)
         process.stdin.flush()
-        assert process.wait(timeout=60) == 2
+        assert process.wait(timeout=300) == 2
         assert process.stdout.read() == changes
         message = process.stderr.read()
     assert f"[{slug}]" in message and "Fatal" not in message
@@ -399,7 +399,7 @@ def test_a_reader_that_goes_away():
         process.stdin.write(rest)
         process.stdin.close()
         assert process.stderr.read() == ""
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
     assert outputs() == {"path.csv": PATHS}
 
 
@@ -407,7 +407,7 @@ def test_a_pipe_with_an_error(capsys):
     """It cannot be read twice, so what comes before the error is applied and told."""
     bad = UPDATES + "+edge(1).\ncommit.\n+edge(2).\n"
     command = [sys.executable, "-m", "upheld", "apply", "rules.dl", "--updates", "-", "-D", "out", "--changes", "-"]
-    done = subprocess.run(command, input=bad, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, input=bad, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert done.stdout == CHANGES
     assert [line[:12] for line in done.stderr.splitlines() if "error: " in line] == ["<stdin>:7:2:", "<stdin>:9:2:"]

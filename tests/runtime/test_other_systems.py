@@ -44,7 +44,7 @@ except KeyboardInterrupt:
 
 
 def printed(program: str) -> list[str]:
-    ran = subprocess.run([sys.executable, "-c", HIDDEN + program], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", HIDDEN + program], capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.splitlines()
 

@@ -191,7 +191,7 @@ def test_interrupted_run(case, tmp_path):
     with running:
         assert running.stdout.readline() == "joining\n"
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=300)
     assert running.returncode == 130
     assert (out, err) == ("", "interrupted: no outputs were written\n")
     assert list(output.iterdir()) == []

@@ -195,7 +195,7 @@ def test_tasks_hold_what_the_driver_holds():
     del m, tasks, members
     gc.collect()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=300)
         assert not thread.is_alive()
 
 

@@ -89,7 +89,7 @@ def test_several_processes_at_once(tmp_path):
         subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stderr=subprocess.PIPE, text=True)
         for _ in range(count)
     ]
-    ended = [(process.communicate(timeout=120)[1], process.returncode) for process in started]
+    ended = [(process.communicate(timeout=300)[1], process.returncode) for process in started]
     assert ended == [("", 0)] * count
     assert run(environment).startswith("2 read, 0 compiled")
 
