@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import upheld
-from benchmarks.workloads.many_rules import drawn, groups, zipf
+from benchmarks.workloads.many_rules import drawn, groups, ladder, zipf
 from tests.helpers.streams import NAMES
 
 RELATIONS = 150
@@ -71,6 +71,33 @@ def test_hundreds_of_strata():
         for m in kept:
             m.update(delete=gone, insert=new)
             assert m.facts() == expected, m.algorithm
+
+
+LADDER = ladder(60) + "q(x) :- p0(x), !p60(x).\n"
+
+
+@pytest.mark.parametrize("engine", ["reference", "memory"])
+def test_adaptive_starts_again_where_strata_cost_more_than_their_facts(engine):
+    """It turns back after some strata, all is as if it had started at once, and the next update goes on from there."""
+    m = upheld.materialise(LADDER, {"p0": [1, 2, 3]}, engine=engine)
+    change = m.update(delete={"p0": [2]}, insert={"p0": [4]})
+    assert change.statistics.choices == [
+        "all strata: started again since 16 of 62 strata were maintained and 46 may follow"
+    ]
+    assert (change.deleted["p60"].to_set(), change.inserted["p60"].to_set()) == ({(2,)}, {(4,)})
+    for facts in ([1, 3, 4, 5], [1, 3]):
+        held = m["p0"].to_set()
+        wanted = {(fact,) for fact in facts}
+        m.update(delete={"p0": held - wanted}, insert={"p0": wanted - held})
+        assert m.facts() == upheld.materialise(LADDER, {"p0": facts}, engine="reference").facts()
+
+
+def test_adaptive_goes_on_where_strata_hold_many_facts():
+    """Where each stratum has more facts than it costs to maintain it, the update goes through all of them."""
+    m = upheld.materialise(ladder(40), {"p0": np.arange(3_000)[:, None]})
+    change = m.update(delete={"p0": [7]})
+    assert change.statistics.choices == []
+    assert change.statistics.instances == {"deletion": 40}
 
 
 def test_facts_of_many_relations_are_loaded_together():

@@ -11,7 +11,9 @@ to explicit facts and other strata; its facts take ranks below all others, in th
 takes no support from any other fact.
 
 Start again. The number of derivations of a stratum says what it costs to materialise it. When those that deletion is
-about to handle come to more, or a good part of the facts that its rules look at has gone, it is materialised anew.
+about to handle come to more, or a good part of the facts that its rules look at has gone, it is materialised anew. An
+update that goes from stratum to stratum pays for each of them beside its derivations. When the strata that may follow
+cost more than all strata do from nothing, all are materialised anew: see `Outlay`.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.fbf import grounds
 from upheld.maintain.ranked import add, insert
 from upheld.maintain.seminaive import seminaive
-from upheld.maintain.update import State, maintained_alike, reached
+from upheld.maintain.update import Reached, State, maintained_alike
 from upheld.runtime.statistics import phase
 
 #: Facts of a search at most, and instances it may consider: a search that pays finds its proof soon.
@@ -52,20 +54,39 @@ MANY_STRATA, MOST_DELETED, MOST_INSERTED = 8, 0.09, 0.19
 #: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed. And so are
 #: all strata where fewer explicit facts change than that: how many there are says little of what follows from them.
 SMALL, FEW_FACTS = 1024, 64
+#: The cost of a stratum beside its derivations, in derivations: to maintain it, and to materialise it. As measured with
+#: `many-strata` of the benchmarks.
+MAINTAINED, MATERIALISED = 1_500, 600
+#: The part of the cost of starting again that an update spends before it looks at the strata ahead, and the number of
+#: strata that it maintains in any case.
+MOST_SPENT, FEWEST_STRATA = 0.15, 16
 
 
 def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
     """Return what is over-deleted and what is added by an update; ranks, totals and supports are brought up to date."""
+    return by_strata(state, E_minus, E_plus) or start_from_nothing(state, E_minus, E_plus)
+
+
+def by_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet] | None:
+    """As `adaptive`, with a choice for each stratum; None, with nothing changed, if starting from nothing is better."""
     if changes_much(state, E_minus, E_plus):
-        return start_from_nothing(state, E_minus, E_plus)
-    return by_strata(state, E_minus, E_plus)
+        return None
+    with state.engine.attempt() as attempt:
+        changes = through_strata(state, E_minus, E_plus)
+        if changes is None:
+            attempt.undo()
+    return changes
 
 
-def by_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
-    """As `adaptive`, with a choice for each stratum, and the ranks that there are."""
+def through_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet] | None:
+    """Maintain the strata that are reached, one after the other; stop with None if it is better to start again."""
     E, I = state.E, state.I
     D, A = I.engine.named("D"), I.engine.named("A")
-    for s in reached(state.strata, E_minus, E_plus, D, A):
+    strata = Reached(state.strata, E_minus, E_plus, D, A)
+    outlay = Outlay(state, strata)
+    for s in strata:
+        if outlay.exceeds_starting_again(s):
+            return None
         if maintained_alike(state, s, E_minus, E_plus, D, A):
             continue
         stratum = Adaptive(state, s, D, A, E_minus)
@@ -111,6 +132,38 @@ def start_from_nothing(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple
     E |= (state.E - E_minus) | E_plus
     state.bookkeeping = Ranked.begin(state.engine)
     return state.I, seminaive(state.engine, E, state.strata, state.bookkeeping)
+
+
+class Outlay:
+    """Compares the strata that an update has gone through, and may still, with the cost of starting from nothing.
+
+    It counts strata and derivations, never time: the same update leads to the same choice everywhere.
+    """
+
+    def __init__(self, state: State, reached: Reached):
+        self._state, self._reached = state, reached
+        least = MOST_SPENT * MATERIALISED * len(state.strata.with_rules) / MAINTAINED
+        #: The number of visited strata at which to look ahead next.
+        self._look_at = max(least, FEWEST_STRATA)
+
+    def exceeds_starting_again(self, s: Stratum) -> bool:
+        """Return whether the strata from `s` on may cost more than all strata do from nothing, and note it if so."""
+        visited = self._reached.visited
+        if visited <= self._look_at:
+            return False
+        with_rules, ranks = self._state.strata.with_rules, self._state.keeping(Ranked).ranks
+        again = sum(MATERIALISED + ranks.derivations(stratum) for stratum in with_rules)
+        enough = MOST_SPENT * again / MAINTAINED
+        if visited <= enough:
+            self._look_at = enough
+            return False
+        self._look_at = 2 * visited  # so that looking ahead stays cheap
+        ahead = self._reached.ahead(s)
+        if ahead * MAINTAINED <= again:
+            return False
+        reason = f"{visited - 1} of {len(self._state.strata)} strata were maintained and {ahead} may follow"
+        self._state.E.engine.meter.statistics.choices.append(f"all strata: started again since {reason}")
+        return True
 
 
 #: How over-deletion may end: all is deleted, it has become long, or it is better to start again.

@@ -23,7 +23,7 @@ from upheld.algebra.counters import Trace
 from upheld.algebra.sets import FactSet, Instances, bag, instances, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.bookkeeping import Traced
-from upheld.maintain.update import State, maintained_alike, reached
+from upheld.maintain.update import Reached, State, maintained_alike
 from upheld.runtime.statistics import phase
 
 
@@ -31,7 +31,7 @@ def counting(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, 
     """Return what is deleted and what is added by an update; the trace is brought up to date."""
     I, trace = state.I, state.keeping(Traced).trace
     D, A = I.engine.named("D"), I.engine.named("A")
-    for s in reached(state.strata, E_minus, E_plus, D, A):
+    for s in Reached(state.strata, E_minus, E_plus, D, A):
         if maintained_alike(state, s, E_minus, E_plus, D, A):
             continue
         Rounds(s, I, D, A, trace).follow(E_minus, E_plus)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.language.strata import Stratum
-from upheld.maintain.update import State, maintained_alike, reached
+from upheld.maintain.update import Reached, State, maintained_alike
 from upheld.runtime.statistics import phase
 
 
@@ -23,7 +23,7 @@ def dred(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fact
     """Return what is over-deleted and what is added by an update."""
     E, I = state.E, state.I
     D, A = I.engine.named("D"), I.engine.named("A")  # 39
-    for s in reached(state.strata, E_minus, E_plus, D, A):  # 40
+    for s in Reached(state.strata, E_minus, E_plus, D, A):  # 40
         if maintained_alike(state, s, E_minus, E_plus, D, A):
             continue
         if loses_nothing(s, E_minus, D):

@@ -17,7 +17,7 @@ from upheld.algebra.sets import FactSet, derive, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.dred import insert, loses_nothing
-from upheld.maintain.update import State, maintained_alike, reached
+from upheld.maintain.update import Reached, State, maintained_alike
 from upheld.runtime.statistics import phase
 
 
@@ -25,7 +25,7 @@ def fbf(state: State, E_minus: FactSet, E_plus: FactSet, abort: Abort) -> tuple[
     """Return what is deleted, facts that come back included, and what is added by an update."""
     E, I = state.E, state.I
     D, A = I.engine.named("D"), I.engine.named("A")  # 59
-    for s in reached(state.strata, E_minus, E_plus, D, A):  # 60
+    for s in Reached(state.strata, E_minus, E_plus, D, A):  # 60
         if maintained_alike(state, s, E_minus, E_plus, D, A):
             continue
         if loses_nothing(s, E_minus, D):

@@ -19,7 +19,7 @@ from upheld.algebra.sets import FactSet, bag, derive, derive_bag, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.bookkeeping import Counters, NonrecursiveCounter
-from upheld.maintain.update import State, maintained_alike, reached
+from upheld.maintain.update import Reached, State, maintained_alike
 from upheld.runtime.statistics import phase
 
 
@@ -28,7 +28,7 @@ def dred_c(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fa
     I, counters = state.I, state.keeping(Counters)
     cnr, cr = counters.cnr, counters.cr
     D, A = I.engine.named("D"), I.engine.named("A")  # 21
-    for s in reached(state.strata, E_minus, E_plus, D, A):  # 22
+    for s in Reached(state.strata, E_minus, E_plus, D, A):  # 22
         if maintained_alike(state, s, E_minus, E_plus, D, A):
             continue
         gone = overdelete(s, I, E_minus, D, A, cnr, cr)  # 23
@@ -68,7 +68,7 @@ def bf_c(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fact
     """Return what is deleted and what is added by an update; cnr is brought up to date (algorithm 3)."""
     I, cnr = state.I, state.keeping(NonrecursiveCounter).cnr
     D, A = I.engine.named("D"), I.engine.named("A")
-    for s in reached(state.strata, E_minus, E_plus, D, A):
+    for s in Reached(state.strata, E_minus, E_plus, D, A):
         if maintained_alike(state, s, E_minus, E_plus, D, A):
             continue
         proving = Proving(s, I, D, A, cnr.above_zero, Abort())  # 79: a counter above zero is a proof

@@ -93,20 +93,40 @@ Update = Callable[[State, FactSet, FactSet], tuple[FactSet, FactSet]]
 # -- strata ------------------------------------------------------------------------------------------------------------
 
 
-def reached(strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> Iterator[Stratum]:
-    """Yield the strata that explicit facts of an update belong to, or whose rules read facts that have changed so far.
+class Reached:
+    """The strata that explicit facts of an update belong to, or whose rules read facts that have changed so far.
 
     Each is found by the classes of facts that have changed, so no other stratum costs anything. The difference between
     D and A in a stratum is read before the next one.
     """
-    known = strata.holding(E_minus.classes(strata) | E_plus.classes(strata))
-    due = sorted(known)  # a heap
-    while due:
-        s = strata.strata[heappop(due) - 1]
-        yield s
-        for index in strata.reading(D.classes_apart(A, s)) - known:
-            known.add(index)
-            heappush(due, index)
+
+    def __init__(self, strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet):
+        self._strata, self._D, self._A = strata, D, A
+        self._known = strata.holding(E_minus.classes(strata) | E_plus.classes(strata))
+        self._due = sorted(self._known)  # a heap
+
+    def __iter__(self) -> Iterator[Stratum]:
+        while self._due:
+            s = self._strata.strata[heappop(self._due) - 1]
+            yield s
+            for index in self._strata.reading(self._D.classes_apart(self._A, s)) - self._known:
+                self._known.add(index)
+                heappush(self._due, index)
+
+    @property
+    def visited(self) -> int:
+        """The number of strata that have been yielded."""
+        return len(self._known) - len(self._due)
+
+    def ahead(self, current: Stratum) -> int:
+        """Return how many strata may still be reached from the current one and the strata that are due."""
+        seen = {current.index, *self._due}
+        frontier = list(seen)
+        while frontier:
+            classes = (c for index in frontier for c in self._strata.strata[index - 1].classes)
+            frontier = list(self._strata.reading(classes) - seen)
+            seen.update(frontier)
+        return len(seen)
 
 
 def maintained_alike(state: State, s: Stratum, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> bool:

@@ -30,7 +30,7 @@ from upheld.language.equality.equality import Equality
 from upheld.language.equality.layers import LOOP, MEMBER, Layers, has_layers, layers
 from upheld.language.strata import Stratification
 from upheld.language.syntax.ast import Variable
-from upheld.maintain.adaptive import by_strata, changes_much
+from upheld.maintain.adaptive import by_strata
 from upheld.maintain.backward import Abort
 from upheld.maintain.bookkeeping import Bookkeeping, Ranked
 from upheld.maintain.equality.rewriting import Rewriting, changed_rows
@@ -180,14 +180,12 @@ class Layered:
             E_minus, E_plus = settle(gone | left), settle(came | joined)
         bookkeeping = Ranked(self.ranks) if self.ranks is not None else Bookkeeping()
         state = State(self.engine, self.I_low, self.I, self.layers.strata, bookkeeping)
-        if before is None and self.ranks is not None and changes_much(state, E_minus, E_plus):
-            before = self.layers.strata
-        if before is not None:
-            D, A = self._anew(before, E_minus, E_plus)
-        elif self.ranks is not None:
-            D, A = by_strata(state, E_minus, E_plus)
-        else:
-            D, A = fbf(state, E_minus, E_plus, Abort())
+        changes: tuple[FactSet, FactSet] | None = None
+        if before is None and self.ranks is not None:
+            changes = by_strata(state, E_minus, E_plus)
+        elif before is None:
+            changes = fbf(state, E_minus, E_plus, Abort())
+        D, A = changes or self._anew(before or self.layers.strata, E_minus, E_plus)
         I_low = self.I_low
         I_low -= gone
         I_low |= came

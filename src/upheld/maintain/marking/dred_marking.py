@@ -29,7 +29,7 @@ from upheld.maintain import dred
 from upheld.maintain.dred import insert, loses_nothing, rederive
 from upheld.maintain.marking.guards import Guarded, Guards, derive_unless, instances_unless
 from upheld.maintain.marking.marking import Marker, Marking, insert_and_mark
-from upheld.maintain.update import Marks, Requested, State, maintained_alike, reached
+from upheld.maintain.update import Marks, Reached, Requested, State, maintained_alike
 from upheld.runtime.statistics import phase
 
 
@@ -41,7 +41,7 @@ def dred_marking(
     E, I = state.E, state.I
     D, A = I.engine.named("D"), I.engine.named("A")  # 39
     returning = marks is not None and not settle(marks.inserted - E_plus)
-    for s in reached(state.strata, E_minus, E_plus, D, A):  # 40
+    for s in Reached(state.strata, E_minus, E_plus, D, A):  # 40
         if maintained_alike(state, s, E_minus, E_plus, D, A):
             continue
         R, applied = I.engine.nothing, list[Instances]()

@@ -33,7 +33,7 @@ from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.dred import insert, loses_nothing
 from upheld.maintain.marking.guards import Guards, derive_unless
-from upheld.maintain.update import Marks, Outcome, Requested, State, Update, maintained_alike, reached, step
+from upheld.maintain.update import Marks, Outcome, Reached, Requested, State, Update, maintained_alike, step
 from upheld.runtime.statistics import phase
 
 
@@ -43,7 +43,7 @@ def bf_marking(
     """Return what is deleted and what is added by U1; `marks` are those made for it, `marker` makes them for U2."""
     I = state.I
     D, A = I.engine.named("D"), I.engine.named("A")  # 2
-    for s in reached(state.strata, E_minus, E_plus, D, A):
+    for s in Reached(state.strata, E_minus, E_plus, D, A):
         if maintained_alike(state, s, E_minus, E_plus, D, A):  # 6, 26: explicit facts alone
             continue
         if not loses_nothing(s, E_minus, D):

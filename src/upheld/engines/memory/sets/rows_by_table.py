@@ -49,8 +49,12 @@ class _Joined:
 def selected_rows(rows: Mapping[Table, Rows], truth: Truth) -> dict[Table, Rows]:
     """Return the rows that belong to a set, without tables that have none."""
     if len(rows) < _SEVERAL:
-        chosen = ((table, selected(table, some, truth)) for table, some in rows.items())
-        return {table: some for table, some in chosen if len(some)}
+        by_table = {}
+        for table, some in rows.items():
+            chosen = selected(table, some, truth)
+            if len(chosen):
+                by_table[table] = chosen
+        return by_table
     joined = _Joined(list(rows.items()))
     flags = joined.flags()
     return joined.chosen(
@@ -61,9 +65,13 @@ def selected_rows(rows: Mapping[Table, Rows], truth: Truth) -> dict[Table, Rows]
 def numbered_rows(rows: Mapping[Table, Rows], column: str, least: int, most: int) -> dict[Table, Rows]:
     """Return the rows with a number between two limits in a column, without tables that have none."""
     if len(rows) < _SEVERAL:
-        numbers = ((table, some, table.column(column)[some]) for table, some in rows.items())
-        chosen = ((table, some[(least <= of_rows) & (of_rows <= most)]) for table, some, of_rows in numbers)
-        return {table: some for table, some in chosen if len(some)}
+        by_table = {}
+        for table, some in rows.items():
+            numbers = table.column(column)[some]
+            chosen = some[(least <= numbers) & (numbers <= most)]
+            if len(chosen):
+                by_table[table] = chosen
+        return by_table
     joined = _Joined(list(rows.items()))
     columns = [table.column(column) for table in joined.tables]  # held while the kernel reads them
     at, limits = np.array([address_of(c) for c in columns], np.int64), np.array((least, most), np.int64)
