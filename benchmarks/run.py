@@ -24,6 +24,7 @@ from typing import Any
 from benchmarks.places import CACHE, OTHERS, RESULTS, ROOT, command
 from benchmarks.report.marking import write_marking
 from benchmarks.report.report import read_results, write_report, write_results
+from benchmarks.report.strata import write_strata
 
 #: The workloads of `workloads/updates.py`, which this process does not import.
 UPDATES = [
@@ -113,8 +114,9 @@ STARVED = ("MemoryError", "OutOfMemory", "Out of Memory", "memory allocation", "
 
 ENGINES = ("upheld", "souffle", "duckdb", "egglog")
 
-#: What can be measured apart: materialisation beside other engines, maintenance, streams with look-ahead, and cycles.
-PARTS = ("engines", "updates", "marking", "hypertrees")
+#: What can be measured apart: materialisation beside other engines, maintenance, streams with look-ahead, programs of
+#: many strata, and cycles.
+PARTS = ("engines", "updates", "marking", "strata", "hypertrees")
 #: What is measured only when it is asked for, each by a script of its own.
 MORE = ("rdf", "equality", "spark")
 
@@ -172,6 +174,9 @@ def main() -> None:
     if "marking" in options.parts and "upheld" in options.engines:
         measured = {"streams": bench.marking(options.size), "date": date.today().isoformat()}
         write_marking(RESULTS, options.size, measured | {"load": [load, os.getloadavg()[0]]})
+    if "strata" in options.parts and "upheld" in options.engines:
+        measured = bench.strata(options.size) | {"date": date.today().isoformat()}
+        write_strata(RESULTS, options.size, measured | {"load": [load, os.getloadavg()[0]]})
     if "hypertrees" in options.parts and "upheld" in options.engines:
         results["hypertrees"] = {name: bench.hypertrees(options.size, name) for name in HYPERTREES[options.size]}
         results["hypertrees measured"] = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]]}
@@ -236,6 +241,12 @@ class Bench:
         """Return what streams took with and without a look at the next update."""
         print("streams with look-ahead", flush=True)
         found: list[dict[str, Any]] = json.loads(run_module("measure.marking", size))
+        return found
+
+    def strata(self, size: str) -> dict[str, Any]:
+        """Return what every algorithm took for a program of many strata under each stratification."""
+        print("many strata", flush=True)
+        found: dict[str, Any] = json.loads(run_module("measure.strata", size))
         return found
 
     def start(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from benchmarks.report.goal import ANSWER, Goal
 from benchmarks.report.marking import tables_of_marking
 from benchmarks.report.rdf import tables_of_rdf
 from benchmarks.report.spark import tables_of_spark
+from benchmarks.report.strata import tables_of_strata
 from benchmarks.report.updates import goals_of_updates, tables_of_updates
 
 NAMES = {"upheld": "Upheld", "souffle": "Soufflé", "duckdb": "DuckDB", "egglog": "egglog"}
@@ -88,6 +89,7 @@ SUBJECTS = {
     "updates": "Updates",
     "cycles": "Rules with cycles",
     "marking": "Streams with a look ahead",
+    "strata": "Many strata, many rules",
     "rdf": "RDF",
     "equality": "Equality",
     "spark": "Pipelines on Spark",
@@ -102,6 +104,7 @@ def subjects(results: Path, size: str, found: dict[str, Any]) -> dict[str, list[
         "updates": tables_of_updates(found.get("updates", {}), found.get("bookkeeping", {}), measured),
         "cycles": tables_of_hypertrees(found.get("hypertrees", {}), found.get("hypertrees measured", {})),
         "marking": tables_of_marking(results, size),
+        "strata": tables_of_strata(results, size),
         "rdf": tables_of_rdf(results, size),
         "equality": tables_of_equality(results, size),
         "spark": tables_of_spark(results, size),

@@ -103,7 +103,8 @@ class MemorySet:
 
     def count(self, predicate: str | None = None) -> int:
         if predicate is not None:
-            return len(self.of(self.context.tables[predicate]))
+            table = self.context.tables[predicate]
+            return len(self.of(table)) if self.may_have(table) else 0
         return sum(len(rows) for _, rows in self.listed())
 
     def profile(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
