@@ -9,6 +9,7 @@ from upheld.language.syntax.ast import (
     Aggregate,
     Atom,
     Attribute,
+    Branch,
     Call,
     Clause,
     Conjunction,
@@ -72,6 +73,7 @@ dl_constants = st.one_of(
     st.builds(Constant, st.integers(0, 2**64 - 1), st.just("unsigned")),
     st.builds(Constant, st.floats(allow_nan=False, allow_infinity=False), st.just("float")),
     st.builds(Constant, texts, st.just("symbol")),
+    st.builds(Constant, st.just("nil") | dl_qualified.map("${}".format), st.just("record")),
 )
 _INFIX = [operator for operator, level in souffle.OPERATORS.items() if level >= TERM]
 _FUNCTORS = "cat ord strlen substr to_number to_string min max range".split()
@@ -82,6 +84,7 @@ dl_terms: st.SearchStrategy[Term] = st.recursive(
         st.builds(Call, st.sampled_from(_INFIX), st.tuples(inner, inner)),
         st.builds(Call, st.sampled_from(souffle.PREFIXES), st.tuples(inner)),
         st.builds(Call, st.sampled_from(_FUNCTORS) | dl_names | dl_names.map("@{}".format), _tuples(inner)),
+        st.builds(Call, st.just("[]") | dl_qualified.map("${}".format), _tuples(inner, 1)),
     ),
     max_leaves=LEAVES,
 )
@@ -130,6 +133,16 @@ def dl_programs(draw: st.DrawFn) -> Program:
     types = st.builds(TypeDeclaration, dl_names, st.just("subtype"), st.tuples(dl_names)) | st.builds(
         TypeDeclaration, dl_names, st.just("union"), _tuples(dl_names, 1)
     )
+    fields = _tuples(st.builds(Attribute, dl_names, dl_qualified))
+    branches = st.builds(Branch, dl_names.map("${}".format), fields)
+    types |= st.builds(
+        TypeDeclaration,
+        dl_names,
+        st.just("record"),
+        st.just(()),
+        st.builds(Branch, st.just("[]"), fields).map(lambda b: (b,)),
+    )
+    types |= st.builds(TypeDeclaration, dl_names, st.just("adt"), st.just(()), _tuples(branches, 1))
     options = _tuples(st.tuples(dl_names, texts))
     directives = st.builds(Directive, st.sampled_from(["input", "output", "printsize"]), dl_qualified, options)
     arguments = _tuples(st.builds(Attribute, dl_names | st.just(""), dl_qualified), 1)
