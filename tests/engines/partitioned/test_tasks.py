@@ -97,6 +97,16 @@ def test_a_member_that_fails(tasks, member, exchanges, request):
     assert driver.call(None, "ask", "exchanged", 1) == sum(DRIVER + q for q in range(4))
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_driver_that_leaves_a_task_that_fails():
+    """A task that is about to tell of its failure ends quietly if the driver is gone."""
+    tasks = ThreadTasks(2, Light)
+    driver = Driver(tasks, Light)
+    driver.tell(None, "ask", "fail_in", 0, 0)
+    tasks.close()
+    assert not any(thread.is_alive() for thread in tasks._threads)
+
+
 def test_a_task_that_ends():
     """The driver and the other tasks do not wait for it, and nothing works any more."""
     tasks = in_processes(2, Light)

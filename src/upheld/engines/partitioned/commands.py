@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from upheld.engines.partitioned.wire import Wire
+from upheld.errors import UpheldError
 
 #: Makes the engine of a member. It goes to the process of a task by pickling.
 NewEngine = Callable[[Wire], Any]
@@ -75,7 +76,15 @@ class Member:
             self.objects.update(enumerate(objects, command.first))
         except BaseException as error:
             if not self.wire.knows(error):
-                self.wire.fail(error)
+                self._share(error)
+
+    def _share(self, error: BaseException) -> None:
+        """Let the other members know of a failure, unless the driver leaves meanwhile: then there is no one to know."""
+        try:
+            self.wire.fail(error)
+        except UpheldError:
+            if not self.wire.is_broken:
+                raise
 
     def _unpickled(self, pickled: bytes) -> Any:
         unpickler = pickle.Unpickler(io.BytesIO(pickled))
