@@ -19,7 +19,7 @@ _NEVER_OF_ITSELF = ("<", ">", "!=")
 
 def lint_rules(program: Program, core: Core, with_facts: Collection[str] = ()) -> Iterator[Problem]:
     """Yield a warning for each relation that nothing fills, except `with_facts`, and for each doubtful rule."""
-    yield from _never_filled(program, with_facts)
+    yield from _never_filled(program, core, with_facts)
     yield from _never_fires(program, core)
     reported: set[Place] = set()
     for rule in core.rules:
@@ -36,14 +36,20 @@ def _place(span: Span | None) -> Place | None:
     return None if span is None else (span.source, span.start)
 
 
-def _never_filled(program: Program, with_facts: Collection[str]) -> Iterator[Problem]:
-    """Yield a warning for each declared relation without facts, in a program that says where its facts are."""
+def _never_filled(program: Program, core: Core, with_facts: Collection[str]) -> Iterator[Problem]:
+    """Yield a warning for each relation that is used without facts, in a program that says where its facts are.
+
+    A relation that is not used either has a warning of its own.
+    """
     inputs = {directive.relation for directive in program.directives if directive.kind == "input"}
     if not inputs:
         return  # facts are passed in Python, or by updates
     filled = inputs | set(with_facts) | {head.predicate for clause in program.clauses for head in clause.heads}
+    used = {directive.relation for directive in program.directives}
+    used |= {atom.predicate for rule in core.rules for atom in rule.atoms}
+    used |= {aggregation.body for aggregation in core.aggregations}
     for declaration in program.declarations:
-        if declaration.name not in filled:
+        if declaration.name in used - filled:
             yield Problem(
                 "never-filled",
                 f"relation {quote(declaration.name)} has no rules, no facts and no `.input`",
