@@ -93,7 +93,7 @@ def random_program(rules: int, relations: int, scale: int) -> tuple[str, Facts]:
 
 
 def reaching_ten(groups: int) -> float:
-    """Return the median seconds of an update that reaches ten rules in a program with so many groups of ten."""
+    """Return the median seconds of an update that reaches ten rules of a program with this number of groups of ten."""
     facts = {f"g{k}_0": np.array([[0, 1], [1, 2]]) for k in range(groups)}
     m = upheld.materialise(many_rules.groups(groups, 10), facts)
     return float(updates(m, {"g0_0": facts["g0_0"]}, 1)["delete"])

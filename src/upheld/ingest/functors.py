@@ -17,7 +17,7 @@ from upheld.language.values import Value
 F = TypeVar("F", bound=Callable[..., Any])
 Array = npt.NDArray[Any]
 
-#: The types of arguments and results, with those of the arrays that hold them.
+#: The types of arguments and results, with the types of the arrays that hold them.
 _ARRAYS: dict[str, type] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64, "symbol": np.object_}
 _NAME = re.compile(r"[A-Za-z_?][A-Za-z0-9_?]*")
 

@@ -11,7 +11,7 @@ without a driver, too, each with an algorithm of its own: so tests compare what 
     sockets     a wire between processes, authenticated with a key
     commands    what the driver sends, and how a member carries it out
     driver      the engine that a materialisation holds
-    tasks       tasks in threads and in processes; barrier_job, those of one job of Spark
+    tasks       tasks in threads and in processes; barrier_job, the tasks of one job of Spark
     owners      which task owns a value, and so where a fact is at home
     codec       a dictionary of texts that is the same in all tasks
     plans       bodies in legs, between which bindings travel; the columns that facts have copies for

@@ -147,7 +147,7 @@ class Result:
 class Grouping:
     """`AGGREGATE(body ON ?g BIND ... )`: values computed from the bindings of a body, for each group of them.
 
-    The variables of its groups and of its results are those of the rule; all others are local to the body.
+    The variables of its groups and of its results belong to the rule; all others are local to the body.
     """
 
     body: Formula

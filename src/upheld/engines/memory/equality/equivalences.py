@@ -27,7 +27,7 @@ _IN_SOME_SET: Truth = np.arange(len(NOTHING)) > 0
 class MemoryGroups:
     """Who is in which class is what sets say; beside that are kept sizes, and numbers that may be given again.
 
-    Both may be those of an update that failed. So sizes only decide which class keeps its number, which may be any,
+    Both may stem from an update that failed. So sizes only decide which class keeps its number, which may be any,
     and whether a number is free is checked before it is assigned.
     """
 

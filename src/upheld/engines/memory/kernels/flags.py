@@ -73,7 +73,7 @@ def select_in_tables(candidates, ends, flags, truth, out, new_ends):
 
 @kernel
 def change_bits_in_tables(candidates, ends, flags, keep, bits):
-    """Clear all bits but those of `keep` in the candidates, and set `bits`."""
+    """Keep the bits of `keep` in the candidates, clear all others, and set `bits`."""
     begin = 0
     for t in range(len(ends)):
         for i in range(begin, ends[t]):

@@ -56,7 +56,7 @@ TASK_PLAN, TASK_BEGIN, TASK_END = range(3)
 #: The bits of the current round, and of the sets that its facts enter.
 CURRENT, ENTERED = range(2)
 
-#: Where a call has come to: the facts of the current round in the queue, the end of the logs, why it stopped, and for
+#: The progress of a call: the facts of the current round in the queue, the end of the logs, why it stopped, and for
 #: which table or how much room.
 BEGIN, END, ROUNDS, LOGGED, PLACED, INSTANCES, TOP, OUTCOME, WANTED = range(9)
 #: Why a call stops: nothing is left or it need not go on, it wants more room, the round is too large, rows were entered
@@ -82,7 +82,7 @@ LINES = 4
 #: The bytes of a number of these records.
 NUMBER = 8
 
-#: The lower half of a number of 64 bits, the lowest of these numbers, and the range of those of 32 bits.
+#: The lower half of a number of 64 bits, the lowest of these numbers, and the range of numbers of 32 bits.
 LOW_HALF = np.int64(0xFFFFFFFF)
 LOWEST = np.iinfo(np.int64).min
 NARROWEST, WIDEST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
