@@ -99,7 +99,7 @@ def test_sums_are_exact(engine):
         ("p(?y, ?n) :- AGGREGATE(e(?x, ?y) ON ?x BIND COUNT(?y) AS ?n) .", "unsafe-head", "2:3"),
         ("p(?x, ?n) :- AGGREGATE(p(?x, ?y) ON ?x BIND COUNT(?y) AS ?n) .", "aggregate-in-recursion", "2:14"),
         ("p(?x) :- e(?x, _), NOT AGGREGATE(e(?x, ?y) ON ?x BIND COUNT(?y) AS ?n) .", "unsafe-negation", None),
-        ("p(?x) :- e(?x, ?z), NOT EXISTS ?y IN (e(?x, ?y), FILTER(?y > ?z)) .", "unsafe-aggregate", "2:62"),
+        ("p(?x) :- e(?x, ?z), NOT EXISTS ?y IN (e(?x, ?y), FILTER(?y > ?z)) .", "unsafe-negation", "2:62"),
         ("p(?x) :- e(?x, _), NOT EXISTS ?y IN (e(?x, ?y), p(?y)) .", "negation-in-recursion", None),
     ],
 )

@@ -14,7 +14,6 @@ terms that are not numbers. `MIN_ARGMIN(?y, ?z)` is the least `?z` of the bindin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -45,6 +44,8 @@ from upheld.language.types.aggregates import COLUMNS
 
 #: The variable of a value that is computed; no dialect lets a user write such a name.
 COMPUTED = "argument "
+
+BIND_IT = "bind it by a positive atom of that body"
 
 #: Functions that are the same however often a value occurs.
 _OF_SETS = frozenset(("MIN", "MAX"))
@@ -89,15 +90,36 @@ class _Lifting:
     def _exists(self, formula: Exists) -> Atom:
         body, text = self.lifted(formula.body), self._text(formula)
         columns = [v for v in dict.fromkeys(variables(body, in_aggregates=False)) if v not in formula.local]
-        self._check(columns, body, "of `EXISTS`", "the body of `EXISTS` must bind its variables by itself")
+        bound = _bound(body)
+        missing = [v for v in columns if v.name not in bound]
+        for variable in missing:
+            self.draft.problem(
+                "unsafe-negation",
+                f"unsafe variable {quote(variable.name)} in the body of `EXISTS`",
+                variable.span,
+                note="the body of `EXISTS` must bind its variables by itself",
+                hint=BIND_IT,
+            )
+        if missing:
+            raise _Unsafe
         self.rules += enter_bindings(self.draft, f"[{text}]", columns, body, formula.span)
         return Atom(f"[{text}]", tuple(columns), formula.span)
 
     def _has_result(self, grouping: Grouping, result: Result) -> Formula:
         """Return what says that a variable has a result of a grouping."""
         body = self.lifted(with_variables(grouping.body))
-        note = "the body of an aggregate must bind its groups, and the variables of its functions"
-        self._check((*grouping.groups, *variables(*result.arguments)), body, "of an aggregate", note)
+        bound = _bound(body)
+        missing = [v for v in (*grouping.groups, *variables(*result.arguments)) if v.name not in bound]
+        for variable in missing:
+            self.draft.problem(
+                "unsafe-aggregate",
+                f"unsafe variable {quote(variable.name)} of an aggregate",
+                variable.span,
+                note="the body of an aggregate must bind its groups, and the variables of its functions",
+                hint=BIND_IT,
+            )
+        if missing:
+            raise _Unsafe
         arguments: list[Variable] = []
         for number, argument in enumerate(result.arguments):
             if not isinstance(argument, Variable):
@@ -146,21 +168,6 @@ class _Lifting:
 
     def _column(self, column: Variable) -> str:
         return "_" if column.name.startswith(ANYTHING) else self._text(column)
-
-    def _check(self, needed: Iterable[Variable], body: Formula, where: str, note: str) -> None:
-        """Report the variables that a body does not bind."""
-        bound = _bound(body)
-        missing = [variable for variable in needed if variable.name not in bound]
-        for variable in missing:
-            self.draft.problem(
-                "unsafe-aggregate",
-                f"unsafe variable {quote(variable.name)} {where}",
-                variable.span,
-                note=note,
-                hint="bind it by a positive atom of that body",
-            )
-        if missing:
-            raise _Unsafe
 
     def _text(self, thing: Formula | Term) -> str:
         return to_text(thing, self.draft.program.dialect)
