@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from upheld.pipeline import Pipeline
     from upheld.spark.session import open_session as spark_session
 
+#: `materialise`, in the other spelling.
+materialize = materialise
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -59,6 +62,7 @@ __all__ = [
     "functor",
     "load",
     "materialise",
+    "materialize",
     "parse",
     "rdf",
     "read_updates",
@@ -88,6 +92,10 @@ def __getattr__(name: str) -> object:
         from upheld.engines.spark.sparkengine import SparkEngine
 
         return SparkEngine
-    meant = {"materialize": "materialise", "Materialization": "Materialisation"}.get(name)
-    hint = f"; it is spelt {meant!r}" if meant else ""
+    hint = "; it is spelt 'Materialisation'" if name == "Materialization" else ""
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that are imported when they are first used."""
+    return sorted({*globals(), *__all__})

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from upheld.data.change_table import ChangeTable
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.core import Predicate
 from upheld.runtime.statistics import Statistics
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class ByRelation(Mapping[str, Relation]):
@@ -37,6 +44,9 @@ class ByRelation(Mapping[str, Relation]):
 
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{r.name!r}: {r!r}" for r in self.not_empty()) + "}"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
 
     def held(self) -> Collection[Relation]:
         """Return the relations that are kept. Some of them may have no facts."""
@@ -76,6 +86,71 @@ class Change:
     def __repr__(self) -> str:
         sizes = ((sign, r) for sign, rs in (("+", self.inserted), ("-", self.deleted)) for r in rs.not_empty())
         return f"<Change {', '.join(f'{sign}{len(r)} {r.name}' for sign, r in sizes) or 'nothing'}>"
+
+    def inverse(self) -> Change:
+        """Return the change that undoes this one: what appeared disappears, and what disappeared appears.
+
+        It changes no facts itself. Pass its explicit facts to `update`, as long as no other update came between.
+
+        >>> m = materialise("q(x) :- p(x).", {"p": [1]})
+        >>> undo = m.update(insert={"p": [2]}, delete={"p": [1]}).inverse()
+        >>> undo
+        <Change +1 p, +1 q, -1 p, -1 q>
+        >>> m.update(insert=undo.asserted, delete=undo.retracted)
+        <Change +1 p, +1 q, -1 p, -1 q>
+        >>> m["q"].to_set()
+        {(1,)}
+        """
+        none = ByRelation(self.ignored._predicates, {})
+        return replace(
+            self,
+            inserted=self.deleted,
+            deleted=self.inserted,
+            ignored=none,
+            asserted=self.retracted,
+            retracted=self.asserted,
+        )
+
+    def to_arrow(self, relation: str | None = None) -> pyarrow.Table:
+        """Return the facts that appeared and disappeared as an Arrow table.
+
+        Each fact has the name of its `relation`, a `sign` (1 if it appeared, -1 if it disappeared) and its values by
+        column; columns of other relations are null. A column name that relations of the program use with different
+        types is a column of texts. All changes of a program have the same columns.
+
+        Args:
+            relation: Name of a relation, for a table of its columns only. By default all relations.
+
+        >>> m = materialise("q(x, y) :- p(x), p(y).", {"p": [1]})
+        >>> m.update(insert={"p": [2]}).to_arrow("q").to_pylist()[0]
+        {'sign': 1, 'c0': 1, 'c1': 2}
+        """
+        return self._table(relation).to_arrow()
+
+    def to_pandas(self, relation: str | None = None) -> pandas.DataFrame:
+        """Return the facts that appeared and disappeared as a DataFrame, with the columns of `to_arrow`.
+
+        Args:
+            relation: Name of a relation, for a table of its columns only. By default all relations.
+        """
+        return self._table(relation).to_pandas()
+
+    def to_spark(self, spark: SparkSession, relation: str | None = None) -> DataFrame:
+        """Return the facts that appeared and disappeared as a Spark DataFrame, with the columns of `to_arrow`.
+
+        Args:
+            spark: The Spark session.
+            relation: Name of a relation, for a table of its columns only. By default all relations.
+        """
+        return self._table(relation).to_spark(spark)
+
+    def _table(self, relation: str | None) -> ChangeTable:
+        sides = (-1, self.deleted), (1, self.inserted)
+        if relation is None:
+            every = [relation_of(self.inserted._predicates[name], ()) for name in self.inserted]
+            return ChangeTable(every, [(sign, side.not_empty()) for sign, side in sides], named=True)
+        empty = relation_of(self.inserted._predicates[self.inserted[relation].name], ())
+        return ChangeTable([empty], [(sign, [side[relation]]) for sign, side in sides], named=False)
 
 
 def relation_of(predicate: Predicate, rows: Iterable[Row]) -> Relation:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableSet, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, MutableSet, Sequence, Set
 from functools import cached_property
 from itertools import islice
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Protocol
 
 from upheld.data.columns import Column, Columns, Row, Texts
-from upheld.errors import MissingDependency, Problem, count
-from upheld.language.types.primitive import TYPES, normalise_float, sorted_rows
+from upheld.errors import MissingDependency, Problem, UsageError, count, nearest, quote
+from upheld.language.types.primitive import INTEGER_RANGES, TYPES, normalise_float, sorted_rows
 from upheld.language.types.records import NotARecord, RecordType, from_python
 from upheld.language.values import Value
 
@@ -26,6 +26,15 @@ ROWS_SHOWN = 5
 #: Rows whose number is known without work.
 _SIZED = (Columns, frozenset)
 
+#: The Python types of values to look up, by the types of columns.
+_LOOKED_UP: Mapping[str, tuple[type, ...]] = {
+    "number": (int,),
+    "unsigned": (int,),
+    "float": (int, float),
+    "symbol": (str,),
+    "term": (str,),
+}
+
 _repr = Repr()
 _repr.maxstring = _repr.maxother = 40
 _repr.maxtuple = 10
@@ -36,6 +45,7 @@ class LiveRows(Protocol):
 
     def count(self) -> int | None: ...
     def has(self, row: Sequence[object]) -> bool | None: ...
+    def find(self, values: Mapping[int, Value]) -> Iterable[Row] | None: ...
     def rows(self) -> Set[Row] | Columns: ...
 
 
@@ -158,6 +168,63 @@ class Relation:
 
     def __reduce__(self) -> tuple[type[Relation], tuple[str, tuple[str, ...], tuple[str, ...], frozenset[Row]]]:
         return Relation, (self.name, self.columns, self.types, frozenset(self._rows))
+
+    def find(self, /, **values: Value) -> Relation:
+        """Return the rows with these values in these columns.
+
+        Rows that the memory engine holds are found by an index, without reading the others.
+
+        Args:
+            values: Values by the names of columns. Names that are not identifiers go into a dictionary:
+                `find(**{"from": 1})`.
+
+        >>> edge = Relation("edge", ("x", "y"), ("number", "number"), [(1, 2), (1, 3), (2, 3)])
+        >>> edge.find(x=1).to_rows(), edge.find(x=2, y=3).to_rows()
+        ([(1, 2), (1, 3)], [(2, 3)])
+        """
+        wanted = {self._position(name): value for name, value in values.items()}
+        for i, value in wanted.items():
+            if not isinstance(value, accepted := _LOOKED_UP.get(self.types[i], (object,))) or isinstance(value, bool):
+                message = f"{quote(self.columns[i])} of {quote(self.name)} is a `{self.types[i]}`, not {quote(value)}"
+                hint = f"pass {' or '.join(f'a `{type.__name__}`' for type in accepted)}"
+                raise UsageError(Problem("ill-typed-value", message, hint=hint))
+        return Relation(self.name, self.columns, self.types, self._matching(wanted))
+
+    def _matching(self, wanted: Mapping[int, Value]) -> Iterable[Row]:
+        values: dict[int, Value] = {}
+        for i, value in wanted.items():
+            low, high = INTEGER_RANGES.get(self.types[i], (None, None))
+            if low is not None and high is not None and not low <= value <= high:  # type: ignore[operator]
+                return ()
+            values[i] = normalise_float(float(value)) if self.types[i] == "float" else value
+        if self._live is not None and self._read is None and (rows := self._live.find(values)) is not None:
+            return rows
+        if self.by_column is not None:
+            from upheld.data.columns.ordering import matching
+
+            return matching(self.by_column, values)
+        return frozenset(row for row in self._rows if all(row[i] == v or row[i] is v for i, v in values.items()))
+
+    def _position(self, column: str) -> int:
+        if column not in self.columns:
+            note = f"{quote(self.name)} has {', '.join(map(quote, self.columns)) or 'no columns'}"
+            hint = nearest(column, self.columns)
+            raise UsageError(Problem("unknown-column", f"unknown column {quote(column)}", note=note, hint=hint))
+        return self.columns.index(column)
+
+    def head(self, n: int = 5) -> Relation:
+        """Return the first rows in ascending order.
+
+        Args:
+            n: Number of rows.
+
+        >>> Relation("p", ("x",), ("number",), [(3,), (1,), (2,)]).head(2).to_rows()
+        [(1,), (2,)]
+        """
+        if not isinstance(n, int) or n < 0:
+            message = f"`n` of `Relation.head` must be a whole number of at least 0, got {quote(n)}"
+            raise UsageError(Problem("bad-argument", message))
+        return Relation(self.name, self.columns, self.types, islice(self, n))
 
     def to_set(self) -> set[Row]:
         """Return the rows as a set; `{()}` if there are no columns and the relation holds."""

@@ -34,6 +34,7 @@ from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import Outcome, Requested, State, merged, net_effect
 from upheld.materialisation.decomposition import decompose_for
+from upheld.materialisation.lookup import find
 from upheld.materialisation.progress import ProgressWatcher, reporting
 from upheld.materialisation.representation import Plain, representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
@@ -171,6 +172,9 @@ class Materialisation:
     def __contains__(self, name: object) -> bool:
         """Return whether there is a relation of this name."""
         return name in self.relations
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.relations)
 
     def explicit(self, name: str) -> Relation:
         """Return the explicit facts of a relation. Later updates do not change the result.
@@ -669,6 +673,9 @@ class Materialisation:
         facts = self._facts_now(explicit)
         assert isinstance(facts, Indexed), "a relation that is live where facts have no index"
         return facts.has(name, row)
+
+    def _find_now(self, name: str, explicit: bool, values: Mapping[int, Value]) -> Iterable[Row]:
+        return find(self._engine, self._core.predicates[name], self._facts_now(explicit), self._state.sets(), values)
 
     def _rows_now(self, name: str, explicit: bool, without: Rows = (), more: Rows = ()) -> Columns | frozenset[Row]:
         facts = self._facts_now(explicit)

@@ -86,6 +86,9 @@ class Snapshot:
         """Return whether there is a relation of this name."""
         return name in self.relations
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.relations)
+
     def explicit(self, name: str) -> Relation:
         """Return the explicit facts of a relation.
 

@@ -7,7 +7,7 @@ without the rows that have appeared since, and with the rows that have disappear
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -15,6 +15,7 @@ from upheld.data.change import Change
 from upheld.data.columns import Columns, Row
 from upheld.data.relation import Relation
 from upheld.errors import Problem
+from upheld.language.values import Value
 from upheld.runtime.turns import Turns
 
 Rows = Columns | Collection[Row]
@@ -62,6 +63,7 @@ class Viewed(Protocol):
 
     def _count_now(self, name: str, explicit: bool) -> int: ...
     def _has_now(self, name: str, explicit: bool, row: Sequence[object]) -> bool: ...
+    def _find_now(self, name: str, explicit: bool, values: Mapping[int, Value]) -> Iterable[Row]: ...
 
     def _rows_now(self, name: str, explicit: bool, without: Rows = (), more: Rows = ()) -> Columns | frozenset[Row]:
         """Return the rows that there are, without some of them, and with some that are not there."""
@@ -125,6 +127,15 @@ class View:
             if self._version is not self._history.now:
                 return None
             return self._viewed._has_now(self._name, self._explicit, row)
+
+    def find(self, values: Mapping[int, Value]) -> Iterable[Row] | None:
+        """Return the rows with these values by column, if they can be found without reading all rows."""
+        if any(value != value for value in values.values()):  # a rule has no NaN
+            return None
+        with self._turns.work():
+            if self._version is not self._history.now:
+                return None
+            return self._viewed._find_now(self._name, self._explicit, values)
 
     def rows(self) -> Columns | frozenset[Row]:
         """Return the rows, which do not change any more."""

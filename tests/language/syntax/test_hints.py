@@ -146,5 +146,6 @@ def test_facts_of_a_wrong_type():
 
 
 def test_spelling():
-    with pytest.raises(AttributeError, match="it is spelt 'materialise'"):
-        upheld.materialize  # noqa: B018
+    assert upheld.materialize is upheld.materialise
+    with pytest.raises(AttributeError, match="it is spelt 'Materialisation'"):
+        upheld.Materialization  # noqa: B018

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,18 @@ def holds(ordered: Columns, row: Sequence[object]) -> bool:
         stop = start + int(np.searchsorted(part, wanted, "right"))
         start += int(np.searchsorted(part, wanted, "left"))
     return start < stop
+
+
+def matching(ordered: Columns, values: Mapping[int, object]) -> Columns:
+    """Return the rows of ascending ones that have these values in these columns."""
+    chosen = np.ones(ordered.count, np.bool_)
+    for i, value in values.items():
+        key, wanted = _looked_up(ordered.columns[i], value)
+        if wanted is None:
+            chosen[:] = False
+        else:
+            chosen &= np.isnan(key) if wanted != wanted else key == wanted
+    return ordered[chosen] if values else ordered
 
 
 def _looked_up(column: Column, value: object) -> tuple[npt.NDArray[Any], Any]:
