@@ -30,6 +30,9 @@ from upheld.runtime.interruptions import uninterrupted
 #: Facts that a call begins with at most, and pairs of a fact and an atom.
 MOST_FACTS, MOST_PAIRS = 1 << 12, 1 << 16
 
+#: Atoms that a call begins with at least: what it prepares costs more than the join of one.
+LEAST_ATOMS = 2
+
 NO_COLUMNS = Columns()
 
 #: The truth table of all facts.

@@ -10,7 +10,7 @@ from upheld.algebra.sets import FactSet, Own
 from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.batch import ROW, FunctionSink, Join, Sink, batches
 from upheld.engines.memory.joins.bulk_copy import Copies, Copying, Together, forward_copies
-from upheld.engines.memory.joins.few_facts import MOST_FACTS, MOST_PAIRS, FewFacts, Taker, Task
+from upheld.engines.memory.joins.few_facts import LEAST_ATOMS, MOST_FACTS, MOST_PAIRS, FewFacts, Taker, Task
 from upheld.engines.memory.joins.strategies import Delta, run_delta
 from upheld.engines.memory.plans.delta_index import DeltaIndex, Occurrence
 from upheld.engines.memory.plans.plan import (
@@ -195,8 +195,11 @@ class Matcher:
         self, run: _Forwards, kind: str, index: DeltaIndex, facts: list[tuple[Table, Rows]], taker: Taker | None
     ) -> Iterable[tuple[Occurrence, Table, Rows]]:
         """Run the rules that few facts concern in one call, and return the atoms of rules that are left."""
-        concerned = ((o, table, mine) for table, rows in facts for o, mine in index.concerned(table, rows))
+        atoms = ((o, table, mine) for table, rows in facts for o, mine in index.concerned(table, rows))
         if taker is None or run.where.own is not None or sum(len(rows) for _, rows in facts) > MOST_FACTS:
+            return atoms
+        concerned = list(atoms)
+        if len(concerned) < LEAST_ATOMS:
             return concerned
         left, tasks, done = [], [], []
         of_kind, start = (kind, run.ranked_in), run.starting[kind]
