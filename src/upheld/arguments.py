@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 from upheld.errors import Problem, UsageError, quote
 from upheld.language.syntax.ast import Program
+from upheld.language.types.ntriples import is_graph
 from upheld.runtime.limits import Limits
 
 A = ParamSpec("A")
@@ -51,7 +52,7 @@ def _or_none(accepts: Callable[[object], bool]) -> Callable[[object], bool]:
 
 _TEXT = _is(str)
 _TRUTH = Kind(_is(bool), "True or False")
-_FACTS = 'a dictionary of facts by relation, such as `{"edge": [(1, 2)]}`, or paths of RDF files'
+_FACTS = 'a dictionary of facts by relation, such as `{"edge": [(1, 2)]}`, paths of RDF files, or a graph'
 
 PATH = Kind(_is_path, "a path")
 PATH_OR_NONE = Kind(_or_none(_is_path), "a path, or None")
@@ -63,7 +64,7 @@ UPDATES = Kind(_is(Iterable, AsyncIterable), "an iterable of updates")
 #: The kinds of parameters, by the names that they have in every public function.
 KINDS = {
     "program": Kind(lambda p: isinstance(p, str | Program) or _is_path(p), "a string, a path, or an `upheld.Program`"),
-    "facts": Kind(_or_none(lambda f: isinstance(f, Mapping) or _is_path(f) or _is_paths(f)), _FACTS),
+    "facts": Kind(_or_none(lambda f: isinstance(f, Mapping) or _is_path(f) or _is_paths(f) or is_graph(f)), _FACTS),
     "include": Kind(_is_paths, "a list of paths"),
     "output": PATH,
     "engine": Kind(lambda e: isinstance(e, str) or hasattr(e, "open"), "the name of an engine, or a `SparkEngine`"),

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableSet, Sequence, Set
 from functools import cached_property
+from importlib import import_module
 from itertools import islice
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Protocol
 
 from upheld.data.columns import Column, Columns, Row, Texts
+from upheld.data.graphs import PACKAGES, graph_of
 from upheld.errors import MissingDependency, Problem, UsageError, count, nearest, quote
 from upheld.language.types.primitive import INTEGER_RANGES, TYPES, normalise_float, sorted_rows
 from upheld.language.types.records import NotARecord, RecordType, from_python
 from upheld.language.values import Value
 
 if TYPE_CHECKING:
+    import duckdb
     import numpy
     import pandas
+    import polars
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
@@ -278,6 +282,49 @@ class Relation:
             for type, values in zip(self.types, self._values())
         ]
         return pyarrow.table(columns, names=list(self.columns))
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the rows as a Polars DataFrame, with the types of `to_arrow`."""
+        try:
+            import polars
+        except ImportError:
+            raise missing_package("polars", "polars") from None
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame), "a table that became a series"
+        return frame
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """Return the rows as a relation of DuckDB, which reads them from Arrow without a copy.
+
+        Args:
+            connection: The connection of the relation; by default the one that `duckdb.sql` uses.
+        """
+        try:
+            import duckdb
+        except ImportError:
+            raise missing_package("duckdb", "sql") from None
+        return (connection or duckdb.default_connection()).from_arrow(self.to_arrow())
+
+    def to_graph(self, package: str = "pyoxigraph") -> Any:
+        """Return triples as a `Store` of pyoxigraph or a `Graph` of rdflib; quads as a `Store` or `Dataset`.
+
+        Facts that are not valid RDF, such as those with a literal as their subject, are left out with a warning.
+
+        Args:
+            package: `pyoxigraph` or `rdflib`.
+
+        >>> triples = [("<http://e/a>", "<http://e/p>", '"1"')]
+        >>> len(Relation("triple", ("s", "p", "o"), ("term",) * 3, triples).to_graph())
+        1
+        """
+        if package not in PACKAGES:
+            note = f"the packages are {', '.join(map(quote, PACKAGES))}"
+            raise UsageError(Problem("bad-argument", f"unknown package {quote(package)} for a graph", note=note))
+        try:
+            module = import_module(package)
+        except ImportError:
+            raise missing_package(package, "rdf" if package == "pyoxigraph" else None) from None
+        return graph_of(self.name, self.types, self._kept, package, module)
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """Return the rows as a Spark DataFrame: `number` becomes bigint, `unsigned` decimal(20,0), `float` double.

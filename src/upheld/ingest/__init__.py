@@ -15,9 +15,12 @@ from upheld.errors import FactsError, Problem, count, quote
 from upheld.ingest.columnar import Unfit, fit, some_rows, source_of, types_of
 from upheld.ingest.files import kind_of, read_parquet, read_text
 from upheld.ingest.fitting import fitted, inferred, same_arity
+from upheld.ingest.frames import as_arrow
 from upheld.ingest.tables import order_of, table_of, wrong_arity
 from upheld.language.syntax.rdfox import QUAD
+from upheld.language.types.ntriples import is_graph
 from upheld.rdf.formats import is_rdf
+from upheld.rdf.graphs import read_graph_relation
 from upheld.rdf.reading import read_relation
 
 __all__ = ["Facts", "facts_of"]
@@ -62,6 +65,9 @@ def facts_of(
         if kind_of(relation, path) != ".parquet":
             return Facts(*read_text(relation, path, declared, names, read))
         data, place = read_parquet(path), str(path)
+    if is_graph(data):
+        return Facts(*_statements(relation, data, declared))
+    data = as_arrow(relation, data, place)
     result = _by_column(relation, data, place, declared, names)
     if result is not None:
         return result
@@ -73,17 +79,19 @@ def facts_of(
 
 
 def _statements(
-    relation: str, path: Path, types: tuple[str, ...] | None
+    relation: str, data: object, types: tuple[str, ...] | None
 ) -> tuple[list[Row] | Columns, tuple[str, ...]]:
-    """Return the facts in an RDF file, which are terms."""
-    facts = read_relation(relation, path)
+    """Return the facts in an RDF file or a graph, which are terms."""
+    path = data if isinstance(data, Path) else None
+    place = "graph" if path is None else str(path)
+    facts = read_graph_relation(relation, data) if path is None else read_relation(relation, path)
     found = ("term",) * (4 if relation == QUAD else 3)
     if types is not None and types != found:
         if len(types) != len(found):
-            raise FactsError(wrong_arity(relation, count(len(found), "term"), len(types), str(path)))
-        note = "RDF files hold terms, which relations of the `.dlog` dialect have"
+            raise FactsError(wrong_arity(relation, count(len(found), "term"), len(types), place))
+        note = "RDF holds terms, which relations of the `.dlog` dialect have"
         message = f"{quote(relation)} has columns of types {', '.join(types)}, none of which RDF has"
-        raise FactsError(Problem("unsupported-facts", message, place=str(path), note=note))
+        raise FactsError(Problem("unsupported-facts", message, place=place, note=note))
     return facts, found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 from upheld.data.change import unknown_relation
 from upheld.data.columns import Row
@@ -12,18 +13,32 @@ from upheld.data.factfiles import Reader
 from upheld.errors import FactsError, Problem
 from upheld.ingest import facts_of
 from upheld.language.core import Core
+from upheld.language.types.ntriples import is_graph
+from upheld.rdf.graphs import read_graph
 from upheld.rdf.reading import read as read_rdf
 
+
+class Graph(Protocol):
+    """A graph of rdflib or pyoxigraph."""
+
+    @property
+    def add(self) -> Any: ...
+
+
 #: Facts as callers give them: for each relation rows, a data frame, an Arrow table, or the path of a file.
-#: RDF files, or a folder of them, hold facts of `triple` and `quad`.
-FactsGiven = Mapping[str, object] | str | Path | Sequence[str | Path]
+#: RDF files, a folder of them, or a graph hold facts of `triple` and `quad`.
+FactsGiven = Mapping[str, object] | str | Path | Sequence[str | Path] | Graph
 
 
 def by_name(facts: FactsGiven | None) -> Mapping[str, object]:
-    """Return facts for each relation; those of RDF files are for `triple` and `quad`."""
+    """Return facts for each relation; those of RDF files and graphs are for `triple` and `quad`."""
     if facts is None or isinstance(facts, Mapping):
         return facts or {}
-    return read_rdf(*([facts] if isinstance(facts, str | os.PathLike) else facts))
+    if is_graph(facts):
+        return read_graph(facts)
+    paths = [facts] if isinstance(facts, str | os.PathLike) else facts
+    assert isinstance(paths, Sequence), "facts of an unknown form"
+    return read_rdf(*paths)
 
 
 def fitted_facts(core: Core, facts: Mapping[str, object], read: Reader) -> dict[str, Iterable[Row]]:

@@ -81,12 +81,9 @@ def table_of(relation: str, data: object, name: str, types: tuple[str, ...] | No
 
 def _unsupported(relation: str, data: object, name: str) -> Problem:
     message = f"the facts of {quote(relation)} are {described_type(data)}"
-    accepted = "rows, a pandas DataFrame, an Arrow table, a Relation, a dictionary of columns, or the path of a file"
+    accepted = "rows, a DataFrame, an Arrow table, a Relation, a graph, a dictionary of columns, or the path of a file"
     note = f"facts are {accepted} ending in {', '.join(map(quote, FILES))}"
-    hint = "pass a list of tuples"
-    if type(data).__module__.startswith("pyspark."):
-        hint = "pass `frame.toArrow()`, or make the frame a source of an `upheld.Pipeline`"
-    return Problem("unsupported-facts", message, place=name, note=note, hint=hint)
+    return Problem("unsupported-facts", message, place=name, note=note, hint="pass a list of tuples")
 
 
 def _single(row: Any) -> tuple[Any, ...]:

@@ -96,8 +96,8 @@ def materialise(
     Args:
         program: Path of a `.dl` or `.dlog` file, text of a `.dl` program, name of a rule set (`rdfs`, `owl2rl`), or a
             `Program`.
-        facts: For each relation, rows, a pandas DataFrame, an Arrow table, or the path of a file. For a `.dlog` program
-            also the path of an RDF file, of a folder of RDF files, or a list of paths.
+        facts: For each relation, rows, a data frame, an Arrow table, or the path of a file. For a `.dlog` program
+            also a graph, the path of an RDF file or of a folder of RDF files, or a list of paths.
         engine: `memory`, `reference`, `spark`, or an `upheld.SparkEngine` on your own session.
         algorithm: Algorithm for updates: `adaptive`, `ranked`, `counting`, `counting-by-rounds`, `dred`, `fbf`, `bf`,
             `dred-c`, `bf-c` or `rematerialise`; for streams also `dred-marking` or `bf-marking`. With

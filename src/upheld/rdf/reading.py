@@ -51,7 +51,7 @@ def read(*paths: str | Path, base: str | None = None, blank_nodes: str = "file")
         message = f"blank nodes cannot be {quote(blank_nodes)}"
         raise UsageError(Problem("bad-argument", message, note="`blank_nodes` is `file` or `shared`"))
     files = [file for path in paths for file in _files(Path(path))]
-    triples, quads = _Table(3), _Table(4)
+    triples, quads = StatementTable(3), StatementTable(4)
     problems: list[Problem] = []
     for file in files:
         try:
@@ -68,16 +68,20 @@ def read(*paths: str | Path, base: str | None = None, blank_nodes: str = "file")
 
 def read_relation(relation: str, path: Path) -> list[Row] | Columns:
     """Return the statements of a file as facts of `triple` or `quad`, which must be able to hold all of them."""
-    found = read(path)
-    other, arity = (QUAD, 3) if relation != QUAD else (TRIPLE, 4)
-    if relation == QUAD and not len(found[TRIPLE]):
-        return found.get(QUAD, [])
-    if relation != QUAD and QUAD not in found:
-        return found[TRIPLE]
-    there = "statements of named graphs" if other == QUAD else "statements outside of named graphs"
-    message = f"there are {len(found[other])} {there}, which {quote(relation)} of {arity} columns does not hold"
     hint = f'`upheld.rdf.read("{path.name}")` returns the facts of both `triple` and `quad`'
-    raise FactsError(Problem("mixed-graphs", message, place=str(path), hint=hint))
+    return of_one_relation(relation, read(path), str(path), hint)
+
+
+def of_one_relation(relation: str, statements: Statements, place: str, hint: str) -> list[Row] | Columns:
+    """Return the statements as facts of `triple` or `quad`; raise `FactsError` if it cannot hold all of them."""
+    other, arity = (QUAD, 3) if relation != QUAD else (TRIPLE, 4)
+    if relation == QUAD and not len(statements[TRIPLE]):
+        return statements.get(QUAD, [])
+    if relation != QUAD and QUAD not in statements:
+        return statements[TRIPLE]
+    there = "statements of named graphs" if other == QUAD else "statements outside of named graphs"
+    message = f"there are {len(statements[other])} {there}, which {quote(relation)} of {arity} columns does not hold"
+    raise FactsError(Problem("mixed-graphs", message, place=place, hint=hint))
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -94,7 +98,7 @@ def _files(path: Path) -> Iterable[Path]:
 # -- one file ---------------------------------------------------------------------------------------------------------
 
 
-def _read_file(path: Path, base: str | None, shared: bool, triples: _Table, quads: _Table) -> None:
+def _read_file(path: Path, base: str | None, shared: bool, triples: StatementTable, quads: StatementTable) -> None:
     format = format_of(path)
     if shared and not format.all_labelled:
         note = f"brackets and lists of {format.name} create blank nodes without labels"
@@ -225,7 +229,7 @@ class _Labels:
         return self.known.setdefault(term, f"{self.scope}b{len(self.known)}")
 
 
-class _Table:
+class StatementTable:
     """Rows of terms as codes, by the order in which the terms first occur."""
 
     def __init__(self, arity: int) -> None:

@@ -15,7 +15,7 @@ from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.writing import Output, Writer, write_all
 from upheld.errors import FactsError, Problem, UsageError, count, quote
 from upheld.language.syntax.rdfox import PREFIXES
-from upheld.language.types.ntriples import NotATerm, are_canonical, term_of
+from upheld.language.types.ntriples import NotATerm, are_canonical, is_statement, term_of
 from upheld.rdf.formats import format_of, pyoxigraph
 
 
@@ -88,10 +88,10 @@ def _lines(rows: Iterable[Row], arity: int) -> tuple[list[str], int]:
     """Return a line of N-Quads for each row that is a statement, and the number of rows that are not."""
     lines, left_out = [], 0
     for terms in _terms(list(rows), arity):
-        if terms[0][0] == '"' or terms[1][0] != "<" or (arity == 4 and terms[3][0] == '"'):
-            left_out += 1
-        else:
+        if is_statement(terms):
             lines.append(" ".join(terms) + " .\n")
+        else:
+            left_out += 1
     return lines, left_out
 
 

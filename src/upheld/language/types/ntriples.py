@@ -7,7 +7,7 @@ N-Triples, so that every parser of RDF reads what is accepted here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from ipaddress import AddressValueError, IPv6Address
 
 from upheld.errors import quote
@@ -118,6 +118,19 @@ def is_pyoxigraph_term(value: object) -> bool:
     """Return whether this is a `NamedNode`, `Literal` or `BlankNode` of pyoxigraph."""
     kind = type(value)
     return kind.__module__ == "pyoxigraph" and kind.__name__ in ("NamedNode", "Literal", "BlankNode")
+
+
+def is_graph(value: object) -> bool:
+    """Return whether this is a `Store` or `Dataset` of pyoxigraph, or a graph of rdflib."""
+    names = [(kind.__module__, kind.__name__) for kind in type(value).__mro__]
+    return any(
+        name in names for name in (("pyoxigraph", "Store"), ("pyoxigraph", "Dataset"), ("rdflib.graph", "Graph"))
+    )
+
+
+def is_statement(terms: Sequence[str]) -> bool:
+    """Return whether RDF has a triple or quad of these terms: no literal is a subject, and a property is an IRI."""
+    return terms[0][0] != '"' and terms[1][0] == "<" and (len(terms) < 4 or terms[3][0] != '"')
 
 
 def iri(text: str) -> str:
