@@ -102,7 +102,7 @@ KINDS = {
     "prefixes": Kind(_or_none(_is(Mapping)), "a dictionary of IRIs by prefix, or None"),
     "without": Kind(lambda n: isinstance(n, Collection) and not isinstance(n, str), "a list of rule names"),
 }
-KINDS["insert"] = KINDS["delete"] = KINDS["facts"]
+KINDS["insert"] = KINDS["delete"] = KINDS["replace"] = KINDS["facts"]
 KINDS["parts"] = KINDS["program"]
 
 

@@ -36,6 +36,7 @@ from upheld.maintain.update import Outcome, Requested, State, merged, net_effect
 from upheld.materialisation.decomposition import decompose_for
 from upheld.materialisation.lookup import find
 from upheld.materialisation.progress import ProgressWatcher, reporting
+from upheld.materialisation.replacement import check_replaced, difference
 from upheld.materialisation.representation import Plain, representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
 from upheld.materialisation.saving import write_facts
@@ -458,6 +459,7 @@ class Materialisation:
         insert: FactsGiven | None = None,
         delete: FactsGiven | None = None,
         *,
+        replace: FactsGiven | None = None,
         algorithm: str | None = None,
     ) -> Change:
         """Delete and insert explicit facts, bring all derived facts up to date, and return the change.
@@ -468,13 +470,20 @@ class Materialisation:
         Args:
             insert: Facts to insert, in the forms that `materialise` accepts.
             delete: Explicit facts to delete, in the same forms.
+            replace: Snapshots of relations: all explicit facts that each of these relations has afterwards. The
+                difference is computed, and only that is maintained.
             algorithm: Algorithm for this and later updates. If it needs other bookkeeping, everything is derived once
                 more to build it, which the statistics report.
         """
         chosen = self._represented_as.algorithm(algorithm) if algorithm else None
-        minus, plus = self._fitted(delete), self._fitted(insert)
+        minus, plus, whole = self._fitted(delete), self._fitted(insert), self._fitted(replace)
+        check_replaced(whole, minus, plus)
         with interrupted_once() as interruptions, self._turns.work():
-            return self._update_or_abandon(lambda: [self._load(minus, plus)], chosen, interruptions)
+
+            def load() -> list[Requested]:
+                return [self._load(minus, plus), *([difference(self._state.E, whole)] if whole else [])]
+
+            return self._update_or_abandon(load, chosen, interruptions)
 
     def compact(self) -> Freed:
         """Free the memory of deleted facts, and return the number of rows, texts and bytes freed.
