@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "store":           (LANGUAGE | {"data"},                 TABULAR),
     "spark":           (BASIS | {"arguments", "store"},      SPARK | {"pyarrow"}),
     "engines":         (ALGEBRA | {"data", "spark"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
-    "materialisation": (MATERIALISATION,                     set()),
+    "materialisation": (MATERIALISATION,                     {"pyarrow"}),  # for the type of the answer to SQL
     "runs":            (MATERIALISATION | {"updatefiles"},   set()),
     "pipeline":        (MATERIALISATION | {"spark", "updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
     "upheld":          (SURFACE,                             set()),

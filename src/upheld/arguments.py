@@ -84,6 +84,10 @@ KINDS = {
     "committed": Kind(_or_none(callable), "a function, or None"),
     "changes": Kind(_or_none(lambda c: _is_path(c) or hasattr(c, "write")), "a path, an open text file, or None"),
     "text": Kind(_TEXT, "a string"),
+    "parameters": Kind(
+        _or_none(lambda p: isinstance(p, Mapping | Sequence) and not isinstance(p, str)),
+        "a list of values, a dictionary of values by name, or None",
+    ),
     "fact": Kind(_TEXT, "a string"),
     "name": Kind(_TEXT, "the name of a relation"),
     "relation": Kind(_or_none(_TEXT), "the name of a relation, or None"),

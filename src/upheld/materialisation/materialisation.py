@@ -7,14 +7,16 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self, SupportsIndex, overload
+from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, overload
 
 from upheld.algebra.engine import Freed
 from upheld.algebra.sets import FactSet, Indexed, derive, settle
 from upheld.arguments import ALGORITHM_OR_NONE, UPDATES, checked
+from upheld.data import sql
 from upheld.data.change import ByRelation, Change, relation_of, unknown_relation
 from upheld.data.columns import Columns, Row
 from upheld.data.relation import Relation
+from upheld.data.sql import Parameters
 from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.explain import Explainer, Explanation
@@ -48,6 +50,9 @@ from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
 from upheld.runtime.turns import Turns
 from upheld.store import Base, Draft, Store, check_program, digest
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class Materialisation:
@@ -270,6 +275,23 @@ class Materialisation:
         query = self._compile_query(text)
         with self._turns.work():
             return self._answer(query)
+
+    @checked()
+    def sql(self, text: str, parameters: Parameters | None = None) -> pyarrow.Table:
+        """Return the answer to an SQL query over the relations, as an Arrow table. DuckDB evaluates it.
+
+        All relations are read as they are now; only those that the query names are read. A relation without columns
+        has a column `holds`.
+
+        Args:
+            text: A query in the SQL of DuckDB.
+            parameters: Values for `?` in the query as a list, or for `$name` as a dictionary.
+
+        >>> m = materialise(".decl p(x:number, y:symbol)", {"p": [(1, "a"), (2, "b"), (3, "b")]})
+        >>> m.sql("select y, sum(x)::int as total from p where x > ? group by y order by y", [1]).to_pylist()
+        [{'y': 'b', 'total': 5}]
+        """
+        return sql.answer(text, parameters, self.relations, self.snapshot().__getitem__)
 
     def _compile_query(self, text: str) -> Query:
         query = compile_query(text, self._core)
