@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from upheld.algebra.aggregates import Aggregate
 from upheld.algebra.counters import Numbered, Numbers, Ranks, Trace
@@ -111,4 +111,17 @@ class Engine(SetEngine, Protocol):
 
     def close(self) -> None:
         """End whatever the engine has outside of this process. It can do nothing more then."""
+        ...
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """The further methods of an engine whose facts are in other processes, and may be lost with these."""
+
+    def is_lost(self) -> bool:
+        """Return whether facts were lost: the engine can do nothing more, and nobody has closed it."""
+        ...
+
+    def lose(self, reason: str) -> None:
+        """Give the facts up: they are not what they should be."""
         ...

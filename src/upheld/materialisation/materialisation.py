@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, overload
+from weakref import WeakMethod
 
-from upheld.algebra.engine import Freed
+from upheld.algebra.engine import Engine, Freed, Remote
 from upheld.algebra.sets import FactSet, Indexed, derive, settle
 from upheld.arguments import ALGORITHM_OR_NONE, UPDATES, checked
 from upheld.data import sql
@@ -18,7 +19,7 @@ from upheld.data.columns import Columns, Row
 from upheld.data.relation import Relation
 from upheld.data.sql import Parameters
 from upheld.engines import EngineChoice, facts_reader, open_engine
-from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.errors import Problem, UsageError, count, nearest, quote, warn
 from upheld.explain import Explainer, Explanation
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.core import Core, Fact, Predicate
@@ -38,6 +39,7 @@ from upheld.maintain.update import Outcome, Requested, State, merged, net_effect
 from upheld.materialisation.decomposition import decompose_for
 from upheld.materialisation.lookup import find
 from upheld.materialisation.progress import ProgressWatcher, reporting
+from upheld.materialisation.record import Record
 from upheld.materialisation.replacement import check_replaced, difference
 from upheld.materialisation.representation import Plain, representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
@@ -85,8 +87,7 @@ class Materialisation:
         self._represented_as = representation_of(core, equality)
         self._algorithm = self._represented_as.algorithm(algorithm)
         self._chosen_engine = engine
-        self._engine = open_engine(engine, core, limits)
-        self._engine.meter.may_grow = lambda: any(growing_rules(stratify(core)))
+        self._open(limits)
         self._read = facts_reader(engine)
         #: Digest of the program, which identifies it where facts are saved, once it is known.
         self._digest: str | None = None
@@ -97,6 +98,19 @@ class Materialisation:
         #: Whoever uses the engine waits for a turn.
         self._turns = Turns()
         self._history = History()
+        #: The explicit facts, if the engine may lose them, and whether its tasks are to be started again from these.
+        self._record: Record | None = None
+        self._is_down = False
+        if self._remote is not None:
+            self._record, ready = Record(core), WeakMethod(self._be_ready)
+            self._turns.prepare = lambda: (ready() or _nothing)()
+
+    def _open(self, limits: Limits | None) -> None:
+        engine = self._engine = open_engine(self._chosen_engine, self._written, limits)
+        #: The engine as one whose facts may be lost, if it is one.
+        self._remote = engine if isinstance(engine, Remote) else None
+        written = self._written
+        self._engine.meter.may_grow = lambda: any(growing_rules(stratify(written)))
 
     def _materialise(
         self,
@@ -107,6 +121,21 @@ class Materialisation:
         progress: ProgressWatcher | None,
         reopened: Reopened | None = None,
     ) -> None:
+        if self._record is not None:
+            record = self._record
+            facts = [(predicate, record.take(predicate, rows)) for predicate, rows in facts]
+            without = [(predicate, record.leave_out(predicate, rows)) for predicate, rows in without]
+        self._options = decompose, stratification
+        self._derive(facts, without, progress, reopened)
+
+    def _derive(
+        self,
+        facts: Iterable[tuple[str, Iterable[Row]]],
+        without: Iterable[tuple[str, Iterable[Row]]] = (),
+        progress: ProgressWatcher | None = None,
+        reopened: Reopened | None = None,
+    ) -> None:
+        """Load explicit facts into the engine, which has none, and derive all that follows from them."""
         E: FactSet = self._engine.named("E")
         represented = self._represented_as(self._engine, self._core, self._strata, E, self._equality)
         self._representation = represented
@@ -116,7 +145,7 @@ class Materialisation:
             E -= self._engine.load(predicate, rows)
         with self._engine.meter.run() as self.statistics:
             if represented.decomposes:
-                self._decompose(E, decompose, stratification)
+                self._decompose(E, *self._options)
             if progress is not None:
                 self._engine.meter.watcher = reporting(represented, self._strata, progress)
             self._state = represented.materialise(self._algorithm, self._strata, reopened)
@@ -135,6 +164,22 @@ class Materialisation:
         for name, rows in reopened.without:
             now -= self._engine.load(name, rows)
         return Requested(settle(then - now), settle(now - then))
+
+    def _be_ready(self) -> None:
+        """Start the tasks of the engine again if they have ended by themselves. For the beginning of a turn."""
+        remote, record = self._remote, self._record
+        assert remote is not None and record is not None, "an engine whose facts cannot be lost"
+        if not self._is_down and not remote.is_lost():
+            return
+        self._is_down = True  # until all is there again: what fails below is tried again by whoever comes next
+        self._engine.close()
+        self._open(self._engine.meter.limits)
+        self._core, self._strata = self._written, stratify(self._written, self._options[1])
+        self._derive(record.facts())
+        self._is_down = False
+        again = f"started its tasks again, from {count(len(record), 'explicit fact')} of version {self.version}"
+        self.statistics.choices.append(again)
+        warn([Problem("tasks-started-again", f"the engine has lost a task, and {again}", hint=_LOOK)])
 
     def _decompose(self, E: FactSet, mode: str, stratification: str) -> None:
         """Decompose rules. The nodes of their decompositions are relations of the program from now on."""
@@ -427,6 +472,7 @@ class Materialisation:
         ...     len(m["q"])
         2
         """
+        self._turns.prepare = None
         with self._turns.work():
             self._engine.close()
 
@@ -573,20 +619,30 @@ class Materialisation:
         """
         chosen = self._represented_as.algorithm(algorithm) if algorithm else None  # what is unknown is refused at once
 
-        def make(given: list[Requested], numbers: tuple[int, ...], ahead: Sequence[Requested]) -> Change:
+        def make(given: list[_Waiting], numbers: tuple[int, ...], ahead: Sequence[_Waiting]) -> Change:
             with interrupted_once() as interruptions, self._turns.work():
-                seen = merged(ahead) if ahead else None
-                return self._update_or_abandon(lambda: given, chosen, interruptions, seen, numbers)
+                seen = merged([self._loaded(waiting) for waiting in ahead]) if ahead else None
+                updates = [self._loaded(given.pop(0)) for _ in range(len(given))]
+                return self._update_or_abandon(lambda: updates, chosen, interruptions, seen, numbers)
 
-        def load(delete: FactsGiven, insert: FactsGiven) -> Requested:
-            minus, plus = self._fitted(delete), self._fitted(insert)
-            with self._turns.work(), self._engine.meter.run():
-                waiting = self._load(minus, plus)
-                # Settled: what is waiting must outlast whatever is done meanwhile.
-                return Requested(settle(waiting.minus), settle(waiting.plus))
+        def load(delete: FactsGiven, insert: FactsGiven) -> _Waiting:
+            waiting = _Waiting(self._fitted(delete), self._fitted(insert))
+            with self._turns.work():
+                self._loaded(waiting)
+            return waiting
 
         queue = Queue(load, make, look_ahead, merge_waiting)
         return follow_async(queue, updates) if isinstance(updates, AsyncIterable) else follow(queue, updates)
+
+    def _loaded(self, waiting: _Waiting) -> Requested:
+        """Return an update that is waiting as sets of the engine; if that was started meanwhile, load it again."""
+        if waiting.engine is not self._engine or waiting.loaded is None:
+            with self._engine.meter.run():
+                sets = self._load(waiting.delete, waiting.insert)
+                # Settled: what is waiting must outlast whatever is done meanwhile.
+                waiting.loaded = Requested(settle(sets.minus), settle(sets.plus))
+            waiting.engine = self._engine
+        return waiting.loaded
 
     def _update_or_abandon(
         self,
@@ -604,10 +660,14 @@ class Materialisation:
             with engine.meter.run() as statistics:
                 self._convert(algorithm or before)
                 E_minus, E_plus, ignored = net_effect(self._state.E, load())
-                return self._make(E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers)
+                change, version = self._make(E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers)
+            self._acknowledge(change)
+            self._history.advance(change, version)
+            return change
         except BaseException:
             self._algorithm = before
-            engine.abandon(keep=self._state.sets())
+            if self._remote is None or not self._remote.is_lost():
+                engine.abandon(keep=self._state.sets())
             raise
 
     def _make(
@@ -619,8 +679,11 @@ class Materialisation:
         interruptions: interrupted_once,
         ahead: Requested | None,
         updates: tuple[int, ...],
-    ) -> Change:
-        """Bring the state up to date, looking ahead to the next update if there is one, and return what changed."""
+    ) -> tuple[Change, Version]:
+        """Bring the state up to date, looking ahead to the next update if there is one.
+
+        Return what changed, and the version that it leads to.
+        """
         state = self._state
         layer, marks, bookkeeping = state.layer, state.marks, state.bookkeeping
         try:
@@ -636,8 +699,21 @@ class Materialisation:
         except BaseException:
             state.layer, state.marks, state.bookkeeping = layer, marks, bookkeeping
             raise
-        self._history.advance(change, following)
-        return change
+        return change, following
+
+    def _acknowledge(self, change: Change) -> None:
+        """Enter the change of an update, which all tasks have made by now, into the record of explicit facts.
+
+        The record is what counts: tasks that have made an update which could not be entered are given up.
+        """
+        if self._record is None:
+            return
+        try:
+            self._record.log(change)
+        except BaseException as error:
+            assert self._remote is not None, "a record of facts that cannot be lost"
+            self._remote.lose(f"an update could not be recorded: {error}")
+            raise
 
     def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None) -> Outcome:
         update = self._representation.update(self._algorithm)
@@ -733,6 +809,23 @@ class Materialisation:
 
     def _load(self, delete: Mapping[str, Iterable[Row]], insert: Mapping[str, Iterable[Row]]) -> Requested:
         return Requested(self._engine.load_all(delete), self._engine.load_all(insert))
+
+
+def _nothing() -> None:
+    """Stand for a method of what is gone."""
+
+
+_LOOK = "look at the log of its executor for the reason: a process was stopped, or ran out of memory"
+
+
+@dataclass
+class _Waiting:
+    """An update of a stream that waits: its facts, and the sets of these in an engine."""
+
+    delete: Mapping[str, Iterable[Row]]
+    insert: Mapping[str, Iterable[Row]]
+    engine: Engine | None = None
+    loaded: Requested | None = None
 
 
 def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> Draft:

@@ -57,6 +57,8 @@ class Turn:
                     pass
                 self.before = before.before  # given up, if it still waited for another
             turns.at_work = self
+            if (prepare := turns.prepare) is not None:
+                prepare()
         except BaseException:
             self.lock.release()
             raise
@@ -95,6 +97,8 @@ class Turns:
         self.last: Turn | None = None
         #: The last turn that began, which may be over.
         self.at_work: Turn | None = None
+        #: Called at the beginning of each turn, but not of one within another.
+        self.prepare: Callable[[], None] | None = None
         _ALL[id(self)] = self
 
     def look(self) -> Turn:

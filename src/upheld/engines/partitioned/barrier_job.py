@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
 from upheld.algebra.engine import Engine
 from upheld.engines.partitioned.commands import NewEngine
@@ -58,9 +59,10 @@ def in_barrier_job(spark: SparkSession, parts: int, new_engine: NewEngine, descr
     host, bound_to = settings.get("spark.driver.host", "127.0.0.1"), settings.get("spark.driver.bindAddress")
     with Meeting(host, key, bound_to) as meeting:
         task = partial(_task, address=meeting.address, key=key, new_engine=new_engine)
+        group = f"upheld-{uuid4().hex}"
 
         def run() -> None:
-            context.setLocalProperty("spark.job.description", description)
+            context.setJobGroup(group, description)
             try:
                 context.parallelize(range(parts), parts).barrier().mapPartitions(task).collect()
                 meeting.give_up("the job is over")
@@ -69,8 +71,20 @@ def in_barrier_job(spark: SparkSession, parts: int, new_engine: NewEngine, descr
 
         job = threading.Thread(target=run, name=description, daemon=True)
         job.start()
-        wire, commands = gather(meeting, parts)
-    return ConnectedTasks(wire, commands, job.join)
+        try:
+            wire, commands = gather(meeting, parts)
+        except BaseException:
+            context.cancelJobGroup(group)
+            raise
+
+    def wait() -> None:
+        """Wait for tasks, which end by themselves; a job of which some were lost would start them all again."""
+        if tasks.have_lost_one:
+            context.cancelJobGroup(group)
+        job.join()
+
+    tasks = ConnectedTasks(wire, commands, wait)
+    return tasks
 
 
 def _task(items: Iterable[int], address: Address, key: bytes, new_engine: NewEngine) -> Iterator[int]:

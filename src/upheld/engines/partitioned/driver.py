@@ -26,7 +26,7 @@ from upheld.engines.partitioned.commands import MEMBER, Command, Member, NewEngi
 from upheld.engines.partitioned.engine import PartitionedEngine
 from upheld.engines.partitioned.sets import NamedSet, PartitionedSet
 from upheld.engines.partitioned.tasks import Tasks, ThreadTasks
-from upheld.engines.partitioned.wire import Wire
+from upheld.engines.partitioned.wire import Wire, task_lost
 from upheld.errors import Problem, UpheldError
 from upheld.language.core import Classing, Core, Rule
 from upheld.language.strata import Stratification, Stratum
@@ -231,9 +231,18 @@ class Driver:
                 self.call(None, "leave", depth, False)  # if some are in it: it may have failed when it was left
             raise
 
+    def is_lost(self) -> bool:
+        """Return whether a task has ended by itself."""
+        return self._over is not _CLOSED and (self._over is not None or self._tasks.have_ended())
+
+    def lose(self, reason: str) -> None:
+        """End all tasks because of what they have."""
+        self._over = task_lost(reason).problems[0]
+        self._tasks.abandon()
+
     def close(self) -> None:
         """End all tasks, and wait until they have ended."""
-        self._over = self._over or _CLOSED
+        self._over = _CLOSED
         self._tasks.close()
 
 
@@ -372,6 +381,12 @@ class DrivenEngine:
     def attempt(self) -> Iterator[Attempt]:
         with self.driver.block("attempt") as attempt:
             yield attempt
+
+    def is_lost(self) -> bool:
+        return self.driver.is_lost()
+
+    def lose(self, reason: str) -> None:
+        self.driver.lose(reason)
 
     def close(self) -> None:
         self._end.detach()

@@ -33,6 +33,10 @@ class Tasks(Protocol):
         """Send a command to every task."""
         ...
 
+    def have_ended(self) -> bool:
+        """Return whether a task has ended, as far as is known without asking it."""
+        ...
+
     def abandon(self) -> None:
         """Let all tasks end."""
         ...
@@ -64,6 +68,9 @@ class ThreadTasks:
         for inbox in self._inboxes:
             inbox.put(command)
 
+    def have_ended(self) -> bool:
+        return self.wire.is_broken
+
     def abandon(self) -> None:
         self.wire.close()
         for inbox in self._inboxes:
@@ -89,6 +96,8 @@ class ConnectedTasks:
 
     def __init__(self, wire: Wire, commands: Sequence[Connection], wait: Callable[[], None]):
         self.wire, self._commands, self._wait = wire, commands, wait
+        #: Whether a task had ended before all of them were to end.
+        self.have_lost_one = False
 
     def send(self, command: bytes) -> None:
         try:
@@ -98,7 +107,12 @@ class ConnectedTasks:
             self.wire.is_broken = True
             raise self.wire.shared(task_lost(str(error))) from error
 
+    def have_ended(self) -> bool:
+        # Tasks send nothing on these connections: whatever there is to read is their end.
+        return self.wire.is_broken or bool(connection.wait(self._commands, timeout=0))
+
     def abandon(self) -> None:
+        self.have_lost_one = self.have_lost_one or self.have_ended()
         self.wire.close()
         for task in self._commands:
             task.close()
