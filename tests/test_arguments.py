@@ -87,7 +87,7 @@ CALLS: dict[str, dict[str, object]] = {
 }
 
 #: Functions of the public surface whose arguments other tests have.
-ELSEWHERE = {"functor", "rdf.iri", "rdf.literal", "rdf.blank", "spark_session"}
+ELSEWHERE = {"functor", "m.sparql", "rdf.iri", "rdf.literal", "rdf.blank", "spark_session"}
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "maintain":        (ALGEBRA,                             set()),
     "explain":         (ALGEBRA,                             set()),
     "data":            (LANGUAGE,                            {"numpy", "pyspark", "polars", "duckdb"} | TABULAR),
-    "rdf":             (LANGUAGE | {"arguments", "data"},    {"numpy", "pyoxigraph"}),
+    "rdf":             (LANGUAGE | {"arguments", "data"},    {"numpy", "pandas", "pyoxigraph"}),
     "ingest":          (LANGUAGE | {"data", "rdf"},          {"numpy"} | TABULAR),
     "updatefiles":     (LANGUAGE | FACTS,                    TABULAR),
     "store":           (LANGUAGE | {"data"},                 TABULAR),

@@ -88,6 +88,7 @@ KINDS = {
         _or_none(lambda p: isinstance(p, Mapping | Sequence) and not isinstance(p, str)),
         "a list of values, a dictionary of values by name, or None",
     ),
+    "format": Kind(_or_none(_TEXT), "the name of a format, or None"),
     "fact": Kind(_TEXT, "a string"),
     "name": Kind(_TEXT, "the name of a relation"),
     "relation": Kind(_or_none(_TEXT), "the name of a relation, or None"),

@@ -138,7 +138,7 @@ def test_versions_go_when_nobody_holds_them():
 
 def test_changes_for_unread_relations_are_bounded(monkeypatch):
     """A relation that is held and never read is read when more has changed since than it has rows."""
-    monkeypatch.setattr(views, "_SPARE", 50)
+    monkeypatch.setattr(views, "SPARE", 50)
     m = upheld.materialise(PATHS, {"edge": [(1, 2)]})
     before = alive()
     held = [m["path"], m.explicit("edge"), m["edge"]]

@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Collection, Sequence
 
+import upheld
 from upheld.cli.limits import add_limits
 from upheld.cli.loading import materialised
 from upheld.cli.options import add_evaluation, add_files, add_program
@@ -14,6 +15,7 @@ from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
 EXAMPLES = """\
 upheld query reach.dl -F facts 'path("a", x), !closed(x)'
 upheld query reach.dl -F facts --sql 'select count(*) from path'
+upheld query owl2rl -F data.ttl --sparql 'SELECT ?x (COUNT(*) AS ?n) { ?x a ?c } GROUP BY ?x'
 upheld query owl2rl -F data.ttl '[?x, a, <https://ex.org/Student>]' --json
 """
 
@@ -22,7 +24,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add_program(command)
     command.add_argument("query", metavar="QUERY", help="a rule body; the answers are the bindings of its variables")
     answers = command.add_argument_group("answers")
-    answers.add_argument("--sql", action="store_true", help="QUERY is SQL over the relations, which DuckDB evaluates")
+    language = answers.add_mutually_exclusive_group()
+    language.add_argument("--sql", action="store_true", help="QUERY is SQL over the relations, which DuckDB evaluates")
+    language.add_argument(
+        "--sparql",
+        action="store_true",
+        help="QUERY is SPARQL over the triples; --json prints SPARQL's own JSON results",
+    )
     printed = answers.add_mutually_exclusive_group()
     printed.add_argument("--count", action="store_true", help="print the number of answers")
     printed.add_argument("--json", action="store_true", help="print each answer as a JSON object on a line of its own")
@@ -32,7 +40,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    columns, rows = _answers(options)
+    with materialised(options) as m:
+        if options.sparql and options.json:
+            return _sparql_results(m.sparql(options.query, format="json"))
+        columns, rows = _answers(m, options)
     if options.count:
         print(len(rows))
     elif options.json:
@@ -43,15 +54,26 @@ def execute(options: argparse.Namespace) -> int:
     else:
         print("\t".join(columns))
         for row in rows:
-            print("\t".join(map(str, row)))
+            print("\t".join("" if value is None else str(value) for value in row))
     return SUCCESS if len(rows) else NOTHING_HOLDS
 
 
-def _answers(options: argparse.Namespace) -> tuple[Sequence[str], Collection[tuple[object, ...]]]:
+def _answers(
+    m: upheld.Materialisation, options: argparse.Namespace
+) -> tuple[Sequence[str], Collection[tuple[object, ...]]]:
     """Return the names of the columns and the rows that answer the query."""
-    with materialised(options) as m:
-        if options.sql:
-            table = m.sql(options.query)
-            return table.column_names, [tuple(row.values()) for row in table.to_pylist()]
-        answers = m.query(options.query)
-        return answers.columns, answers.to_rows()
+    if options.sql:
+        table = m.sql(options.query)
+        return table.column_names, [tuple(row.values()) for row in table.to_pylist()]
+    answers = m.sparql(options.query) if options.sparql else m.query(options.query)
+    if isinstance(answers, bool):
+        return (), [()] if answers else []
+    assert not isinstance(answers, str), "an answer as text that nobody asked for"
+    return answers.columns, list(answers)
+
+
+def _sparql_results(text: object) -> int:
+    """Print a document of SPARQL's JSON results."""
+    print(text)
+    answer = json.loads(str(text))
+    return SUCCESS if answer.get("boolean") or answer.get("results", {}).get("bindings") else NOTHING_HOLDS

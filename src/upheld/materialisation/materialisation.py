@@ -45,8 +45,10 @@ from upheld.materialisation.representation import Plain, representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
 from upheld.materialisation.saving import write_facts
 from upheld.materialisation.snapshot import Snapshot
+from upheld.materialisation.sparql import SparqlStore, refuse_rewriting, relations_of_triples
 from upheld.materialisation.stream import Queue, follow, follow_async
 from upheld.materialisation.views import History, Rows, RowsInTurn, Version, View, not_copied
+from upheld.rdf.sparql import Solutions
 from upheld.runtime.interruptions import interrupted_once
 from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
@@ -98,6 +100,8 @@ class Materialisation:
         #: Whoever uses the engine waits for a turn.
         self._turns = Turns()
         self._history = History()
+        #: The store that answers SPARQL, once there is one.
+        self._sparql: SparqlStore | None = None
         #: The explicit facts, if the engine may lose them, and whether its tasks are to be started again from these.
         self._record: Record | None = None
         self._is_down = False
@@ -337,6 +341,34 @@ class Materialisation:
         [{'y': 'b', 'total': 5}]
         """
         return sql.answer(text, parameters, self.relations, self.snapshot().__getitem__)
+
+    @checked()
+    def sparql(self, text: str, *, format: str | None = None) -> Solutions | bool | Relation | str:
+        """Return the answer to a query in SPARQL 1.1 over `triple` and, as named graphs, `quad`.
+
+        `SELECT` returns `rdf.Solutions`, `ASK` a truth value, `CONSTRUCT` and `DESCRIBE` a relation of triples. The
+        prefixes of the program are known. pyoxigraph evaluates the query, in a store that is made for the first query
+        and brought up to date by the changes made since for each later one. It writes numbers, dates and times in
+        their canonical form, and has no facts with a literal as subject.
+
+        Args:
+            text: A query in SPARQL 1.1.
+            format: Return the answer as text: `csv`, `tsv`, `json` or `xml` for `SELECT` and `ASK`, `nt` or `ttl` for
+                `CONSTRUCT` and `DESCRIBE`.
+
+        >>> rules = parse("PREFIX : <http://e/> [?x, :above, ?y] :- [?y, :below, ?x].", dialect="dlog")
+        >>> m = materialise(rules, {"triple": [("<http://e/a>", "<http://e/below>", "<http://e/b>")]})
+        >>> m.sparql("SELECT ?x { ?x :above :a }").rows
+        [('<http://e/b>',)]
+        """
+        prefixes = {**PREFIXES, **self.prefixes}
+        relations_of_triples(self.relations)
+        if self._equality == "rewrite":
+            refuse_rewriting()
+        with self._turns.look():
+            if self._sparql is None or not self._sparql.is_whole:
+                self._sparql = SparqlStore(self, self._history)
+            return self._sparql.query(text, prefixes, format)
 
     def _compile_query(self, text: str) -> Query:
         query = compile_query(text, self._core)

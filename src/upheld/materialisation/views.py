@@ -21,7 +21,7 @@ from upheld.runtime.turns import Turns
 Rows = Columns | Collection[Row]
 
 #: Changes and their rows that are kept for a relation that nobody has read yet, beside as many as it has rows.
-_SPARE = 10_000
+SPARE = 10_000
 
 
 class Version:
@@ -70,6 +70,14 @@ class Viewed(Protocol):
         ...
 
 
+class Holder(Protocol):
+    """Something that holds a version, and the changes made since."""
+
+    def settle(self, age: int) -> None:
+        """Let go of the changes if there are many. Whoever calls this holds a turn."""
+        ...
+
+
 class History:
     """The versions of a materialisation: the one it has now, and others while somebody holds relations of them.
 
@@ -80,7 +88,7 @@ class History:
     def __init__(self) -> None:
         self.now = Version(0, 0, {})
         #: The relations that somebody holds, of whichever version.
-        self.views: WeakValueDictionary[int, View] = WeakValueDictionary()
+        self.views: WeakValueDictionary[int, Holder] = WeakValueDictionary()
         self._settled = 0
 
     def advance(self, change: Change, following: Version) -> None:
@@ -91,7 +99,7 @@ class History:
     def settle(self) -> None:
         """Read the relations for which many changes are kept. Whoever calls this holds a turn."""
         age = self.now.age
-        if age - self._settled < _SPARE:
+        if age - self._settled < SPARE:
             return
         self._settled = age
         for view in list(self.views.values()):
@@ -154,7 +162,7 @@ class View:
 
     def settle(self, age: int) -> None:
         """Read the rows if more changes are kept for them than there are rows, and let go of the changes then."""
-        if self._rows is None and self._version is not None and age - self._version.age > _SPARE + self.size_now():
+        if self._rows is None and self._version is not None and age - self._version.age > SPARE + self.size_now():
             self.read()
         if self._rows is not None and self._version is not self._history.now:
             self._version = None

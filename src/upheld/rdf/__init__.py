@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from upheld.rdf.reading import read
 from upheld.rdf.rulesets import rules
+from upheld.rdf.sparql import Solutions
 from upheld.rdf.terms import blank, iri, literal
 from upheld.rdf.writing import Written, write
 
 if TYPE_CHECKING:
     from upheld.rdf.owl.translating import Translation, translate
 
-__all__ = ["Translation", "Written", "blank", "iri", "literal", "read", "rules", "translate", "write"]
+__all__ = ["Solutions", "Translation", "Written", "blank", "iri", "literal", "read", "rules", "translate", "write"]
 
 
 def __getattr__(name: str) -> object:
