@@ -102,9 +102,9 @@ class Materialisation:
         self._history = History()
         #: The store that answers SPARQL, once there is one.
         self._sparql: SparqlStore | None = None
-        #: The explicit facts, if the engine may lose them, and whether its tasks are to be started again from these.
+        #: The explicit facts, if the engine may lose them, and why its tasks are to be started again from these, if so.
         self._record: Record | None = None
-        self._is_down = False
+        self._down: str | None = None
         if self._remote is not None:
             self._record, ready = Record(core), WeakMethod(self._be_ready)
             self._turns.prepare = lambda: (ready() or _nothing)()
@@ -173,17 +173,19 @@ class Materialisation:
         """Start the tasks of the engine again if they have ended by themselves. For the beginning of a turn."""
         remote, record = self._remote, self._record
         assert remote is not None and record is not None, "an engine whose facts cannot be lost"
-        if not self._is_down and not remote.is_lost():
+        if self._down is None and not remote.is_lost():
             return
-        self._is_down = True  # until all is there again: what fails below is tried again by whoever comes next
+        # Until all is there again: what fails below is tried again by whoever comes next.
+        why = self._down = self._down or _LOST
         self._engine.close()
         self._open(self._engine.meter.limits)
         self._core, self._strata = self._written, stratify(self._written, self._options[1])
         self._derive(record.facts())
-        self._is_down = False
+        self._down = None
         again = f"started its tasks again, from {count(len(record), 'explicit fact')} of version {self.version}"
-        self.statistics.choices.append(again)
-        warn([Problem("tasks-started-again", f"the engine has lost a task, and {again}", hint=_LOOK)])
+        self.statistics.choices.append(f"{why}, and {again}")
+        if why == _LOST:
+            warn([Problem("tasks-started-again", f"the engine {why}, and {again}", hint=_LOOK)])
 
     def _decompose(self, E: FactSet, mode: str, stratification: str) -> None:
         """Decompose rules. The nodes of their decompositions are relations of the program from now on."""
@@ -494,6 +496,22 @@ class Materialisation:
         with self._turns.look():
             sizes = ", ".join(f"{p.name}: {len(self[p.name])}" for p in self._visible())
         return f"<Materialisation {sizes}>"
+
+    def park(self) -> None:
+        """End the tasks of an engine that keeps its facts in other processes until they are needed again.
+
+        The next call starts them again: it loads the explicit facts, which this process keeps, and derives everything
+        from them, which costs as much as `materialise`. With other engines it has no effect.
+
+        >>> m = materialise("q(x) :- p(x).", {"p": [1, 2]})
+        >>> m.park()
+        >>> len(m["q"])
+        2
+        """
+        if self._down is None and self._remote is not None:
+            with self._turns.work():
+                self._down = "was parked"
+                self._engine.close()
 
     def close(self) -> None:
         """End the tasks of an engine that keeps its facts in other processes; otherwise it has no effect.
@@ -847,6 +865,7 @@ def _nothing() -> None:
     """Stand for a method of what is gone."""
 
 
+_LOST = "has lost a task"
 _LOOK = "look at the log of its executor for the reason: a process was stopped, or ran out of memory"
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 import pytest
 
 import upheld
@@ -65,6 +68,29 @@ def test_a_task_that_ends(job):
     tasks = job(1)
     assert Driver(tasks, sessions.Light).call(None, "ask", "exchanged", 1) == 1 + 2
     tasks.close()
+
+
+class Fatal:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+@pytest.mark.filterwarnings("ignore:.*started its tasks again")
+def test_a_materialisation_that_loses_its_tasks(spark):
+    """Another job holds the facts then, as the last update left them, and the first one is not started again."""
+    jobs = Jobs(spark)
+    with upheld.materialise("q(x) :- p(x), !r(x).", {"p": [1, 2, 3]}, engine=InBarrierJob(spark, 2, "a test")) as m:
+        lost = jobs.active(1)
+        m.update(insert={"r": [2]})
+        m._engine.driver.tell(None, "meet", Fatal())
+        with suppress(UpheldError):  # if the tasks have not ended yet when it looks
+            m.update(insert={"p": [4]})
+        m.update(insert={"p": [4]})
+        assert m["q"].to_set() == {(1,), (3,), (4,)}
+        assert not jobs.active(1) & lost
+    jobs.active(0)
 
 
 def test_more_partitions_than_slots(job, spark):

@@ -47,7 +47,7 @@ def test_a_loss_between_two_calls(m):
     lose(m)
     with pytest.warns(UpheldWarning, match="has lost a task, and started its tasks again, from 3 explicit facts"):
         assert len(m["path"]) == 9
-    assert m.statistics.choices == ["started its tasks again, from 3 explicit facts of version 1"]
+    assert m.statistics.choices == ["has lost a task, and started its tasks again, from 3 explicit facts of version 1"]
     assert m.facts() == expected([("a", "b"), ("b", "c"), ("c", "a")])
     assert read.to_set() == before["path"].to_set() == m["path"].to_set()
     change = m.update(insert={"edge": [("c", "d")]})
@@ -125,6 +125,24 @@ def test_closed_after_a_loss():
         m.query("path(x, y)")
     assert caught.value.slugs == ("materialisation-closed",)
     assert engine.opened == 1
+
+
+def test_parked(m):
+    """Tasks end until somebody needs them, with no warning: whoever parked them knows."""
+    m.update(insert={"edge": [("d", "e")]})
+    threads, before = m._engine.driver._tasks._threads, m.snapshot()
+    for _ in range(2):
+        m.park()
+        assert not any(thread.is_alive() for thread in threads)
+    with warnings.catch_warnings(action="error"):
+        assert before["path"].to_set() == m["path"].to_set()
+    assert m.statistics.choices == ["was parked, and started its tasks again, from 4 explicit facts of version 1"]
+    assert m.facts() == expected([*EDGES, ("d", "e")])
+    m.park()
+    m.close()
+    with pytest.raises(UpheldError) as caught:
+        m.query("path(x, y)")
+    assert caught.value.slugs == ("materialisation-closed",)
 
 
 def test_what_nobody_holds_is_freed():
