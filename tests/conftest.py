@@ -38,7 +38,7 @@ settings.register_profile("soak", _COMMON, max_examples=20_000)
 settings.load_profile("default")
 
 # Spark compiles each plan to Java: for the few rows of a test that takes longer than to interpret the plan.
-# engines/spark/test_saved.py took 77 s of CPU time with compilation, 53 s without. `make test-all` runs compiled plans.
+# `make test-all` runs compiled plans.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
@@ -79,7 +79,7 @@ def spark() -> SparkSession:
     """The one local Spark session of the test run; a module that asks for it has `xdist_group("spark")` as its mark."""
     from upheld.spark.session import open_session
 
-    session = open_session(memory="1g", cores=2)
+    session = open_session(memory="1g", cores=3)
     for name, value in usually(_INTERPRETED, {}).items():
         session.conf.set(name, value)
     return session

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engines.partitioned.tasks import Driven
 from tests.helpers.aggregates import TERMS
 from tests.helpers.sizes import examples, exhaustive
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import settle
-from upheld.engines import ENGINES, PARTITIONED, open_engine
+from upheld.engines import ENGINES, open_engine
 from upheld.language.compile import compile_program
 from upheld.language.core import Aggregation
 from upheld.language.syntax.files import read_text
@@ -27,7 +28,7 @@ VALUES = {
 TYPES = {"k": "number", "l": "symbol", "n": "number", "mean": "float"}
 
 
-@pytest.mark.parametrize("engine", [*ENGINES, pytest.param(PARTITIONED, marks=exhaustive)])
+@pytest.mark.parametrize("engine", [*ENGINES, pytest.param(Driven(2), id="driven", marks=exhaustive)])
 @pytest.mark.parametrize("type", VALUES)
 @pytest.mark.parametrize("function", [function for function in COLUMNS if not is_of_terms(function)])
 @examples(20)
@@ -44,7 +45,7 @@ def test_changed(engine, function, type, data):
     assert_law(open_engine(engine, core), aggregation, data.draw(rows), data.draw(rows))
 
 
-@pytest.mark.parametrize("engine", [*ENGINES, pytest.param(PARTITIONED, marks=exhaustive)])
+@pytest.mark.parametrize("engine", [*ENGINES, pytest.param(Driven(2), id="driven", marks=exhaustive)])
 @pytest.mark.parametrize("function", [function for function in COLUMNS if is_of_terms(function)])
 @examples(30)
 @given(data=st.data())

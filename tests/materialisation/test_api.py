@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given
 
 import upheld
+from tests.engines.partitioned.tasks import Driven
 from tests.helpers.strategies import cases
-from upheld.engines import ENGINES, PARTITIONED
+from upheld.engines import ENGINES
 from upheld.language.strata import STRATIFICATIONS
 
 PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
 
-@pytest.fixture(params=[*ENGINES, PARTITIONED])
+@pytest.fixture(params=[*ENGINES, pytest.param(Driven(2), id="driven")])
 def engine(request) -> str:
     return request.param
 

@@ -7,6 +7,7 @@ import gc
 import pytest
 
 import upheld
+from tests.engines.partitioned.tasks import Driven
 from upheld import Record
 from upheld.engines import ENGINES
 
@@ -26,7 +27,7 @@ inside(i) :- inside($Pack(i, _)).
 PEN = Record("pen", branch="Single")
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[*ENGINES, pytest.param(Driven(2), id="driven")])
 def m(request):
     facts = {"list": [((1, (2, None)),), ("nil",)], "item": [(Record(PEN, 12, branch="Pack"),)]}
     return upheld.materialise(PROGRAM, facts, engine=request.param)
@@ -128,15 +129,3 @@ def test_texts_are_reclaimed():
         (f"[{i}, nil]",) for i in range(50)
     } | {("nil",)}
     assert len(m["length"]) == 101
-
-
-def test_spark_refuses():
-    """A Spark engine names what it cannot evaluate, without a session."""
-    from upheld.engines.spark.columnfunctors import check
-    from upheld.language.compile import compile_program
-
-    rules = compile_program(upheld.parse(PROGRAM)).core.rules
-    for rule in rules:
-        if rule.builtins:
-            with pytest.raises(upheld.UpheldError, match="cannot be evaluated on Spark"):
-                check(rule)

@@ -7,13 +7,14 @@ import random
 import pytest
 
 import upheld
-from upheld.engines import ENGINES, PARTITIONED
+from tests.engines.partitioned.tasks import Driven
+from upheld.engines import ENGINES
 from upheld.errors import FactsError, UsageError
 
 PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z). path(x, x) :- node(x)."
 
 
-@pytest.fixture(params=[*ENGINES, PARTITIONED])
+@pytest.fixture(params=[*ENGINES, pytest.param(Driven(2), id="driven")])
 def engine(request) -> str:
     return request.param
 

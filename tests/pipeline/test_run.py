@@ -197,7 +197,7 @@ def test_nothing_changes_after_an_error(spark):
     assert held_blocks(spark) <= held
 
 
-@pytest.mark.parametrize("mode", ["driver", "decomposed", "rounds"])
+@pytest.mark.parametrize("mode", ["driver", "decomposed", "distributed"])
 def test_tasks_that_fail_are_tried_again(spark, mode):
     """Tasks that fail in their first attempt, after some of their rows, change no fact and no count."""
 

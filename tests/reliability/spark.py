@@ -24,7 +24,7 @@ def spark(run: Run) -> None:
         from upheld.spark.session import open_session
 
         r = Random(seed)
-        engine = upheld.SparkEngine(open_session(memory="1g", cores=2), small=r.choice((0, 100, 20_000)))
+        engine = upheld.SparkEngine(open_session(memory="1g", cores=4), partitions=r.choice((1, 2, 3)))
         algorithm = r.choice(list(ALGORITHMS))
         if r.random() < 0.15:
             made = follow(random_cyclic_merged(seed, databases, UPDATES), engine, algorithm, decompose="always")

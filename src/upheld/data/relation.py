@@ -329,21 +329,15 @@ class Relation:
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """Return the rows as a Spark DataFrame: `number` becomes bigint, `unsigned` decimal(20,0), `float` double.
 
-        A relation without columns gets a column `holds`, which is true. Rows held by the Spark engine stay on Spark.
+        A relation without columns gets a column `holds`, which is true.
 
         Args:
             spark: The Spark session.
         """
-        if (held := self.held_frame()) is not None:
-            return held
         schema = ", ".join(f"`{name}` {TYPES[type].spark}" for name, type in zip(self.columns, self.types))
         if not len(self):
             return spark.createDataFrame([], schema or "holds boolean")
         return spark.createDataFrame(arrow_for_spark(self), schema or "holds boolean")
-
-    def held_frame(self) -> DataFrame | None:
-        """Return the rows as a DataFrame if the Spark engine holds them, without bringing them to the driver."""
-        return self._kept.frame(self.columns) if hasattr(self._kept, "frame") else None
 
     def _values(self) -> Sequence[Column | list[Value]]:
         """Return the values of each column, in the order of the rows."""

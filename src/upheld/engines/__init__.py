@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.meter import Meter
-from upheld.data.columns import Row
 from upheld.data.factfiles import Reader, Writer, facts_text, rows_in
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import MissingDependency, Problem, UsageError, nearest, quote
@@ -19,8 +17,6 @@ from upheld.runtime.limits import Limits
 #: The engines that work in this process alone.
 ENGINES = ("memory", "reference")
 NAMES = (*ENGINES, "spark")
-#: An engine of two tasks in this process, for tests: Spark's is to have its tasks in a job.
-PARTITIONED = "partitioned"
 
 
 class EngineChoice(Protocol):
@@ -34,18 +30,6 @@ class EngineChoice(Protocol):
         ...
 
 
-@runtime_checkable
-class EngineOnFrames(EngineChoice, Protocol):
-    """A choice of engine for which Spark reads the facts that were saved, as DataFrames."""
-
-    def saved(self, types: Sequence[str], whole: str | None, changes: Sequence[str]) -> Iterable[Row]:
-        """Return the explicit facts of a relation that were saved, by what Spark calls their files.
-
-        Some may be saved as a whole, and others by changes: what the last of these says of a fact is true.
-        """
-        ...
-
-
 def open_engine(name: str | EngineChoice, core: Core, limits: Limits | None = None) -> Engine:
     """Return a new engine of that name, or as it was chosen, for the facts of a program."""
     name = chosen_engine(name)
@@ -55,9 +39,6 @@ def open_engine(name: str | EngineChoice, core: Core, limits: Limits | None = No
         return ReferenceEngine(Meter(limits))
     if name == "memory":
         engine: Engine = _memory("engine").MemoryEngine(core, Meter(limits))
-        return engine
-    if name == PARTITIONED:
-        engine = import_module("upheld.engines.partitioned.driver").in_threads(core, 2, limits)
         return engine
     raise UsageError(
         Problem(
@@ -72,14 +53,14 @@ def open_engine(name: str | EngineChoice, core: Core, limits: Limits | None = No
 def chosen_engine(name: str | EngineChoice) -> str | EngineChoice:
     """Return an engine as it was chosen; that on Spark with its options, if only its name is given."""
     if name == "spark":
-        choice: EngineChoice = import_module("upheld.engines.spark.sparkengine").SparkEngine()
+        choice: EngineChoice = import_module("upheld.engines.partitioned.sparkengine").SparkEngine()
         return choice
     return name
 
 
 def facts_reader(name: str | EngineChoice) -> Reader:
     """Return what reads facts files for an engine. All give the same rows and raise the same errors."""
-    by_columns = (name if isinstance(name, str) else name.name) in ("memory", PARTITIONED)
+    by_columns = (name if isinstance(name, str) else name.name) != "reference"
     reader: Reader = _memory("files.reader").columns_in if by_columns else rows_in
     return reader
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from upheld.arguments import checked
 from upheld.data.columns import Row
-from upheld.engines import EngineChoice, EngineOnFrames, chosen_engine, facts_reader
+from upheld.engines import EngineChoice, chosen_engine, facts_reader
 from upheld.errors import FactsError, Problem, ProgramError, UsageError, nearest, quote, warn
 from upheld.ingest import facts_of
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
@@ -206,7 +207,7 @@ def materialise_core(
         )
     materialisation = Materialisation(core, stratify(core, stratification), engine, algorithm, limits, equality)
     try:
-        materialisation._materialise([*facts, *own.items()], without, decompose, stratification, progress, reopened)
+        materialisation._materialise(chain(facts, own.items()), without, decompose, stratification, progress, reopened)
     except BaseException:
         materialisation.close()
         raise
@@ -335,8 +336,6 @@ class _SavedFacts:
 
     def __init__(self, store: Store, saved: Manifest, engine: str | EngineChoice):
         self._store, self._saved, self._engine = store, saved, engine
-        #: The engine on whose session Spark reads the files, if it is one.
-        self._spark = engine if isinstance(engine, EngineOnFrames) else None
 
     def explicit(self, names: Iterable[str]) -> tuple[_ByName, _ByName]:
         """Return the explicit facts of relations, with some that are to be left out."""
@@ -344,9 +343,6 @@ class _SavedFacts:
         without: _ByName = []
         for name in names:
             relation = self._saved.relations[name]
-            if self._spark is not None:
-                given.append((name, self._spark.saved(relation.types, *self._store.explicit_on_spark(name))))
-                continue
             for side, tables in zip((given, without), self._store.explicit(name)):
                 side += [(name, self._rows(name, table, relation.types)) for table in tables]
         return given, without
@@ -369,9 +365,6 @@ class _SavedFacts:
         """Return the rows of a file of a relation: its columns, followed by `numbers` counters."""
         relation = books.relations[name]
         types = (*relation.types, *("number",) * numbers)
-        if self._spark is not None:
-            path = self._store.on_spark(getattr(relation, kind))
-            return [(name, self._spark.saved(types, path, []))] if path is not None else []
         table = self._store.as_written(relation, kind, len(books.numbers.get(name, ())) if kind == "facts" else 0)
         if table is None:
             return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,7 +47,7 @@ from upheld.materialisation.saving import write_facts
 from upheld.materialisation.snapshot import Snapshot
 from upheld.materialisation.sparql import SparqlStore, refuse_rewriting, relations_of_triples
 from upheld.materialisation.stream import Queue, follow, follow_async
-from upheld.materialisation.views import History, Rows, RowsInTurn, Version, View, not_copied
+from upheld.materialisation.views import History, Rows, Version, View, not_copied
 from upheld.rdf.sparql import Solutions
 from upheld.runtime.interruptions import interrupted_once
 from upheld.runtime.limits import Limits
@@ -516,7 +516,7 @@ class Materialisation:
     def close(self) -> None:
         """End the tasks of an engine that keeps its facts in other processes; otherwise it has no effect.
 
-        A `with` block closes the materialisation at its end. Relations that were read before stay as they are.
+        A `with` block closes the materialisation at its end. Relations whose rows were read before stay as they are.
 
         >>> with materialise("q(x) :- p(x).", {"p": [1, 2]}) as m:
         ...     len(m["q"])
@@ -778,7 +778,7 @@ class Materialisation:
         return self._facts_by_relation({name: facts.rows(name) for name in facts.predicates()})
 
     def _facts_by_relation(self, rows: Mapping[str, Iterable[Row]]) -> ByRelation:
-        return ByRelation(self._core.predicates, {name: self._in_turn(some) for name, some in rows.items()})
+        return ByRelation(self._core.predicates, rows)
 
     def _convert(self, algorithm: Algorithm) -> None:
         """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""
@@ -846,13 +846,7 @@ class Materialisation:
             raise
 
     def _relation(self, predicate: Predicate, rows: Iterable[Row]) -> Relation:
-        return relation_of(predicate, self._in_turn(rows))
-
-    def _in_turn(self, rows: Iterable[Row]) -> Iterable[Row]:
-        """Return rows that any thread can read at any time; rows that Spark holds wait for a turn then."""
-        if self._engine.name == "spark" and isinstance(rows, Set) and not isinstance(rows, frozenset):
-            return RowsInTurn(rows, self._turns)
-        return rows
+        return relation_of(predicate, rows)
 
     def _fitted(self, facts: FactsGiven | None) -> Mapping[str, Iterable[Row]]:
         return fitted_facts(self._core, by_name(facts), self._read)

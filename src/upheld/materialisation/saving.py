@@ -38,8 +38,7 @@ def write_facts(
         return
     sides = change.inserted, change.deleted, change.asserted, change.retracted
     for name in dict.fromkeys(relation.name for side in sides for relation in side.not_empty()):
-        # A change that Spark holds is large: to write all facts there is then simpler, and no more for the driver.
-        if draft.is_due(name) or any(side[name].held_frame() is not None for side in sides):
+        if draft.is_due(name):
             draft.whole(predicates[name], facts.explicit(name), facts[name])
         else:
             draft.changed(predicates[name], *(side[name] for side in sides))

@@ -7,8 +7,8 @@ without the rows that have appeared since, and with the rows that have disappear
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, Protocol
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 from upheld.data.change import Change
@@ -130,7 +130,9 @@ class View:
             return self.size_now() if version is self._history.now else None
 
     def has(self, row: Sequence[object]) -> bool | None:
-        """Return whether a row is among them, if that is known without reading them."""
+        """Return whether a row is among them, if that is known without reading them, and they have not been read."""
+        if self._rows is not None:
+            return None
         with self._turns.look():
             if self._version is not self._history.now:
                 return None
@@ -191,34 +193,6 @@ def _together(changes: Iterable[tuple[Relation, Relation]]) -> tuple[Rows, Rows]
         new, gone = came - all_went, went - all_came
         all_came, all_went = (all_came - went) | new, (all_went - came) | gone
     return all_came, all_went
-
-
-class RowsInTurn(Set[Row]):
-    """Rows that an engine makes when they are asked for: whoever asks waits for a turn."""
-
-    def __init__(self, rows: Set[Row], turns: Turns):
-        self._rows, self._turns = rows, turns
-
-    @classmethod
-    def _from_iterable(cls, rows: Iterable[Row]) -> frozenset[Row]:  # type: ignore[override]
-        return frozenset(rows)
-
-    def __len__(self) -> int:
-        with self._turns.look():
-            return len(self._rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        with self._turns.look():
-            return iter(list(self._rows))
-
-    def __contains__(self, row: object) -> bool:
-        with self._turns.look():
-            return row in self._rows
-
-    def frame(self, columns: Sequence[str]) -> Any:
-        """Return the rows as a DataFrame, if Spark holds them."""
-        with self._turns.look():
-            return self._rows.frame(columns) if hasattr(self._rows, "frame") else None
 
 
 def not_copied(kind: str) -> Problem:

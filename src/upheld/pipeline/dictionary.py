@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from upheld.engines.spark.frames import bits_of
 from upheld.errors import FactsError, Problem, quote
+from upheld.pipeline.layouts import bits_of
 from upheld.pipeline.sinks import Writer
 from upheld.pipeline.sources.arrow import TEXTS
 from upheld.spark.files import FileSystem

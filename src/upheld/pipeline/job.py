@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from upheld.data.factfiles.reading import unreadable
-from upheld.errors import Problem, UsageError, described_type, nearest, quote
+from upheld.errors import Problem, UsageError, described_type, nearest, quote, warn
 from upheld.language.syntax.ast import Program
 from upheld.materialisation.build import parse
 from upheld.runtime.sizes import size_of
@@ -31,7 +31,9 @@ EXTENSIONS = {
 }
 SOURCE_FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 SINK_FORMATS = ("parquet", "csv", "view", "changes")
-MODES = ("auto", "driver", "decomposed", "distributed", "rounds")
+MODES = ("auto", "driver", "decomposed", "distributed")
+#: Modes of older versions, and what they are called now.
+_OLD_MODES = {"rounds": "distributed"}
 TRIGGERS = ("available-now", "continuous")
 
 #: The settings that are paths.
@@ -115,9 +117,9 @@ class Settings:
     #: The file that gets the report of the run, as JSON.
     report: str | None = option(str)
     #: Where rules are applied: `driver` is the memory engine in the driver, `decomposed` the same in tasks of Spark, on
-    #: a part of the facts each, `distributed` is one Spark job whose tasks hold the facts and work in step, `rounds`
-    #: are Spark jobs, and `auto` chooses between the others.
-    mode: str = option(str, choices=MODES, default="auto")
+    #: a part of the facts each, `distributed` is one Spark job whose tasks hold the facts and work in step, and `auto`
+    #: chooses between the others.
+    mode: str = option(str, choices=(*MODES, *_OLD_MODES), default="auto")
     #: The memory that the driver may use for facts, such as `4g`. By default half of the machine's.
     driver_memory: str | None = option(str)
     #: The memory of Spark's Java, where a session is started.
@@ -175,7 +177,7 @@ def job_of(
     _check_settings(chosen, "settings", problems)
     if problems:
         raise UsageError(problems)
-    return Job(parse(program), tuple(result), tuple(drains), Settings(**chosen), updates)
+    return Job(parse(program), tuple(result), tuple(drains), _settings(chosen), updates)
 
 
 def read_job(path: Path, instead: Mapping[str, object] | None = None) -> Job:
@@ -212,7 +214,7 @@ def read_job(path: Path, instead: Mapping[str, object] | None = None) -> Job:
     if problems:
         raise UsageError(problems)
     assert program is not None, "a job without a program and without a problem"
-    return Job(parse(program), tuple(sources), tuple(sinks), Settings(**chosen), updates)
+    return Job(parse(program), tuple(sources), tuple(sinks), _settings(chosen), updates)
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
@@ -302,6 +304,20 @@ def _stream(
         hint = 'name the folder of the state in `[run]`, as in `state = "state"`'
         problems.append(Problem("bad-job", message, place=place, note=note, hint=hint))
     return Stream(place=place, **values)
+
+
+def current_mode(mode: str) -> str:
+    """Return what a mode is called now."""
+    return _OLD_MODES.get(mode, mode)
+
+
+def _settings(chosen: Mapping[str, Any]) -> Settings:
+    """Return settings that were checked. A mode of an older version is taken, with a warning."""
+    mode = chosen.get("mode", "auto")
+    if mode in _OLD_MODES:
+        hint = f'write `mode = "{current_mode(mode)}"`'
+        warn([Problem("deprecated-argument", f"the mode {quote(mode)} is deprecated", hint=hint)])
+    return Settings(**{**chosen, "mode": current_mode(mode)})
 
 
 def _check_settings(settings: Mapping[str, Any], place: str, problems: list[Problem]) -> None:

@@ -15,8 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.data.columns import Columns
-from upheld.engines.spark.frames import FrameRows
-from upheld.engines.spark.sparkengine import SparkEngine
+from upheld.engines.partitioned.sparkengine import SparkEngine
 from upheld.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
@@ -27,6 +26,7 @@ from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation, draft_of
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
 from upheld.pipeline.job import Job, Source
+from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes import decomposed, distributed, driver
 from upheld.pipeline.modes.choosing import Shape, Sizes, bytes_of, fits
 from upheld.pipeline.modes.choosing import choose as choose_mode
@@ -274,7 +274,7 @@ def _plain(
     They are those that the driver may need, if their files are plain and there is room for them.
     """
     mode = job.settings.mode
-    if mode == "rounds" or (mode == "decomposed" and isinstance(pivots, Obstacle)):
+    if mode == "decomposed" and isinstance(pivots, Obstacle):
         return {}
     sources: dict[str, list[Load]] = {}
     for load in loads:
@@ -303,7 +303,7 @@ def _tables(spark: SparkSession, load: Load, arrived: Arrived) -> Iterator[pyarr
     load.plain, load.has_rest = sum(table.num_rows for table in arrived.rows), bool(arrived.rest)
     if arrived.rest:
         rest = load.rows(spark.createDataFrame(pyarrow.concat_tables(arrived.rest)))
-        yield FrameRows(rest, types).encoded().toArrow()
+        yield laid_out(rest, types).toArrow()
     yield from arrived.rows
 
 
@@ -432,18 +432,13 @@ def _materialise(
     if mode == "decomposed":
         assert isinstance(shape.pivots, Pivots), "parts of a program that has none"
         return None, decomposed.materialise(core, shape.pivots, facts, texts.pairs, outputs, limits, allowed, spark)
-    if mode == "rounds":
-        rows = [(one.predicate.name, FrameRows(one.rows, one.predicate.types)) for one in facts]
-        algorithm = algorithm_in_rounds(job)
-        m = materialise_core(core, rows, engine=SparkEngine(spark), algorithm=algorithm, limits=limits)
+    algorithm = algorithm_for(job)
+    if mode == "distributed":
+        loaded = distributed.load(facts)
+        m = materialise_core(core, loaded, engine=SparkEngine(spark), algorithm=algorithm, limits=limits)
     else:
         columns = texts.loaded if texts.loaded is not None else driver.load(facts, texts.pairs)
-        algorithm = algorithm_in_memory(job)
-        if mode == "distributed":
-            engine = distributed.engine(job, spark)
-            m = materialise_core(core, columns, engine=engine, algorithm=algorithm, limits=limits)
-        else:
-            m = driver.materialise(core, columns, allowed, algorithm)
+        m = driver.materialise(core, columns, allowed, algorithm)
     frames: Mapping[str, DataFrame] = Frames(outputs, lambda name: driver.to_spark(spark, m[name]))
     if job.stream is not None or mode == "distributed":
         frames = dict(frames)  # as they are now: updates will follow, or tasks end
@@ -458,14 +453,6 @@ def _shape(pivots: Pivots | Obstacle, facts: list[Facts], spark: SparkSession) -
     return Shape(pivots, whole / (sum(one.count for one in facts) or 1), spark.sparkContext.defaultParallelism)
 
 
-def algorithm_in_memory(job: Job) -> str:
-    """Return how updates are made by memory engines; if none will be, no bookkeeping is begun."""
+def algorithm_for(job: Job) -> str:
+    """Return how updates are made; if none will be, no bookkeeping is begun."""
     return "adaptive" if job.stream is not None or job.settings.state is not None else "rematerialise"
-
-
-def algorithm_in_rounds(job: Job) -> str:
-    """Return how updates are made where rules are applied by rounds of jobs."""
-    if job.stream is None:
-        return "rematerialise"  # nothing will be updated, so no bookkeeping is begun
-    # A search backwards takes more jobs than it saves; only `adaptive` makes use of the next update.
-    return "adaptive" if job.stream.look_ahead else "ranked"

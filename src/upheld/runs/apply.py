@@ -122,33 +122,33 @@ def apply(
         with within(limits):
             for _ in updates_of(updates, predicates):
                 pass
-    m = job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
-    oracle = _Oracle(job, m) if verify else None
-    taken: deque[Update] = deque()
-    with feed or nullcontext():
-        source = _noted(updates_of(updates, predicates), taken, while_reading)
-        arriving = _arriving(source, updates, look_ahead or merge_waiting > 1)
-        stream = m.stream(arriving, look_ahead=look_ahead, merge_waiting=merge_waiting)
-        while True:
-            try:
-                change = next(stream, None)
-            except UpheldError as error:
-                if not taken:  # all were made, so it is the source that has failed
-                    raise
-                raise type(error)([_failed(taken[0]), *error.problems]) from None
-            if change is None:
-                break
-            made = [taken.popleft() for _ in change.updates]
-            if oracle is not None:
-                oracle.check(made, m, change)
-            if feed is not None:
-                text = transaction_text(_chosen(change.deleted, outputs), _chosen(change.inserted, outputs))
-                together = f"// commits {made[0].number} to {made[-1].number} as one\n" if len(made) > 1 else ""
-                feed.write(together + text)
-            if committed is not None:
-                for update in made:
-                    committed(update, change)
-    done = job.write(m, output, facts, changes=feed is not None)
+    with job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress) as m:
+        oracle = _Oracle(job, m) if verify else None
+        taken: deque[Update] = deque()
+        with feed or nullcontext():
+            source = _noted(updates_of(updates, predicates), taken, while_reading)
+            arriving = _arriving(source, updates, look_ahead or merge_waiting > 1)
+            stream = m.stream(arriving, look_ahead=look_ahead, merge_waiting=merge_waiting)
+            while True:
+                try:
+                    change = next(stream, None)
+                except UpheldError as error:
+                    if not taken:  # all were made, so it is the source that has failed
+                        raise
+                    raise type(error)([_failed(taken[0]), *error.problems]) from None
+                if change is None:
+                    break
+                made = [taken.popleft() for _ in change.updates]
+                if oracle is not None:
+                    oracle.check(made, m, change)
+                if feed is not None:
+                    text = transaction_text(_chosen(change.deleted, outputs), _chosen(change.inserted, outputs))
+                    together = f"// commits {made[0].number} to {made[-1].number} as one\n" if len(made) > 1 else ""
+                    feed.write(together + text)
+                if committed is not None:
+                    for update in made:
+                        committed(update, change)
+        done = job.write(m, output, facts, changes=feed is not None)
     return replace(done, warnings=(*some(job.lints), *done.warnings))
 
 

@@ -75,8 +75,9 @@ def run(
     """
     job = Job.of(program, engine, decompose, equality, confined)
     job.check_output(output)
-    m = job.materialise(facts, algorithm="rematerialise", limits=limits, progress=progress)  # nothing will be updated
-    done = job.write(m, output, facts)
+    # Nothing will be updated.
+    with job.materialise(facts, algorithm="rematerialise", limits=limits, progress=progress) as m:
+        done = job.write(m, output, facts)
     return replace(done, warnings=(*some([*job.lints, *without_facts(job.program, ())]), *done.warnings))
 
 

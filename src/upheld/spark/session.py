@@ -21,10 +21,6 @@ from upheld.spark.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Settings for fixpoint loops on any session: adaptive execution plans each round anew, and drops the
-#: partitioning of a checkpoint; together with 200 shuffle partitions that cost 1.7 times as much.
-LOOPS = {"spark.sql.adaptive.enabled": "false"}
-
 #: Settings for the exchange of batches between Spark and Python on any session.
 ARROW = {"spark.sql.execution.arrow.pyspark.enabled": "true"}
 
@@ -41,7 +37,8 @@ def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores
     Args:
         spark: An existing session, which is only checked.
         memory: Memory of the JVM of a local session, such as `2g`.
-        cores: Cores of a local session; by default all.
+        cores: Tasks that a local session runs at once; by default one more than the machine has cores, since the Spark
+            engine leaves one free.
     """
     require_pyspark()
     from pyspark.sql import SparkSession
@@ -54,7 +51,7 @@ def open_session(spark: SparkSession | None = None, *, memory: str = "2g", cores
         if spark is None or is_stopped(spark):
             # spark-submit has started a Java and chosen a cluster: take what it chose.
             submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-            return SparkSession.builder.getOrCreate() if submitted else _start(size, cores or os.cpu_count() or 1)
+            return SparkSession.builder.getOrCreate() if submitted else _start(size, cores or (os.cpu_count() or 1) + 1)
     given: object = spark
     if "connect" in type(given).__module__:
         raise UsageError(
@@ -163,7 +160,7 @@ def _settings(memory: int, cores: int, folder: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         # Otherwise each operation on a column sends its line of Python to Java, in a dozen messages.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        **LOOPS,
+        "spark.sql.adaptive.enabled": "false",  # it would plan each stage of a query anew
         **ARROW,
     }
 

@@ -58,13 +58,6 @@ class HadoopFiles:
             file.seek(0)
             self._system.write_parts(path, iter(lambda: file.read(_PART), b""))
 
-    def spark_path(self, path: str) -> str:
-        return path
-
-    @contextmanager
-    def written_by_spark(self, path: str) -> Iterator[str]:
-        yield path
-
     def create(self, path: str, data: bytes) -> None:
         self._system.write_text(path, data.decode(), overwrite=False)
 
@@ -114,12 +107,6 @@ class AnyFiles:
 
     def written(self, path: str) -> AbstractContextManager[IO[bytes]]:
         return self._of(path).written(path)
-
-    def spark_path(self, path: str) -> str:
-        return self._of(path).spark_path(path)
-
-    def written_by_spark(self, path: str) -> AbstractContextManager[str]:
-        return self._of(path).written_by_spark(path)
 
     def create(self, path: str, data: bytes) -> None:
         self._of(path).create(path, data)

@@ -62,11 +62,11 @@ class Draft:
         """Write all facts of a relation."""
         saved = SavedRelation.of(predicate)
         sizes = (len(explicit), len(facts), 0)
-        stated = self._write_whole(predicate, "explicit", explicit) if len(explicit) else None
+        stated = self._write(predicate, "explicit", plain_table(explicit)) if len(explicit) else None
         if len(facts) == len(explicit):  # explicit facts are facts, so these are all
             self.relations[predicate.name] = replace(saved, explicit=stated, facts=stated, sizes=sizes)
             return
-        every = self._write_whole(predicate, "facts", facts)
+        every = self._write(predicate, "facts", plain_table(facts))
         self.relations[predicate.name] = replace(saved, explicit=stated, facts=every, sizes=sizes)
 
     def changed(
@@ -110,7 +110,7 @@ class Draft:
         relations, numbers = dict(self.relations), {}
         for predicate, (names, facts) in numbered.items():
             saved = relations.get(predicate.name) or SavedRelation.of(predicate)
-            path = self._write_whole(predicate, "books", facts) if len(facts) else None
+            path = self._write(predicate, "books", plain_table(facts)) if len(facts) else None
             relations[predicate.name] = replace(saved, facts=path, sizes=(saved.sizes[0], len(facts), 0))
             numbers[predicate.name] = names
         self.books = SavedBooks(kinds, rules, sums, relations, numbers)
@@ -192,17 +192,6 @@ class Draft:
                 files.sync(f"{folder}/relations")
             if self.store.manifest is None and files.exists(folder):
                 files.anchor(folder)
-
-    def _write_whole(self, predicate: Predicate, kind: str, facts: Relation) -> str:
-        frame = facts.held_frame()
-        if frame is None:
-            return self._write(predicate, kind, plain_table(facts))
-        path = self._path(predicate, kind)
-        where = f"{self.store.folder}/{path}"
-        with writing(where), self.store.files.written_by_spark(where) as name:
-            frame.write.parquet(name)
-        self.checksums |= self._computed(path)
-        return path
 
     def _write(self, predicate: Predicate, kind: str, table: pyarrow.Table) -> str:
         try:

@@ -81,14 +81,6 @@ class Files(Protocol):
         """
         ...
 
-    def spark_path(self, path: str) -> str:
-        """Return what Spark calls a path."""
-        ...
-
-    def written_by_spark(self, path: str) -> AbstractContextManager[str]:
-        """Give what Spark calls a new folder, for it to write. After the block that outlives a loss of power."""
-        ...
-
     def create(self, path: str, data: bytes) -> None:
         """Make a small file, all of it or nothing. Raises `FileExistsError` if there is one of this name."""
         ...
@@ -150,19 +142,6 @@ class LocalFiles:
             with suppress(OSError):  # what it failed with comes first; the next version removes the file
                 os.unlink(path)
             raise
-
-    def spark_path(self, path: str) -> str:
-        return f"file://{os.path.abspath(path)}"
-
-    @contextmanager
-    def written_by_spark(self, path: str) -> Iterator[str]:
-        _make_folder(os.path.dirname(path))
-        yield self.spark_path(path)
-        for name in os.listdir(path):
-            with open(f"{path}/{name}", "rb") as file:
-                os.fsync(file.fileno())
-        _sync(path)
-        _sync(os.path.dirname(path))
 
     def create(self, path: str, data: bytes) -> None:
         beside = f"{path}.{uuid4().hex[:8]}"

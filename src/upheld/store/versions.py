@@ -212,19 +212,6 @@ class Store:
         whole = replace(saved, columns=saved.columns + more, types=saved.types + ("number",) * numbers)
         return self._table(path, whole) if path else None
 
-    def on_spark(self, path: str | None) -> str | None:
-        """Return what Spark calls a file of a manifest."""
-        return path and self.files.spark_path(f"{self.folder}/{path}")
-
-    def explicit_on_spark(self, name: str) -> tuple[str | None, list[str]]:
-        """Return what Spark calls the files that hold the explicit facts of a relation in the last version.
-
-        These are what has been written whole, and the changes since, in their order.
-        """
-        saved = self.last().relations[name]
-        whole, *changes = map(self.on_spark, (saved.explicit, *saved.changes))
-        return whole, [path for path in changes if path]
-
     def _said(self, saved: SavedRelation) -> pyarrow.Table | None:
         """Return what the changes say at last of each fact they speak of: a column for that, and those of the fact."""
         if not saved.changes:

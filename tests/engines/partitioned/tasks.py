@@ -30,7 +30,7 @@ class Task:
 
     wire: Wire
     replicated: frozenset[str] = frozenset()
-    name: str = "partitioned"
+    name: str = "spark"
 
     def open(self, core: Core, limits: Limits | None = None) -> PartitionedEngine:
         return PartitionedEngine(core, self.wire, replicated=self.replicated & core.predicates.keys())
@@ -41,7 +41,7 @@ class Driven:
     """A choice of engine: tasks in threads, which follow a driver."""
 
     parts: int
-    name: str = "partitioned"
+    name: str = "spark"
 
     def open(self, core: Core, limits: Limits | None = None) -> DrivenEngine:
         return driver.in_threads(core, self.parts, limits)

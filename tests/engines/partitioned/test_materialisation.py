@@ -203,10 +203,11 @@ def test_closed():
     """A closed materialisation says so; relations that were read before stay as they are, and tasks have ended."""
     with upheld.materialise(PROGRAM, FACTS, engine=Driven(2)) as m:
         read, threads = m["path"], m._engine.driver._tasks._threads
+        assert ("a", "b") in read.to_set()
     assert not any(thread.is_alive() for thread in threads)
     assert ("a", "c") in read
     for use in (
-        lambda: m["path"],
+        lambda: m["path"].to_set(),
         lambda: m.update(insert=INSERTED),
         lambda: m.query(QUERIES[0]),
         lambda: len(m["edge"]),

@@ -16,8 +16,11 @@ from tests.engines.spark.test_maintenance import follow
 from tests.helpers.merging import random_cyclic_merged, random_merged
 from upheld.maintain.registry import ALGORITHMS
 
-#: Facts of a predicate that the driver may hold: all, some, none.
-SIZES = (20_000, 100, 0)
+#: The databases of a program.
+CASES = 100
+
+#: Numbers of partitions, one after the other.
+PARTITIONS = (1, 2, 3)
 
 #: Each program with a seed that this divides has cyclic rules, all of them decomposed.
 CYCLIC = 5
@@ -25,18 +28,18 @@ CYCLIC = 5
 
 def main() -> int:
     options = arguments()
+    spark = upheld.spark_session(cores=max(PARTITIONS) + 1)
     ends, made = time.monotonic() + options.seconds, 0
     for seed in count(options.seed):
         if seed - options.seed == options.programs:
             break
-        small = SIZES[seed % len(SIZES)]
-        cases = 100 if small else 20
+        engine = upheld.SparkEngine(spark, partitions=PARTITIONS[seed % len(PARTITIONS)])
         kind, decompose = (random_cyclic_merged, "always") if seed % CYCLIC == 0 else (random_merged, "never")
         for algorithm in options.algorithm or ALGORITHMS:
             if time.monotonic() > ends:
                 return 0
             try:
-                made += cases * follow(kind(seed, cases, 2), upheld.SparkEngine(small=small), algorithm, decompose)
+                made += CASES * follow(kind(seed, CASES, 2), engine, algorithm, decompose)
             except Exception:
                 traceback.print_exc()
                 print(f'seed {seed} fails: make soak-spark ARGS="--programs 1 --seed {seed} --algorithm {algorithm}"')

@@ -1,4 +1,4 @@
-"""Collected cases on Spark: a selection, as each rule of each round costs what it costs."""
+"""Collected cases on Spark: a selection."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import upheld
 from tests.collected.test_souffle import lines, program_in
 from tests.collected.test_update_streams import Relations, hash_of, program_of, rows_of
+from tests.engines.partitioned.tasks import Driven
 from tests.helpers.cases import requires_cases
 
 pytestmark = [requires_cases, pytest.mark.xdist_group("spark")]
@@ -36,22 +37,22 @@ def test_souffle(cases, spark, case, tmp_path):
 @pytest.mark.parametrize(
     ("name", "algorithm"), [("path.random.0.100-10-200", "ranked"), ("path.overlap.0.100-10-200", "dred")]
 )
-def test_update_streams(cases, spark_engine, name, algorithm, tmp_path):
+def test_update_streams(cases, name, algorithm, tmp_path):
     """The first states are those expected, and changes those of the memory engine."""
     folder, form = cases / "update-streams", Relations()
     steps: dict[int, dict[str, list]] = defaultdict(lambda: {"+": [], "-": []})
     for step, sign, predicate, *row in rows_of(folder / f"{name}.updates.tsv.gz"):
         steps[int(step)][sign].append((predicate, tuple(row)))
     program = program_of(folder, name.partition(".")[0], tmp_path)
-    on_spark, in_memory = (
+    in_tasks, in_memory = (
         upheld.materialise(program, form.given(steps[0]["+"]), engine=engine, algorithm=algorithm)
-        for engine in (spark_engine(), "memory")
+        for engine in (Driven(2), "memory")
     )
     for step, _, total, hash, _ in rows_of(folder / f"{name}.expected.tsv.gz")[1:3]:
         if step != "0":
             update = {"delete": form.given(steps[int(step)]["-"]), "insert": form.given(steps[int(step)]["+"])}
-            found, expected = on_spark.update(**update), in_memory.update(**update)
+            found, expected = in_tasks.update(**update), in_memory.update(**update)
             for part in ("inserted", "deleted", "ignored", "asserted", "retracted"):
                 assert dict(getattr(found, part)) == dict(getattr(expected, part)), (step, part)
-        facts = on_spark.facts()
+        facts = in_tasks.facts()
         assert (len(facts), hash_of(facts)) == (int(total), hash), step

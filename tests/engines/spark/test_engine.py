@@ -1,13 +1,12 @@
-"""The engine on Spark as users have it: updates, relations that Spark holds, and what it leaves behind."""
+"""The Spark engine as users have it: in the tasks of a job, by its name or with a session and partitions."""
 
 from __future__ import annotations
-
-import gc
 
 import pytest
 
 import upheld
-from tests.helpers.releases import wait_for_releases
+from tests.engines.partitioned.jobs import Jobs
+from tests.engines.partitioned.tasks import Driven
 from tests.helpers.streams import Recomputed, assert_recomputed
 from upheld.language.compile import compile_program
 from upheld.language.strata import stratify
@@ -26,38 +25,66 @@ far(x, y) :- path(x, y), !edge(x, y).
 """
 
 EDGES = {(1, 2), (2, 3), (3, 1), (3, 4)}
+PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
 
 def test_updates_equal_recomputation(spark, spark_engine):
-    """Facts, totals and supports are those derived anew, most of them on Spark; and what Spark held is given back."""
-    core = compile_program(read_text(PROGRAM)).core
+    """Facts, totals and supports are those derived anew; relations become DataFrames; the job ends at last."""
+    core, jobs = compile_program(read_text(PROGRAM)).core, Jobs(spark)
     strata = stratify(core)
-    m = upheld.materialise(PROGRAM, {"edge": EDGES}, engine=spark_engine(small=3), algorithm="ranked")
-    before = Recomputed(core, strata, {("edge", row) for row in EDGES})
-    assert_recomputed(m, before)
-    change = m.update(delete={"edge": [(2, 3)]}, insert={"edge": [(2, 4)], "closed": [1]})
-    explicit = {("edge", row) for row in EDGES - {(2, 3)} | {(2, 4)}} | {("closed", (1,))}
-    now = Recomputed(core, strata, explicit)
-    assert_recomputed(m, now)
-    assert {(r.name, row) for r in change.inserted.values() for row in r} == now.visible - before.visible
-    assert {(r.name, row) for r in change.deleted.values() for row in r} == before.visible - now.visible
-    path = m["path"]
-    assert (
-        set(map(tuple, path.to_spark(spark).collect())) == path.to_set() == {r for p, r in now.visible if p == "path"}
-    )
-    assert m._engine.tables.runs < 120
-    del m, change, path
-    gc.collect()
-    wait_for_releases()
-    assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
+    with upheld.materialise(PROGRAM, {"edge": EDGES}, engine=spark_engine(), algorithm="ranked") as m:
+        jobs.active(1)
+        before = Recomputed(core, strata, {("edge", row) for row in EDGES})
+        assert_recomputed(m, before)
+        change = m.update(delete={"edge": [(2, 3)]}, insert={"edge": [(2, 4)], "closed": [1]})
+        explicit = {("edge", row) for row in EDGES - {(2, 3)} | {(2, 4)}} | {("closed", (1,))}
+        now = Recomputed(core, strata, explicit)
+        assert_recomputed(m, now)
+        assert {(r.name, row) for r in change.inserted.values() for row in r} == now.visible - before.visible
+        assert {(r.name, row) for r in change.deleted.values() for row in r} == before.visible - now.visible
+        path = m["path"]
+        frame = path.to_spark(spark)
+        assert set(map(tuple, frame.collect())) == path.to_set() == {r for p, r in now.visible if p == "path"}
+    jobs.active(0)
 
 
-def test_decomposed_rules(spark_engine):
-    """A cyclic recursive rule, taken apart: the same facts and changes as it stands, and as on the memory engine."""
+def test_engine_by_name(spark):
+    """`spark` takes the session that is there; queries, explanations and plans work as on every engine."""
+    with upheld.materialise(PATHS, {"edge": [(i, i + 1) for i in range(3)]}, engine="spark") as m:
+        assert m.query("path(0, x), x > 1").to_set() == {(2,), (3,)}
+        assert m.explain("path(0, 2)").holds
+        assert "from new path" in m.plans()
+        assert len(m._engine.driver._tasks._commands) == spark.sparkContext.defaultParallelism - 1
+
+
+def test_slots_are_taken_by_open_materialisations(spark, spark_engine):
+    """A second materialisation that would wait for slots is refused at once, until the first one is closed."""
+    with upheld.materialise(PATHS, {"edge": [(0, 1)]}, engine=spark_engine()):
+        with pytest.raises(upheld.UpheldError) as refusal:
+            upheld.materialise(PATHS, {"edge": [(0, 1)]}, engine=spark_engine())
+        assert refusal.value.slugs == ("too-few-slots",)
+        assert "close the other materialisations" in str(refusal.value)
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.materialise(PATHS, engine=spark_engine(partitions=spark.sparkContext.defaultParallelism))
+    assert refusal.value.slugs == ("too-few-slots",)
+    assert "ask for fewer partitions" in str(refusal.value)
+    with upheld.materialise(PATHS, {"edge": [(0, 1)]}, engine=spark_engine(partitions=1)) as m:
+        assert m["path"].to_set() == {(0, 1)}
+
+
+@pytest.mark.parametrize("partitions", [0, -1, True])
+def test_partitions_are_checked(spark_engine, partitions):
+    with pytest.raises(upheld.UpheldError) as refusal:
+        spark_engine(partitions=partitions)
+    assert refusal.value.slugs == ("bad-argument",)
+
+
+def test_decomposed_rules():
+    """A cyclic recursive rule, decomposed: the same facts and changes as it stands, and as on the memory engine."""
     rules = "pc(x, y) :- cw(x, u), ca(x, v), pc(u, y), pc(v, y)."
     facts = {"cw": [(1, 2), (5, 1), (6, 1)], "ca": [(1, 3), (5, 4), (6, 3)], "pc": [(2, 9), (3, 9), (4, 9), (4, 8)]}
     ms = [
-        upheld.materialise(rules, facts, engine=spark_engine(small=3), decompose="always", algorithm="dred"),
+        upheld.materialise(rules, facts, engine=Driven(2), decompose="always", algorithm="dred"),
         upheld.materialise(rules, facts, decompose="always"),
         upheld.materialise(rules, facts, decompose="never"),
     ]
@@ -68,3 +95,24 @@ def test_decomposed_rules(spark_engine):
     assert updates[0].deleted["pc"].to_set() == {(6, 9)}
     assert len({repr(change) for change in updates}) == 1
     assert ms[0].facts() == ms[1].facts() == ms[2].facts()
+
+
+def test_a_failed_update_changes_nothing():
+    """An update that fails leaves facts and bookkeeping as they were, and the next one is made."""
+    program = "n(x) :- start(x). n(y) :- n(x), y = x * 2, y != 1024."
+    limits = upheld.Limits(rounds=20)
+    m = upheld.materialise(program, {"start": [(0,)]}, engine=Driven(2), algorithm="ranked", limits=limits)
+    before, ranks = m.facts(), dict(m._state.bookkeeping.ranks.items())
+    with pytest.raises(upheld.UpheldError) as refusal:
+        m.update(insert={"start": [(3,)]})
+    assert refusal.value.slugs == ("limit-reached",)
+    assert m.facts() == before
+    assert dict(m._state.bookkeeping.ranks.items()) == ranks
+    assert m.update(insert={"start": [(256,)]}).inserted["n"].to_set() == {(256,), (512,)}
+
+
+def test_texts_that_are_refused():
+    """Half of a surrogate pair is not a text."""
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.materialise(".decl p(x:symbol)", {"p": [("\ud800",)]}, engine=Driven(2))
+    assert refusal.value.slugs == ("lone-surrogate",)

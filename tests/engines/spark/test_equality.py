@@ -1,26 +1,17 @@
-"""Equality by rewriting on Spark: after each update all is as the axioms say, in many databases at once."""
+"""Equality by rewriting in several tasks: after each update all is as the axioms say, in many databases at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count, islice
-from random import Random
 from unittest.mock import patch
 
 import pytest
 
 import upheld
+from tests.engines.partitioned.tasks import Driven
 from tests.helpers.equality_streams import EqualityCase, Triple, assert_seen, check_state, iri, random_equality_case
-from tests.helpers.sizes import exhaustive
-from upheld.engines.reference.engine import ReferenceEngine
-from upheld.language.compile import compile_program
-from upheld.language.core import Fact, Predicate
-from upheld.language.equality.equality import SAME_AS, Equality, with_equality
-from upheld.language.equality.layers import MEMBER
+from upheld.language.equality.equality import SAME_AS
 from upheld.maintain.equality import rewriting
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 PROPERTIES = {iri("R"), iri("T"), SAME_AS}
 
@@ -57,7 +48,7 @@ def by_axioms(case: EqualityCase, explicit: set[Triple]) -> set[tuple[object, ..
     return m["triple"].to_set()
 
 
-def follow(case: EqualityCase, engine: upheld.SparkEngine, algorithm: str = "adaptive") -> None:
+def follow(case: EqualityCase, engine: Driven, algorithm: str = "adaptive") -> None:
     """Make the updates of a case, and compare all that users see with recomputation under the axioms."""
     explicit = set(case.facts)
     m = upheld.materialise(case.program, {"triple": explicit}, engine=engine, equality="rewrite", algorithm=algorithm)
@@ -71,106 +62,22 @@ def follow(case: EqualityCase, engine: upheld.SparkEngine, algorithm: str = "ada
         check_state(m)
 
 
-@pytest.mark.parametrize("rules, small, few", [(FUNCTIONAL, 20_000, 100), (INVERSE, 300, rewriting.FEW)])
-def test_equals_recomputation(spark_engine, rules, small, few):
-    """With all sets in the driver and a search for proofs, and with the larger sets on Spark."""
+@pytest.mark.parametrize("rules, parts, few", [(FUNCTIONAL, 2, 100), (INVERSE, 3, rewriting.FEW)])
+def test_equals_recomputation(rules, parts, few):
+    """With a search for proofs and without."""
     with patch.multiple(rewriting, SMALL=0, FEW=few):
-        follow(merged(rules, seed=1, databases=60, updates=1), spark_engine(small=small))
+        follow(merged(rules, seed=1, databases=60, updates=1), Driven(parts))
 
 
-@pytest.mark.parametrize("small", [20_000, pytest.param(100, marks=exhaustive)])
-def test_backward_forward_equals_recomputation(spark_engine, small):
-    """B/F with equality, with all sets in the driver, and with the larger sets on Spark."""
-    follow(merged(INVERSE, seed=2, databases=30, updates=1), spark_engine(small=small), "bf")
+def test_backward_forward_equals_recomputation():
+    """B/F with equality."""
+    follow(merged(INVERSE, seed=2, databases=30, updates=1), Driven(2), "bf")
 
 
-PAIR = Predicate("pair", ("name", "number"), ("term", "number"))
-NO_RULES = with_equality(compile_program(upheld.parse("", dialect="dlog")).core, "rewrite")
-CORE = replace(NO_RULES, predicates={**NO_RULES.predicates, PAIR.name: PAIR, MEMBER.name: MEMBER})
-
-
-@pytest.mark.parametrize("small", [0, 20_000])
-def test_operators(spark_engine, small):
-    """Each word says of facts on Spark, and of those in the driver, what it says on plain sets."""
-    told = [list(said_of_classes(engine)) for engine in (ReferenceEngine(), spark_engine(small=small).open(CORE))]
-    assert told[0] == told[1]
-
-
-def said_of_classes(engine) -> Iterator[object]:
-    """Yield what words say of facts while classes come together and apart."""
-    r = Random(7)
-    names = [iri(name) for name in "abcdefghij"]
-    facts = engine.load("triple", [(r.choice(names), r.choice(sorted(PROPERTIES)), r.choice(names)) for _ in range(60)])
-    loops = engine.load("triple", [(name, SAME_AS, name) for name in [*names, iri("z")]])
-    pairs = engine.load("pair", [(name, n) for name in names[:4] for n in (1, 2)])
-    everything = facts | loops | pairs
-    pi = engine.classes(Equality())
-
-    def shown(facts) -> set[Fact]:
-        return {(p, row) for p in facts.predicates() for row in facts.rows(p)}
-
-    def bagged(bag) -> dict[Fact, int]:
-        return dict(bag.items())
-
-    pi.count(engine.nothing, facts | pairs)
-    for step in range(2):
-        pi.remember()
-        old = engine.settle(pi.represent(everything))
-        if step == 0:
-            for equal in [("a", "b"), ("c", "b"), ("e", "f")], [("f", "g"), ("g", "c"), ("h", "i")]:
-                joining = pi.joining(engine.load("triple", [(iri(x), SAME_AS, iri(y)) for x, y in equal]))
-                yield sorted(joining.constants.values)
-                joining.make()
-        else:
-            pi.split(pi.constants(engine.load("triple", [(iri("a"), SAME_AS, iri("a"))])))
-        yield pi.representatives(names), [pi.class_of(name) for name in names]
-        yield bagged(pi.rewritten(everything))
-        yield [shown(side) for side in pi.memberships(MEMBER.name)]
-        normal = engine.settle(pi.represent(everything))
-        some = pi.members(pi.constants(engine.load("triple", [(iri("a"), SAME_AS, iri("a"))])))
-        for said in (
-            normal,
-            pi.apart(normal),
-            pi.several(normal),
-            pi.plain(normal),
-            pi.mentioning(facts | pairs, some),
-        ):
-            yield shown(engine.settle(said))
-        yield shown(engine.settle(pi.mentioned(loops, facts))), shown(engine.settle(pi.counted(loops)))
-        yield sorted(pi.torn(pi.constants(pi.several(normal)), engine.settle(pi.apart(facts))).values)
-        for predicate in ("triple", "pair"):
-            expanded = pi.expanded(normal, predicate)
-            yield len(expanded), set(expanded)
-            for side in pi.changed(old, normal, predicate):
-                yield len(side), set(side)
-        yield sorted(pi.non_singletons(normal).values)
-        for wanted in (normal, engine.load("triple", [(iri("a"), SAME_AS, iri("a"))])):
-            yield shown(engine.settle(pi.expansions(wanted, facts | pairs)))
-        gamma = engine.classes(Equality())
-        finer = [("a", "c"), ("e", "g")] if step == 0 else [("h", "i")]
-        gamma.joining(engine.load("triple", [(iri(x), SAME_AS, iri(y)) for x, y in finer])).make()
-        proved = engine.settle(gamma.represent(pi.expansions(normal, everything)))
-        yield shown(engine.settle(pi.covered(normal, proved, gamma)))
-        pi.count(facts, engine.nothing)
-    pi.split(pi.constants(pi.several(normal)), gamma)
-    yield pi.representatives(names)
-
-
-def test_expansions_are_made_by_spark(spark, spark_engine):
-    """A DataFrame has the facts of all equal constants, whether Spark or the driver holds what is kept."""
-    for small in (0, 20_000):
-        facts = {(iri("a"), SAME_AS, iri("b")), (iri("b"), iri("R"), iri("c"))}
-        program = upheld.parse("", dialect="dlog")
-        m = upheld.materialise(program, {"triple": facts}, engine=spark_engine(small=small), equality="rewrite")
-        assert {tuple(row) for row in m["triple"].to_spark(spark).collect()} == m["triple"].to_set()
-        assert (iri("a"), iri("R"), iri("c")) in m["triple"]
-        assert (iri("c"), iri("R"), iri("a")) not in m["triple"]
-
-
-def test_a_failed_update_changes_nothing(spark_engine):
+def test_a_failed_update_changes_nothing():
     program = upheld.parse(f"PREFIX : <http://e/> {FUNCTIONAL}", dialect="dlog")
     facts = {(iri("a"), iri("R"), iri("b")), (iri("a"), iri("R"), iri("c"))}
-    m = upheld.materialise(program, {"triple": facts}, engine=spark_engine(), equality="rewrite")
+    m = upheld.materialise(program, {"triple": facts}, engine=Driven(2), equality="rewrite")
     before = m["triple"].to_set()
     with (
         patch.object(m._representation.rewriting.Gamma, "follow", side_effect=[(), RuntimeError]),

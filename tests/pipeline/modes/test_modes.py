@@ -34,12 +34,12 @@ def shape(program: str, whole: float = 1.0, tasks: int = 2) -> Shape:
     "settings, mode",
     [
         (Settings(), "driver"),
-        (Settings(driver_memory="1k"), "rounds"),
-        (Settings(driver_memory="1k", mode="rounds"), "rounds"),
-        (Settings(mode="rounds"), "rounds"),
+        (Settings(driver_memory="1k"), "distributed"),
+        (Settings(driver_memory="1k", mode="distributed"), "distributed"),
+        (Settings(mode="distributed"), "distributed"),
         (Settings(mode="driver"), "driver"),
         (Settings(state="s"), "driver"),
-        (Settings(state="s", driver_memory="1k"), "rounds"),
+        (Settings(state="s", driver_memory="1k"), "distributed"),
     ],
 )
 def test_the_choice(settings, mode):
@@ -64,8 +64,8 @@ def test_what_must_fit_and_does_not():
         (Settings(), LARGE, shape(JOINED, tasks=8), "driver"),
         (Settings(state="s"), LARGE, shape(CLOSURE, tasks=8), "driver"),
         (Settings(driver_memory="50k"), SIZES, shape(CLOSURE, whole=0.1), "decomposed"),
-        (Settings(driver_memory="50k"), SIZES, shape(CLOSURE, whole=0.9), "rounds"),
-        (Settings(driver_memory="50k"), SIZES, shape(JOINED, whole=0.1), "rounds"),
+        (Settings(driver_memory="50k"), SIZES, shape(CLOSURE, whole=0.9), "distributed"),
+        (Settings(driver_memory="50k"), SIZES, shape(JOINED, whole=0.1), "distributed"),
         (Settings(mode="decomposed"), SIZES, shape(CLOSURE), "decomposed"),
     ],
 )
@@ -101,17 +101,10 @@ def test_distributed(spark):
     assert outputs["driver"] == outputs["distributed"]
     assert run.report.choices[0].plan == "partitions, in the tasks of one Spark job"
     assert (0, 9) in outputs["distributed"][1]
-    with pytest.raises(upheld.UpheldError) as refusal:
-        upheld.Pipeline(program, {"e": frame}, mode="distributed", driver_memory="100").run(spark)
-    assert refusal.value.slugs == ("too-large-for-driver",)
 
 
-def test_rounds_of_jobs(spark, monkeypatch):
-    """The same facts as in the driver, for every type, held by Spark and written without coming to the driver."""
-    from upheld.engines.spark import sparkengine
-    from upheld.engines.spark.frames import SparkRows
-
-    monkeypatch.setattr(sparkengine.SparkEngine.__init__, "__kwdefaults__", {"small": 2})
+def test_values_of_every_type_in_tasks(spark):
+    """The same facts as in the driver, for every type, and a feed that begins with them."""
     program = """
     .decl e(n:number, u:unsigned, f:float, s:symbol)
     .decl p(s:symbol, f:float, u:unsigned, n:number)
@@ -130,23 +123,19 @@ def test_rounds_of_jobs(spark, monkeypatch):
     ]
     frame = spark.createDataFrame([*rows, rows[0]], "n bigint, u decimal(20,0), f double, s string")
     sinks = [{"path": "out"}, {"format": "changes", "path": "feed"}]
-    fetched = []
-    monkeypatch.setattr(SparkRows, "__iter__", lambda self: fetched.append(self) or iter(()))
-    run = upheld.Pipeline(program, {"e": frame}, sinks, mode="rounds").run(spark)
-    assert run.report.choices[0].plan == "rounds of Spark jobs"
+    run = upheld.Pipeline(program, {"e": frame}, sinks, mode="distributed").run(spark)
     assert run.report.relations["q"] == {"explicit": 0, "facts": 9} and run.report.relations["e"]["explicit"] == 4
     assert rows_of(run["p"]) == {(s, f, u, n) for n, u, f, s in rows} == rows_of(read(spark, Path("out/p")))
     assert rows_of(run["some"]) == {(True,)}
     assert rows_of(read(spark, Path("feed/q"))) == {("+", n, 1) for n in (-(2**63), *range(8))}
-    assert not fetched
 
 
 def test_too_large_for_the_driver(spark):
-    """What does not fit is not refused, but stays on Spark."""
+    """What does not fit is not refused, but goes to tasks, some at a time."""
     Path("e.csv").write_text("x,y\na,b\nb,c\n")
     run = upheld.Pipeline(REACH, {"edge": "e.csv"}, driver_memory="100").run(spark)
     assert rows_of(run["path"]) == {("a", "b"), ("b", "c"), ("a", "c")}
-    assert run.report.choices[0].plan == "rounds of Spark jobs"
+    assert run.report.choices[0].plan == "partitions, in the tasks of one Spark job"
 
 
 def test_no_state_in_parts():

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 import upheld
 from tests.engines.partitioned.jobs import Jobs
-from tests.engines.spark.test_faults import drop_blocks
+from tests.engines.partitioned.tasks import Driven
 from tests.helpers.releases import wait_for_releases
 from tests.helpers.sizes import exhaustive
 from tests.pipeline.test_run import REACH, held_blocks, read, rows_of
@@ -126,50 +126,44 @@ def test_a_folder_of_updates(spark):
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
 
-@pytest.fixture
-def little_in_the_driver(monkeypatch):
-    """Have the Spark engine hold all but the smallest sets."""
-    from upheld.engines.spark import sparkengine
+def test_in_another_mode(spark):
+    """A state that tasks hold is updated, saved, told of and restored by them; it opens in the memory engine.
 
-    monkeypatch.setattr(sparkengine.SparkEngine.__init__, "__kwdefaults__", {"small": 1})
-
-
-@pytest.mark.usefixtures("little_in_the_driver")
-def test_in_rounds(spark):
-    """What Spark holds is updated, saved, told of and restored there; the state opens in the memory engine.
-
-    Spark holds nothing for streams that have ended.
+    A mode of an older version means the one that has taken its place. Spark holds nothing for streams that have ended.
     """
-    held = held_blocks(spark)
+    held, jobs = held_blocks(spark), Jobs(spark)
     after = expected(3, first=1)
     put_all(Path("updates"), ("2.csv",))
-    assert finish(pipeline(mode="rounds").stream(spark))["path"].to_set() == after[1]
-    assert Store.open("state").last().notes["mode"] == "rounds"
+    with pytest.warns(upheld.UpheldWarning, match="the mode `rounds` is deprecated"):
+        stream = pipeline(mode="rounds").stream(spark)
+    with finish(stream) as m:
+        assert m["path"].to_set() == after[1]
+    assert Store.open("state").last().notes["mode"] == "distributed"
     put_all(Path("updates"), ("3.csv",))
     stream = pipeline().stream(spark)  # in the mode of the state
     assert stream.materialisation._engine.name == "spark"
-    assert finish(stream)["path"].to_set() == after[2] == rows_of(read(spark, Path("out/path")))
+    with finish(stream) as m:
+        assert m["path"].to_set() == after[2] == rows_of(read(spark, Path("out/path")))
     assert [(v.number, v.batch) for v in stream.report.versions] == [(3, 1)]
     assert [told(spark, v) for v in (1, 2, 3)] == after[:3]
-    saved = Store.open("state").last().relations["path"]
-    assert saved.facts is not None and not saved.facts.endswith(".parquet")
     assert upheld.restore(REACH, "state")["path"].to_set() == after[2]
     put_all(Path("updates"), ("4.csv",))
     stream = pipeline(mode="driver").stream(spark)
     assert stream.materialisation._engine.name == "memory"
     assert finish(stream)["path"].to_set() == after[3] == told(spark)
-    del stream
+    del stream, m
     assert held_blocks(spark) <= held
+    jobs.active(0)
 
 
 def test_distributed(spark):
     """The tasks of one job hold the facts of a state: they are updated, saved and told of."""
     jobs = Jobs(spark)
     draft = draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state"))
-    draft.commit({"mode": "distributed"})
+    draft.commit({"mode": "rounds"})  # as an older version called it
     put_all(Path("updates"), ("1.updates", "2.csv"))
     stream = pipeline().stream(spark)  # in the mode of the state
-    assert stream.materialisation._engine.name == "partitioned"
+    assert stream.materialisation._engine.name == "spark"
     assert finish(stream)["path"].to_set() == expected(2)[2] == told(spark) == rows_of(read(spark, Path("out/path")))
     stream.materialisation.close()
     jobs.active(0)
@@ -280,13 +274,6 @@ class Failing(LocalFiles):
             yield file
             self._step()
 
-    @contextmanager
-    def written_by_spark(self, path):
-        self._step()
-        with super().written_by_spark(path) as name:
-            yield name
-            self._step()
-
     def create(self, path, data):
         self._step()
         super().create(path, data)
@@ -362,42 +349,19 @@ def test_killed_at_any_point_of_a_batch(look_ahead):
 
 
 @pytest.mark.parametrize(("at", "version"), [(6, 1), pytest.param(10, 2, marks=exhaustive)])
-def test_killed_in_rounds(spark, at, version):
-    """The same where Spark writes relations and feeds: when it has, and before and after the manifest."""
+def test_killed_with_facts_in_tasks(at, version):
+    """The same where tasks hold the facts: before and after the manifest."""
     put_all(Path("updates"))
-    engine = upheld.SparkEngine(spark, small=1)
     draft = draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state"))
     draft.commit({"feeds": {str(Path("feed").absolute()): 0}})
     with pytest.raises(Killed):
-        take(batches(at, engine=engine), ["1.updates"])
+        take(batches(at, engine=Driven(2)), ["1.updates"])
     before, after = expected(1)
     assert Store.open("state").version == version
     assert upheld.restore(REACH, "state")["path"].to_set() == (before, after)[version - 1]
-    take(batches(engine=engine), ["1.updates"])
+    take(batches(engine=Driven(2)), ["1.updates"])
     assert upheld.restore(REACH, "state")["path"].to_set() == after
     assert feed() == [(1, "+", *row) for row in sorted(after - before)]
-
-
-@exhaustive
-def test_blocks_that_are_lost(spark):
-    """A stream whose facts are lost with an executor ends before the next version, and goes on when started again."""
-    put_all(Path("updates"))
-    engine = upheld.SparkEngine(spark, small=1)
-    draft = draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state"))
-    draft.commit({"feeds": {str(Path("feed").absolute()): 0}})
-    broken = batches(engine=engine)
-    take(broken, ["1.updates"])
-    assert drop_blocks(spark) > 0
-    with pytest.raises(upheld.UpheldError) as refusal:
-        take(broken, ["1.updates", "2.csv"])
-    assert refusal.value.slugs == ("lost-facts",)
-    before, first, second = expected(2)
-    assert upheld.restore(REACH, "state")["path"].to_set() == first
-    take(batches(engine=engine), ["1.updates", "2.csv"])
-    assert upheld.restore(REACH, "state")["path"].to_set() == second
-    told = [(1, "+", *row) for row in first - before] + [(1, "-", *row) for row in before - first]
-    told += [(2, "+", *row) for row in second - first] + [(2, "-", *row) for row in first - second]
-    assert feed() == sorted(told)
 
 
 @pytest.mark.parametrize("committed", [False, True])

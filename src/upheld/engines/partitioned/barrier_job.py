@@ -7,10 +7,9 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from upheld.algebra.engine import Engine
 from upheld.engines.partitioned.commands import NewEngine
 from upheld.engines.partitioned.driver import DrivenEngine, task_engine
 from upheld.engines.partitioned.sockets import Address, Meeting, gather
@@ -33,13 +32,12 @@ class InBarrierJob:
     spark: SparkSession
     parts: int
     description: str = "Upheld"
-    name: str = "partitioned"
+    name: str = "spark"
 
-    def open(self, core: Core, limits: Limits | None = None) -> Engine:
+    def open(self, core: Core, limits: Limits | None = None) -> Any:
         new_engine = partial(task_engine, core, limits)
         tasks = in_barrier_job(self.spark, self.parts, new_engine, self.description)
-        engine: Any = DrivenEngine(core, tasks, limits)
-        return cast(Engine, engine)
+        return DrivenEngine(core, tasks, limits)
 
 
 def in_barrier_job(spark: SparkSession, parts: int, new_engine: NewEngine, description: str) -> ConnectedTasks:

@@ -89,6 +89,11 @@ class HeldSet(Held):
         """The predicates that facts of the set may have, which the driver knows by itself."""
         return self.local.predicates()
 
+    def has(self, predicate: str, row: Sequence[object]) -> bool:
+        """Whether a row is in the set. The driver knows its codes, if it can be: only codes go to the tasks."""
+        codes = self.local.codes_of(predicate, row)
+        return codes is not None and bool(self.driver.call(self, "has_codes", predicate, codes))
+
 
 class HeldBag(Held):
     """Facts with multiplicities."""
@@ -240,6 +245,11 @@ class Driver:
         self._over = task_lost(reason).problems[0]
         self._tasks.abandon()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether tasks follow the driver: it is not closed, and none was lost."""
+        return self._over is None and not self._tasks.have_ended()
+
     def close(self) -> None:
         """End all tasks, and wait until they have ended."""
         self._over = _CLOSED
@@ -333,7 +343,7 @@ class DrivenMeter(Meter):
 class DrivenEngine:
     """An engine whose facts are in the partitions of several tasks."""
 
-    name = "partitioned"
+    name = "spark"
 
     def __init__(self, core: Core, tasks: Tasks, limits: Limits | None = None):
         meter = self.meter = DrivenMeter(limits)
@@ -387,6 +397,11 @@ class DrivenEngine:
 
     def lose(self, reason: str) -> None:
         self.driver.lose(reason)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the tasks still follow the driver."""
+        return self.driver.is_open
 
     def close(self) -> None:
         self._end.detach()

@@ -37,7 +37,7 @@ from upheld.language.values import Value
 class PartitionedEngine:
     """The facts of one program, as one of several tasks has them."""
 
-    name = "partitioned"
+    name = "spark"
 
     def __init__(self, core: Core, wire: Wire, meter: Meter | None = None, replicated: Iterable[str] = ()):
         self.meter = meter or Meter()

@@ -15,6 +15,7 @@ All tasks know the `bound` of a set, the predicates that its facts may have anyw
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from upheld.algebra.sets import FactSet, SetEngine
 from upheld.data.columns import Columns
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.memory.sets.named import Named
+from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Column, Rows, Table, distinct_values
 from upheld.engines.partitioned.context import Context
 from upheld.engines.partitioned.wire import Parcel
@@ -177,6 +179,19 @@ class NamedSet(PartitionedSet):
             self._about_to_change()
             self.local -= removed.completed().local
         return self
+
+    def has(self, predicate: str, row: Sequence[object]) -> bool:
+        codes = self.codes_of(predicate, row)
+        return codes is not None and self.has_codes(predicate, codes)
+
+    def codes_of(self, predicate: str, row: Sequence[object]) -> Codes | None:
+        """Return the codes of a row, of values of any types, or None if no fact has it. All members know them."""
+        return self.context.codec.find_row(row, self.context.local.tables[predicate].types)
+
+    def has_codes(self, predicate: str, codes: Codes) -> bool:
+        """Return whether a fact with these codes is in the set, in some task."""
+        _, notes = self.context.wire.exchange("has", None, self.local.has_codes(predicate, codes))
+        return any(notes)
 
     def _about_to_change(self) -> None:
         self.context.compute_all()

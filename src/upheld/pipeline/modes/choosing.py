@@ -1,7 +1,7 @@
-"""Where rules are applied: by the memory engine in the driver or in tasks, or by rounds of Spark jobs.
+"""Where rules are applied: by the memory engine in the driver, in tasks, or in tasks that work in step.
 
-The driver is the first choice if the facts fit there. Tasks are for large programs that can be partitioned. Rounds of
-jobs are for large programs that cannot. Tasks that work in step hold partitions of any program, if that is asked for.
+The driver is the first choice if the facts fit there. Tasks on their own are for large programs that fall into parts.
+Tasks that work in step are for large programs that do not.
 """
 
 from __future__ import annotations
@@ -25,13 +25,6 @@ _PLANS = {
     "driver": "the driver's memory engine",
     "decomposed": "parts, each by the memory engine in a task of Spark",
     "distributed": "partitions, in the tasks of one Spark job",
-    "rounds": "rounds of Spark jobs",
-}
-
-#: The modes in which the explicit facts come to the driver, and why.
-_THROUGH_DRIVER = {
-    "driver": "rules are applied by the memory engine in the driver, if that is asked for",
-    "distributed": "facts go through the driver to the tasks that hold them",
 }
 
 #: Minimum facts and parallel tasks for partitions instead of the driver: in total they take up to twice the work of the
@@ -94,14 +87,14 @@ def choose(settings: Settings, sizes: Sizes, shape: Shape) -> tuple[str, Choice]
     elif settings.state is None and _is_for_parts(sizes, shape, limit):
         mode, why = "decomposed", f"{room} in the driver, {_parts(shape)}, and {shape.tasks} tasks run at once"
     else:
-        mode, why = ("driver" if has_room else "rounds"), f"{room} in the driver"
-    if mode in _THROUGH_DRIVER and not has_room:
+        mode, why = ("driver" if has_room else "distributed"), f"{room} in the driver"
+    if mode == "driver" and not has_room:
         raise LimitReached(
             Problem(
                 "too-large-for-driver",
                 f"{sizes} in the driver, and {_shown(limit)} are allowed",
-                note=_THROUGH_DRIVER[mode],
-                hint="raise `driver_memory` if the machine has more, or choose the mode `rounds`",
+                note="rules are applied by the memory engine in the driver, if that is asked for",
+                hint="raise `driver_memory` if the machine has more, or choose the mode `distributed`",
             )
         )
     if mode == "decomposed" and isinstance(shape.pivots, Obstacle):
@@ -119,7 +112,7 @@ def choose(settings: Settings, sizes: Sizes, shape: Shape) -> tuple[str, Choice]
 
 
 def _is_for_parts(sizes: Sizes, shape: Shape, limit: int) -> bool:
-    """Return whether parts can be had, with all that they must know, and are better than the driver or rounds."""
+    """Return whether parts can be had, with all that they must know, and are better than the other modes."""
     if isinstance(shape.pivots, Obstacle) or shape.pivots.is_recursive_before or sizes.need * shape.whole > limit:
         return False
     return sizes.need > limit or (sizes.facts >= _WORTH_PARTS and shape.tasks >= _WORTH_TASKS)

@@ -20,16 +20,15 @@ from pyspark import Broadcast, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from upheld.algebra.meter import Meter
-from upheld.engines.spark.codes import Codec, encode
-from upheld.engines.spark.frames import FrameRows, decoded
-from upheld.engines.spark.slots import Slots
 from upheld.language.core import Core, Predicate
 from upheld.language.pivots import Pivots
 from upheld.materialisation.materialisation import Materialisation
+from upheld.pipeline.layouts import Codec, decoded, encode, laid_out
 from upheld.pipeline.modes import driver
 from upheld.pipeline.modes.derived import Derived, Frames
 from upheld.pipeline.modes.driver import Facts
 from upheld.pipeline.modes.partitions import Outcome, Part, facts_in, outcome_of, table_of
+from upheld.pipeline.modes.slots import Slots
 from upheld.pipeline.modes.task_output import Leaving, LeavingPairs, LeavingRows
 from upheld.runtime.limits import Limits
 from upheld.spark.releases import release_with
@@ -183,7 +182,7 @@ class _Decomposing:
         """Return the explicit facts of a relation that Spark knows, and those that the program states."""
         predicate, frames = self.core.predicates[name], []
         if name in self.facts:
-            frames.append(FrameRows(self.facts[name].rows, predicate.types).encoded())
+            frames.append(laid_out(self.facts[name].rows, predicate.types))
         if own := [row for fact, row in self.core.facts if fact == name]:
             codec = Codec(predicate)
             frames.append(self.spark.createDataFrame(codec.layout.arrow(map(codec.encode, own))))

@@ -1,28 +1,49 @@
 """Distributed mode: the facts are in partitions, in the tasks of one Spark job that lasts as long as it is used.
 
-One slot of the session is left for the other jobs, which read sources, write sinks and take micro-batches.
+The driver passes explicit facts on to the tasks that hold them, some at a time.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from collections.abc import Iterable, Iterator
 
-from upheld.engines.partitioned.barrier_job import InBarrierJob
-from upheld.errors import Problem, UsageError, count
-from upheld.pipeline.job import Job
+import pyarrow as pa
+
+from upheld.data.columns import Columns
+from upheld.pipeline.layouts import laid_out
+from upheld.pipeline.modes.driver import Facts, columns_of
+from upheld.spark.packing import packed, unpacked
+
+#: Rows that come to the driver at a time.
+_BATCH = 1 << 18
 
 
-def engine(job: Job, spark: SparkSession) -> InBarrierJob:
-    """Return the engine for a job: a partition for each slot but one."""
-    slots = spark.sparkContext.defaultParallelism
-    if slots < 2:
-        raise UsageError(
-            Problem(
-                "too-few-slots",
-                f"Spark runs {count(slots, 'task')} at once, and the mode `distributed` takes at least 2",
-                note="tasks hold the facts all the time, and another slot is for reading and writing",
-                hint="give the session more cores, or choose the mode `driver`",
-            )
-        )
-    rules = count(sum(clause.body is not None for clause in job.program.clauses), "rule")
-    return InBarrierJob(spark, slots - 1, f"Upheld: {rules}, facts in {count(slots - 1, 'partition')}")
+def load(relations: Iterable[Facts]) -> Iterator[tuple[str, Columns]]:
+    """Yield facts by column. Those that Spark holds come to the driver in parts."""
+    for facts in relations:
+        name, types = facts.predicate.name, facts.predicate.types
+        if facts.loaded is not None:
+            yield name, facts.loaded
+        elif facts.count and not types:
+            yield name, Columns((), (), 1)
+        elif facts.count:
+            parts = laid_out(facts.rows, types).mapInArrow(_packed, "data binary")
+            for row in parts.toLocalIterator():
+                yield name, columns_of(types, unpacked(bytes(row["data"])))
+
+
+def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches, many packed into one value."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= _BATCH:
+            yield from _values(waiting)
+            waiting = []
+    if waiting:
+        yield from _values(waiting)
+
+
+def _values(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for data in packed(pa.Table.from_batches(batches), _BATCH):
+        yield pa.RecordBatch.from_pydict({"data": pa.array([data], pa.binary())})

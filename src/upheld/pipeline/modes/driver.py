@@ -17,12 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from upheld.data.columns import Column, Columns, Texts
 from upheld.data.relation import Relation
 from upheld.engines.memory.storage.dictionary import TextPool
-from upheld.engines.spark.frames import FrameRows
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.dictionary import encoded
 from upheld.pipeline.job import Settings
+from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes.choosing import bytes_of
 from upheld.pipeline.sources.arrow import TEXTS
 from upheld.runtime.limits import Limits
@@ -86,7 +86,7 @@ def load(relations: Iterable[Facts], pairs: DataFrame | None) -> list[tuple[str,
         if facts.loaded is not None:
             return facts.loaded
         if ids is None:
-            return columns_of(types, FrameRows(facts.rows, types).encoded().toArrow())
+            return columns_of(types, laid_out(facts.rows, types).toArrow())
         table = encoded(facts.rows, types).toArrow()
         return Columns(types, [column(table[i], type) for i, type in enumerate(types)], table.num_rows)
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from upheld.data.columns import Texts
 from upheld.data.relation import Relation, arrow_texts
-from upheld.engines.spark.codes import ARROW_TYPES, Codec
-from upheld.engines.spark.slots import Slots
 from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core
+from upheld.pipeline.layouts import ARROW_TYPES, Codec
 from upheld.pipeline.modes.driver import columns_of
+from upheld.pipeline.modes.slots import Slots
 from upheld.pipeline.modes.task_output import NOTE, Piece
 from upheld.runtime.limits import Limits
 from upheld.spark.packing import packed, unpacked

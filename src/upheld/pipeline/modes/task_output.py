@@ -14,10 +14,10 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark import RDD, Accumulator, AccumulatorParam, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from upheld.engines.spark.codes import Layout
-from upheld.engines.spark.cols import col
+from upheld.pipeline.layouts import Layout
 from upheld.spark.gateway import count_in_java
 
 #: A note, or packed facts of the relation with this number.
@@ -60,10 +60,10 @@ class LeavingRows:
         return cls(parts.mapInArrow(batches, _ROWS.schema).persist(StorageLevel.MEMORY_AND_DISK))
 
     def notes(self) -> list[bytes]:
-        return [row["data"] for row in self.rows.filter(col("relation") == NOTE).collect()]
+        return [row["data"] for row in self.rows.filter(F.col("relation") == NOTE).collect()]
 
     def packed(self, relation: int) -> DataFrame:
-        return self.rows.filter(col("relation") == relation).select("data")
+        return self.rows.filter(F.col("relation") == relation).select("data")
 
     def unpersist(self) -> None:
         self.rows.unpersist()

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
 from upheld.data.change import Change
 from upheld.data.columns import Row
 from upheld.data.relation import Relation, arrow_for_spark
@@ -108,19 +106,12 @@ class Batches:
         return versions
 
     def _write(self, draft: Draft, folder: str, sides: Sequence[tuple[str, Relation]]) -> None:
-        """Write a folder of a feed, with Spark if the change is there."""
+        """Write a folder of a feed."""
         from pyarrow import parquet
 
         beside = staged(folder)
-        held = [frame for _, relation in sides if (frame := relation.held_frame()) is not None]
-        if held:
-            spark = held[0].sparkSession
-            told = [relation.to_spark(spark).select(F.lit(sign).alias("operation"), "*") for sign, relation in sides]
-            with self.store.files.written_by_spark(beside) as name:
-                told[0].unionAll(told[1]).write.parquet(name)
-        else:
-            with self.store.files.written(f"{beside}/part-00000.parquet") as file:
-                parquet.write_table(_signed(sides), file)
+        with self.store.files.written(f"{beside}/part-00000.parquet") as file:
+            parquet.write_table(_signed(sides), file)
         draft.moves.append((beside, folder))
 
 

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.engines.spark.sparkengine import SparkEngine
+from upheld.engines.partitioned.sparkengine import SparkEngine
 from upheld.errors import FactsError, Problem
 from upheld.language.core import Core
 from upheld.materialisation.build import compile_saved, restore
 from upheld.materialisation.materialisation import Materialisation
-from upheld.pipeline.job import Job, Stream
-from upheld.pipeline.modes import distributed, driver
+from upheld.pipeline.job import Job, Stream, current_mode
+from upheld.pipeline.modes import driver
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
 from upheld.pipeline.run import (
-    algorithm_in_memory,
-    algorithm_in_rounds,
+    algorithm_for,
     by_default,
     check_relations,
     feeds_of,
@@ -253,13 +252,10 @@ def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher 
 
 
 def _restored(job: Job, limits: Limits, spark: SparkSession, store: Store) -> Materialisation:
-    """Return the last version of a state: held by Spark if that is asked for, or is how the state was made."""
+    """Return the last version of a state: held by tasks if that is asked for, or is how the state was made."""
     mode = job.settings.mode if job.settings.mode != "auto" else store.last().notes.get("mode", "driver")
-    if mode == "rounds":
-        return restore(job.program, store, engine=SparkEngine(spark), algorithm=algorithm_in_rounds(job), limits=limits)
-    if mode == "distributed":
-        engine = distributed.engine(job, spark)
-        return restore(job.program, store, engine=engine, algorithm=algorithm_in_memory(job), limits=limits)
+    if current_mode(mode) == "distributed":
+        return restore(job.program, store, engine=SparkEngine(spark), algorithm=algorithm_for(job), limits=limits)
     return restore(job.program, store, limits=driver.bounded(job.settings, limits))
 
 

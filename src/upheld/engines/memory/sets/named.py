@@ -14,6 +14,7 @@ from upheld.engines.memory.sets.bit_matrix import DenseBits, dense_bits
 from upheld.engines.memory.sets.expressions import NO_ROWS, MemorySet, Settled, own_set
 from upheld.engines.memory.sets.rows_by_table import clear_bit, selected_rows, set_bit
 from upheld.engines.memory.sets.truth_tables import Spelling
+from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
 from upheld.runtime.interruptions import uninterrupted
 
@@ -193,10 +194,12 @@ class Named(MemorySet):
 
     def has(self, predicate: str, row: Sequence[object]) -> bool:
         """Return whether a row, which may have values of any types, is that of a fact."""
+        codes = self.context.codec.find_row(row, self.context.tables[predicate].types)
+        return codes is not None and self.has_codes(predicate, codes)
+
+    def has_codes(self, predicate: str, codes: Codes) -> bool:
+        """Return whether a fact has these codes."""
         table = self.context.tables[predicate]
-        codes = self.context.codec.find_row(row, table.types)
-        if codes is None:
-            return False
         row_number = int(table.find(codes, 1, np.arange(table.arity), _NO_CONSTANTS)[0])
         return row_number >= 0 and bool(table.flags[row_number] >> self.bit & 1)
 

@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from upheld.engines.spark.codes import ARROW_TYPES, Layout, Row
-from upheld.engines.spark.cols import col, lit
+from upheld.pipeline.layouts import ARROW_TYPES, Layout
 
 
 class Slots:
@@ -30,14 +29,12 @@ class Slots:
             self._places.append(places)
         self._layouts = layouts
         self.layout = Layout(("request", *types), ("bigint", *types.values()))
-        at = {name: i for i, name in enumerate(self.layout.names)}
-        self._positions = [[at[name] for name in places] for places in self._places]
 
     def pack(self, k: int, frame: DataFrame) -> DataFrame:
         mine = dict(zip(self._places[k], self._layouts[k].names, strict=True))
-        columns = [lit(k).cast("bigint").alias("request")]
+        columns = [F.lit(k).cast("bigint").alias("request")]
         for name, type in zip(self.layout.names[1:], self.layout.types[1:], strict=True):
-            value = col(mine[name]) if name in mine else lit(None).cast(type)
+            value = F.col(mine[name]) if name in mine else F.lit(None).cast(type)
             columns.append(value.alias(name))
         return frame.select(*columns)
 
@@ -46,7 +43,7 @@ class Slots:
         keys: dict[str, Column] = {}
         for k, place in places.items():
             type = self._layouts[k].types[place]
-            mine, value = col("request") == k, col(self._places[k][place])
+            mine, value = F.col("request") == k, F.col(self._places[k][place])
             keys[type] = keys[type].when(mine, value) if type in keys else F.when(mine, value)
         return list(keys.values())
 
@@ -64,11 +61,3 @@ class Slots:
             for name, type in zip(self.layout.names[1:], self.layout.types[1:], strict=True)
         ]
         return pa.Table.from_arrays([request, *columns], list(self.layout.names))
-
-    def select(self, k: int, frame: DataFrame) -> DataFrame:
-        """Return the rows of a layout, under its names, out of a DataFrame of these columns."""
-        names = zip(self._places[k], self._layouts[k].names, strict=True)
-        return frame.filter(col("request") == k).select(*(col(place).alias(name) for place, name in names))
-
-    def unpack(self, k: int, row: Row) -> Row:
-        return tuple(row[i] for i in self._positions[k])

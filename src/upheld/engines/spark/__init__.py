@@ -1,1 +1,0 @@
-"""The Spark side of Upheld: the Java it runs on, and its sessions."""
