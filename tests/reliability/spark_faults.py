@@ -106,7 +106,7 @@ def killed_driver(seed: int) -> None:
         assert m["path"].to_set() == closure(edges)
 
 
-@goal("R13", "killed drivers of Spark", sample=0, full=8)
+@goal("R13", "faults of Spark", sample=0, full=8)
 def spark_faults(run: Run) -> None:
     for number in run.cases():
         run.case(f"killed driver {number}", partial(killed_driver, run.seed * 1000 + number))

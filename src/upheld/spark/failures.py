@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
-from upheld.errors import FactsError, Problem, UpheldError
-
-#: Messages of Spark about a missing block or file of a table.
-_LOST = re.compile(r"Checkpoint block \S+ not found|CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|FileNotFoundException.*/rdd-\d+/")
+from upheld.errors import Problem, UpheldError
 
 #: Characters of Spark's own message that an error shows.
 _SHOWN = 300
@@ -20,7 +16,7 @@ _SHOWN = 300
 
 @contextmanager
 def explained_failures() -> Iterator[None]:
-    """Raise `lost-facts` where Spark misses rows that it held, and `failed-job` where it gave up for another reason."""
+    """Raise `failed-job` where Spark gave up a job."""
     try:
         yield
     except AnalysisException:
@@ -30,17 +26,6 @@ def explained_failures() -> Iterator[None]:
 
 
 def _failure(error: Exception) -> UpheldError:
-    said = str(error)
-    if _LOST.search(said):
-        return FactsError(
-            Problem(
-                "lost-facts",
-                "Spark has lost facts that it held",
-                note="they were in the memory or on the disk of an executor that is gone, and nowhere else",
-                hint="restore what was saved last; after `spark.sparkContext.setCheckpointDir(...)` facts are held "
-                "in files",
-            )
-        )
     if isinstance(error, Py4JNetworkError):
         message = "the Java process of Spark has ended"
         hint = "start the program again, with more memory for Spark if its log reports too little"
