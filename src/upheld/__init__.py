@@ -25,7 +25,7 @@ from upheld.updatefiles import Update
 
 if TYPE_CHECKING:
     from upheld import rdf
-    from upheld.engines.partitioned.sparkengine import SparkEngine
+    from upheld.engines.spark.sparkengine import SparkEngine
     from upheld.ingest.functors import functor
     from upheld.pipeline import Pipeline
     from upheld.spark.session import open_session as spark_session
@@ -89,7 +89,7 @@ def __getattr__(name: str) -> object:
 
         return open_session
     if name == "SparkEngine":
-        from upheld.engines.partitioned.sparkengine import SparkEngine
+        from upheld.engines.spark.sparkengine import SparkEngine
 
         return SparkEngine
     hint = "; it is spelt 'Materialisation'" if name == "Materialization" else ""

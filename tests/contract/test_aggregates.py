@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engines.partitioned.tasks import Driven
+from tests.engines.spark.tasks import Driven
 from tests.helpers.aggregates import TERMS
 from tests.helpers.sizes import examples, exhaustive
 from upheld.algebra.engine import Engine

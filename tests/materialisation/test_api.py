@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import upheld
-from tests.engines.partitioned.tasks import Driven
+from tests.engines.spark.tasks import Driven
 from tests.helpers.strategies import cases
 from upheld.engines import ENGINES
 from upheld.language.strata import STRATIFICATIONS

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import upheld
-from tests.engines.partitioned.tasks import Driven
+from tests.engines.spark.tasks import Driven
 from upheld.engines import ENGINES
 from upheld.errors import FactsError, UsageError
 

@@ -1,4 +1,4 @@
-"""R21: tasks of the engine with partitions are lost at random commands; what was acknowledged last is there again.
+"""R21: tasks of the Spark engine are lost at random commands; what was acknowledged last is there again.
 
 A case materialises, updates and saves, and goes on with the same materialisation whenever a task is lost: while facts
 are loaded, in an update, in a save, or in the recovery itself. An update is acknowledged once `update` returns. Tasks
@@ -38,7 +38,7 @@ def random_edges(r: Random) -> Edges:
 def survive(r: Random, in_processes: bool, folder: Path) -> int:
     """Make updates, and save some of them; return the number of tasks that were lost meanwhile."""
     import upheld
-    from tests.engines.partitioned.losing import Losing
+    from tests.engines.spark.losing import Losing
 
     engine = Losing([r.randrange(1, LATEST) for _ in range(LOSSES)], in_processes=in_processes, seed=r.random())
     edges, saved = random_edges(r), Edges()

@@ -53,7 +53,7 @@ def open_engine(name: str | EngineChoice, core: Core, limits: Limits | None = No
 def chosen_engine(name: str | EngineChoice) -> str | EngineChoice:
     """Return an engine as it was chosen; that on Spark with its options, if only its name is given."""
     if name == "spark":
-        choice: EngineChoice = import_module("upheld.engines.partitioned.sparkengine").SparkEngine()
+        choice: EngineChoice = import_module("upheld.engines.spark.sparkengine").SparkEngine()
         return choice
     return name
 

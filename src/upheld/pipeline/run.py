@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.data.columns import Columns
-from upheld.engines.partitioned.sparkengine import SparkEngine
+from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
 from upheld.language.compile import compile_program
 from upheld.language.core import Core

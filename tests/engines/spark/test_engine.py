@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import upheld
-from tests.engines.partitioned.jobs import Jobs
-from tests.engines.partitioned.tasks import Driven
+from tests.engines.spark.jobs import Jobs
+from tests.engines.spark.tasks import Driven
 from tests.helpers.streams import Recomputed, assert_recomputed
 from upheld.language.compile import compile_program
 from upheld.language.strata import stratify

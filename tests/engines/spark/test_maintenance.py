@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engines.partitioned.tasks import Driven
+from tests.engines.spark.tasks import Driven
 from tests.helpers.merging import Merged, random_merged
 from tests.helpers.streams import Recomputed, assert_recomputed, facts_of
 from upheld.language.strata import stratify

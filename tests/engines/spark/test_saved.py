@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import upheld
-from tests.engines.partitioned.tasks import Driven
+from tests.engines.spark.tasks import Driven
 from tests.helpers.sizes import usually
 from upheld.materialisation.materialisation import draft_of
 from upheld.store import Store

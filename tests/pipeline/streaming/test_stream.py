@@ -17,13 +17,13 @@ import pytest
 from pyarrow import parquet
 
 import upheld
-from tests.engines.partitioned.jobs import Jobs
-from tests.engines.partitioned.tasks import Driven
+from tests.engines.spark.jobs import Jobs
+from tests.engines.spark.tasks import Driven
 from tests.helpers.releases import wait_for_releases
 from tests.helpers.sizes import exhaustive
 from tests.pipeline.test_run import REACH, held_blocks, read, rows_of
 from upheld.cli import main
-from upheld.engines.partitioned.barrier_job import InBarrierJob
+from upheld.engines.spark.tasks.barrier_job import InBarrierJob
 from upheld.language.core import Predicate
 from upheld.materialisation.build import compile_saved
 from upheld.materialisation.materialisation import draft_of

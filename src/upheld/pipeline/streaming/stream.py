@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from upheld.engines.partitioned.sparkengine import SparkEngine
+from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import FactsError, Problem
 from upheld.language.core import Core
 from upheld.materialisation.build import compile_saved, restore

@@ -1,0 +1,34 @@
+"""The facts of a program in partitions: a memory engine in each of several tasks, which carry out operators in step.
+
+A driver runs the code in `maintain/`, unchanged, and sends each operator to all tasks as a command. It carries out the
+operator as well, as a member that owns no facts. The members meet in one primitive, `Wire.exchange`: parcels for each
+member, and a note that all of them read. Whatever steers an algorithm (truth and counts of sets, instances considered,
+rounds, failures) is made of notes, so the driver knows it without asking. Every exchange has the name of its operator
+and the number of its command; members that are at different ones stop with the error `out-of-step`. Tasks work in step
+without a driver, too, each with an algorithm of its own: so tests compare what all of them decide.
+
+    sparkengine what callers choose the engine by
+    tasks/      the driver's engine, the commands it sends, and the wire between members:
+                threads of one process, processes, or the tasks of one job of Spark
+    owners      which task owns a value, and so where a fact is at home
+    codec       a dictionary of texts that is the same in all tasks
+    plans       bodies in legs, between which bindings travel; the columns that facts have copies for
+    context     the state that the parts of a task's engine share
+    sets        sets of facts: rows at home, and copies
+    matching    the instances of rules, in all partitions together
+    aggregates, bags, numbers, trace, search, classes, equivalences, engine    as in the memory engine
+
+Of the memory engine a task uses, on the facts that it has:
+
+    tables, named and settled sets, expressions of them, truth tables      `Named`, `Settled`, `Where`
+    entering facts by their codes into a table and a set                   `Collected.enter`, `Collected.take`
+    plans of a leg from bindings of some variables, and joins by them      `Planner.plan`, `Join`
+    which rules concern some rows                                          `Matcher.delta_index`
+    numbers of facts in columns, with the journal that undoes changes      `Counting`, `MemoryRanks`, `MemoryTrace`
+    transactions and attempts                                              `MemoryEngine.transaction`, `.attempt`
+
+Facts come in as arrays of codes by predicate, and set changes as sets; bindings and heads go out as arrays of codes.
+
+Explicit facts come from the driver, and relations that are read go there. The rows of facts that have gone are kept,
+and serve facts that come back.
+"""

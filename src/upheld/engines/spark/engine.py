@@ -1,0 +1,293 @@
+"""The operators of the algebra in one of several tasks that run in step."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from upheld.algebra.counters import Numbered
+from upheld.algebra.engine import Attempt, Freed
+from upheld.algebra.meter import Meter
+from upheld.algebra.sets import FactSet, Own
+from upheld.data.columns import Columns
+from upheld.engines.memory.storage.codec import Codes, is_text
+from upheld.engines.memory.storage.table import Table
+from upheld.engines.spark.aggregates import PartitionedAggregate
+from upheld.engines.spark.bags import PartitionedBag, PartitionedInstances, found_rows
+from upheld.engines.spark.classes import PartitionedClasses
+from upheld.engines.spark.codec import replaced
+from upheld.engines.spark.context import Context
+from upheld.engines.spark.equivalences import PartitionedGroups
+from upheld.engines.spark.matching import Matching, Results, Sets
+from upheld.engines.spark.numbers import PartitionedNumbers, PartitionedRanks, columns_of, rank_columns_of
+from upheld.engines.spark.owners import Values
+from upheld.engines.spark.plans import Kind, Views
+from upheld.engines.spark.search import PartitionedSearch
+from upheld.engines.spark.sets import NamedSet, PartitionedSet, at_home, forward, nothing, own_set
+from upheld.engines.spark.tasks.wire import Wire
+from upheld.engines.spark.trace import PartitionedTrace
+from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
+from upheld.language.equality.equality import Equality
+from upheld.language.values import Value
+
+
+class PartitionedEngine:
+    """The facts of one program, as one of several tasks has them."""
+
+    name = "spark"
+
+    def __init__(self, core: Core, wire: Wire, meter: Meter | None = None, replicated: Iterable[str] = ()):
+        self.meter = meter or Meter()
+        memberships = (classing.members for classing in core.classings)
+        self.context = Context(wire, core, self.meter, Views((*replicated, *memberships)))
+        self.context.engine = weakref.proxy(self)
+        for aggregation in core.aggregations:
+            if aggregation.groups:
+                self.context.views.add(aggregation.body, aggregation.groups[0])
+            else:
+                self.context.views.collected.add(aggregation.body)
+        self.matching = Matching(self.context)
+        self.matching.declare(core.rules)
+        self._groups: dict[Classing, PartitionedGroups] = {}
+
+    # -- sets ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def nothing(self) -> PartitionedSet:
+        return nothing(self.context)
+
+    def named(self, name: str) -> NamedSet:
+        return NamedSet(self.context, name)
+
+    def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> PartitionedSet:
+        return self.load_all({predicate: rows})
+
+    def load_all(self, facts: Mapping[str, Iterable[tuple[Value, ...]]]) -> PartitionedSet:
+        """The facts that the tasks are given, each some of them or all; all tasks name the same predicates."""
+        context, outbox = self.context, self.context.outbox()
+        for predicate, codes in self._agreed({p: self._encoded(p, rows) for p, rows in facts.items()}).items():
+            context.home_of(outbox, predicate, codes)
+        came, _ = context.wire.exchange("load", outbox)
+        return at_home(context, context.entered({}, context.arrived(came)), frozenset(facts))
+
+    def _agreed(self, facts: dict[str, Codes]) -> dict[str, Codes]:
+        """Give new texts in facts the codes that all tasks know."""
+        tables = self.context.local.tables
+        texts = {p: [c for c, type in enumerate(tables[p].types) if is_text(type)] for p in facts}
+        if any(texts.values()):
+            agreed = self.context.agree_on_texts()
+            for predicate, columns in texts.items():
+                for column in columns:
+                    facts[predicate][:, column] = replaced(facts[predicate][:, column], agreed)
+        return facts
+
+    def _encoded(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> Codes:
+        """Return the codes of facts, a row for each."""
+        context = self.context
+        types = context.local.tables[predicate].types
+        if isinstance(rows, Columns):
+            codes = context.codec.encode_columns(rows).T
+        else:
+            listed = list(rows)
+            codes = context.codec.encode_rows(listed, types).T.reshape(len(listed), len(types))
+        return np.ascontiguousarray(codes)
+
+    def declare(self, predicate: Predicate) -> None:
+        self.context.local.declare(predicate)
+
+    def forget(self, predicate: Predicate) -> None:
+        self.context.local.forget(predicate)
+        self.matching.forget(predicate)
+
+    def settle(self, facts: FactSet) -> PartitionedSet:
+        mine = own_set(facts)
+        if mine.counts is None or not mine.whole or isinstance(mine, NamedSet):
+            mine = mine.settled("settle")
+        self.meter.round(mine.count())
+        return mine
+
+    # -- derivations ---------------------------------------------------------------------------------------------------
+
+    def derive(
+        self,
+        rules: Sequence[Rule],
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None,
+        via_not: FactSet | None,
+        heads: FactSet | None,
+        own: Own | None,
+    ) -> PartitionedSet:
+        sets, matching = _sets(P, N, via, via_not, own), self.matching
+        kind = Kind("via", own=own.stratum if own else None)
+        if heads is None:
+            results = matching.forwards("derive", rules, sets, kind, matching.heads)
+        else:
+            kind = kind._replace(begin="heads")
+            results = matching.backwards("derive heads", rules, own_set(heads), sets, kind, matching.heads)
+        return self._entered(rules, results)
+
+    def _entered(self, rules: Sequence[Rule], results: Results) -> PartitionedSet:
+        if not results.came:
+            return self.nothing
+        arrived = self.context.arrived(results.came)
+        bound = frozenset(rule.head.predicate for rule in rules)
+        return at_home(self.context, self.context.entered({}, arrived), bound)
+
+    def derive_bag(
+        self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None
+    ) -> PartitionedBag:
+        sets = _sets(P, N, via, via_not)
+        heads = self.matching.reach(rules, sets, None, Kind("via")).heads
+        if not heads:
+            return PartitionedBag(self.context, heads, {})
+        return PartitionedBag(self.context, heads, derivation=(self.matching, rules, sets))
+
+    def instances(
+        self,
+        rules: Sequence[Rule],
+        P: FactSet,
+        N: FactSet,
+        via: FactSet | None,
+        via_not: FactSet | None,
+        own: Own | None = None,
+    ) -> PartitionedInstances:
+        matching = self.matching
+        kind = Kind("via", own=own.stratum if own else None, whole=True)
+        results = matching.forwards("instances", rules, _sets(P, N, via, via_not, own), kind, matching.instances)
+        return self._instances(rules, results)
+
+    def supports(self, rules: Sequence[Rule], H: FactSet, P: FactSet, N: FactSet) -> PartitionedInstances:
+        matching = self.matching
+        kind = Kind("heads", whole=True)
+        results = matching.backwards("supports", rules, own_set(H), _sets(P, N), kind, matching.instances)
+        return self._instances(rules, results)
+
+    def _instances(self, rules: Sequence[Rule], results: Results) -> PartitionedInstances:
+        groups = self.matching.instances_of(rules, results)
+        return PartitionedInstances(self.context, rules if results.came else (), groups, results.instances)
+
+    def search(self, rules: Sequence[Rule]) -> PartitionedSearch:
+        return PartitionedSearch(self.context, self.matching, rules)
+
+    def bag(self, facts: FactSet) -> PartitionedBag:
+        mine = own_set(facts)
+        counts = {table: (rows, np.ones(len(rows), np.int64)) for table, rows in mine.here().items()}
+        return PartitionedBag(self.context, mine.bound, counts)
+
+    # -- state beside sets ---------------------------------------------------------------------------------------------
+
+    def numbers(self, name: str) -> PartitionedNumbers:
+        return PartitionedNumbers(self.context, name)
+
+    def ranks(self) -> PartitionedRanks:
+        return PartitionedRanks(self.context)
+
+    def trace(self) -> PartitionedTrace:
+        return PartitionedTrace(self.context)
+
+    def classes(self, equality: Equality) -> PartitionedClasses:
+        return PartitionedClasses(self.context, equality)
+
+    def equivalence(self, classing: Classing) -> PartitionedGroups:
+        if classing not in self._groups:
+            self._groups[classing] = PartitionedGroups(self.context, classing)
+        return self._groups[classing]
+
+    def aggregate(self, aggregation: Aggregation) -> PartitionedAggregate:
+        return PartitionedAggregate(self.context, aggregation)
+
+    # -- transactions --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A block that is atomic in all tasks: if it fails in one of them, all undo it."""
+        try:
+            with self.context.local.transaction(), self.context.wire.in_step():
+                yield
+                self.context.compute_all()
+        finally:
+            self.context.put_off.clear()
+
+    @contextmanager
+    def attempt(self) -> Iterator[Attempt]:
+        with self.context.local.attempt() as attempt:
+            yield attempt
+
+    # -- storage -------------------------------------------------------------------------------------------------------
+
+    def rows_with_numbers(self, facts: FactSet, predicate: str, books: Sequence[Numbered]) -> Columns:
+        """The facts of one predicate in a set with their numbers, from all tasks; each reader gets them all."""
+        context, columns = self.context, columns_of(books)
+        table = context.local.tables[predicate]
+        rows = context.owners.at_home(table, own_set(facts).local.of(table))
+        mine = table.rows[rows], [table.column(name)[rows].astype(np.int64) for name in columns]
+        came, _ = context.wire.exchange("rows with numbers", context.wire.read_by([mine]))
+        listed = [(table.rows[:0], [np.empty(0, np.int64)] * len(columns)), *(p for parcels in came for p in parcels)]
+        codes = np.concatenate([codes for codes, _ in listed])
+        numbers = [np.concatenate(parts) for parts in zip(*(n for _, n in listed), strict=True)]
+        values = context.codec.reading.columns(codes, table.types)
+        types = (*table.types, *("number",) * len(numbers))
+        return Columns(types, lambda: (*values.columns, *numbers), len(codes))
+
+    def load_with_numbers(
+        self, predicate: str, rows: Iterable[tuple[Value, ...]], books: Sequence[Numbered]
+    ) -> PartitionedSet:
+        assert isinstance(rows, Columns), "numbers come by column"
+        context = self.context
+        table = context.local.tables[predicate]
+        facts = Columns(table.types, rows.columns[: table.arity], rows.count)
+        codes = self._agreed({predicate: self._encoded(predicate, facts)})[predicate]
+        outbox = context.outbox()
+        context.home_of(outbox, predicate, codes, *(np.asarray(n) for n in rows.columns[table.arity :]))
+        came, _ = context.wire.exchange("load with numbers", outbox)
+        arrived = [(codes, numbers) for _, codes, *numbers in context.arrived(came)]
+        home = context.entered({}, ((table, codes) for codes, _ in arrived))
+        for codes, numbers in arrived:
+            self._assign(table, codes, columns_of(books), numbers)
+        loaded = at_home(context, home, frozenset([predicate])).settled("copies")
+        ranks, outbox = rank_columns_of(books), context.outbox()
+        if ranks:
+            mine = context.owners.at_home(table, home.of(table))
+            forward(context, outbox, table, mine, *(table.column(name)[mine] for name in ranks))
+            came, _ = context.wire.exchange("ranks of copies", outbox)
+            for _, codes, *numbers in context.arrived(came):
+                self._assign(table, codes, ranks, numbers)
+        return loaded
+
+    def _assign(self, table: Table, codes: Values, columns: Sequence[str], numbers: Sequence[Codes]) -> None:
+        rows = found_rows(table, codes)
+        for name, mine in zip(columns, numbers, strict=True):
+            table.column(name)[rows] = mine
+
+    def abandon(self, keep: Sequence[FactSet]) -> None:
+        self.context.put_off.clear()
+        self.context.local.abandon([own_set(facts).local for facts in keep])
+
+    def reclaim(self, keep: Sequence[FactSet]) -> None:
+        """Free nothing: the rows of facts that have gone stay, because codes of texts must be the same in all tasks."""
+
+    def compact(self, keep: Sequence[FactSet]) -> Freed:
+        """Free nothing, as `reclaim`."""
+        return Freed(0, 0, 0)
+
+    def plans(self, rule: Rule) -> Iterator[str]:
+        return self.matching.plan_texts(rule)
+
+    def close(self) -> None:
+        """Do nothing: the driver ends the tasks."""
+
+
+def _sets(
+    P: FactSet, N: FactSet, via: FactSet | None = None, via_not: FactSet | None = None, own: Own | None = None
+) -> Sets:
+    return Sets(
+        own_set(P),
+        own_set(N),
+        None if via is None else own_set(via),
+        None if via_not is None else own_set(via_not),
+        None if own is None else (own.stratum, own_set(own.facts)),
+    )

@@ -1,0 +1,80 @@
+"""What callers choose the Spark engine by: a session, and a number of partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from upheld.algebra.engine import Engine
+from upheld.errors import Problem, UsageError, count
+from upheld.language.core import Core
+from upheld.runtime.limits import Limits
+from upheld.spark.session import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from upheld.engines.spark.tasks.driver import DrivenEngine
+
+#: The engines of this process that may hold slots: the application of each, and its number of partitions.
+_opened: WeakKeyDictionary[DrivenEngine, tuple[str, int]] = WeakKeyDictionary()
+
+
+class SparkEngine:
+    """The Spark engine with its options: `materialise(..., engine=SparkEngine(spark))`.
+
+    The facts are in partitions, in the tasks of one Spark job that lasts until the materialisation is closed. One slot
+    of the session is left for other jobs.
+
+    Args:
+        spark: The Spark session; by default the active one, or a new local one.
+        partitions: Number of partitions. By default all slots of the session that are free, except one.
+    """
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession | None = None, *, partitions: int | None = None):
+        self.spark = open_session(spark)
+        if partitions is not None and (isinstance(partitions, bool) or partitions < 1):
+            message = f"`partitions` is {partitions!r}, not a number from 1 on"
+            raise UsageError(Problem("bad-argument", message, hint="leave it out to use the slots that are free"))
+        self.partitions = partitions
+
+    def open(self, core: Core, limits: Limits | None = None) -> Engine:
+        """Return a new engine for the facts of a program.
+
+        Args:
+            core: The compiled program.
+            limits: Limits on facts, rounds, time and memory.
+        """
+        from upheld.engines.spark.tasks.barrier_job import InBarrierJob
+
+        spark = open_session(self.spark)
+        application = spark.sparkContext.applicationId
+        taken = sum(parts for engine, (of, parts) in list(_opened.items()) if of == application and engine.is_open)
+        parts = _partitions(self.partitions, spark.sparkContext.defaultParallelism, taken)
+        description = f"Upheld: {count(len(core.rules), 'rule')}, facts in {count(parts, 'partition')}"
+        engine = InBarrierJob(spark, parts, description).open(core, limits)
+        _opened[engine] = application, parts
+        return engine
+
+
+def _partitions(wanted: int | None, slots: int, taken: int) -> int:
+    """Return the number of partitions for a session with this many slots, of which open materialisations hold some.
+
+    A job that finds too few slots would wait for ever.
+    """
+    parts = wanted or max(1, slots - 1 - taken)
+    if parts + taken >= slots:
+        held = f", and open materialisations hold {count(taken, 'slot')}" if taken else ""
+        close = ", or close the other materialisations" if taken else ""
+        fewer = ", or ask for fewer partitions" if parts > 1 and taken + 1 < slots else ""
+        raise UsageError(
+            Problem(
+                "too-few-slots",
+                f"{count(parts, 'partition')} cannot be held: Spark runs {count(slots, 'task')} at once{held}",
+                note="each partition is a task that lasts, and one slot is left for jobs that read and write",
+                hint=f"give the session more cores{fewer}{close}",
+            )
+        )
+    return parts

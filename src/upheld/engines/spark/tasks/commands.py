@@ -1,0 +1,173 @@
+"""Commands of a driver, which all members carry out in step.
+
+The driver runs the algorithms. Whatever it asks of its engine is a command: an operator, the object that it is applied
+to, and its arguments. Every member has the same objects under the same numbers: a task with its part of the facts, the
+driver with none. The driver sends a command to all tasks, carries it out itself, and takes part in its exchanges. So it
+knows whatever all members agree on, and no task answers it.
+
+A member that fails in a command says so in the next exchange of the others, which may be at a later command. All of
+them then fail, and go on with the next command of the driver.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+from upheld.engines.spark.tasks.wire import Wire
+from upheld.errors import UpheldError
+
+#: Makes the engine of a member. It goes to the process of a task by pickling.
+NewEngine = Callable[[Wire], Any]
+
+#: The modules that define the objects of engines.
+_ENGINES = __name__.split("spark")[0]
+
+#: The number of the member itself, whose methods the driver calls where no object has them.
+MEMBER = 0
+
+
+class Command(NamedTuple):
+    """One command of a driver, which tasks read."""
+
+    #: Counts the commands.
+    step: int
+    #: Numbers of objects that the driver does not hold any more.
+    dropped: list[int]
+    #: Objects that it has not sent before, such as rules: their numbers, and their pickles.
+    sent: list[tuple[int, bytes]]
+    target: int
+    method: str
+    #: The pickled arguments: those by position, and those by name.
+    arguments: bytes
+    #: The number of the first object of the result; others follow it.
+    first: int
+
+
+class _Abandoned(Exception):
+    """Ends a block that the driver has left with an error."""
+
+
+class Member:
+    """A task or the driver: its engine, and the objects that the driver knows by their numbers."""
+
+    def __init__(self, wire: Wire, new_engine: NewEngine):
+        self.wire, self._new_engine = wire, new_engine
+        self.engine: Any = None
+        self.objects: dict[int, Any] = {MEMBER: self}
+        self._blocks: list[AbstractContextManager[Any]] = []
+
+    def follow(self, message: bytes) -> None:
+        """Carry out a command, in a task."""
+        command = Command(*pickle.loads(message))
+        for number in command.dropped:
+            self.objects.pop(number, None)
+        for number, pickled in command.sent:
+            self.objects[number] = self._unpickled(pickled)
+        if command.step <= self.wire.ended:
+            return  # a failure has ended it before it began here
+        self.wire.step = command.step
+        try:
+            target, (arguments, named) = self.objects[command.target], self._unpickled(command.arguments)
+            _, objects = self.call(target, command.method, arguments, named)
+            self.objects.update(enumerate(objects, command.first))
+        except BaseException as error:
+            if not self.wire.knows(error):
+                self._share(error)
+
+    def _share(self, error: BaseException) -> None:
+        """Let the other members know of a failure, unless the driver leaves meanwhile: then there is no one to know."""
+        try:
+            self.wire.fail(error)
+        except UpheldError:
+            if not self.wire.is_broken:
+                raise
+
+    def _unpickled(self, pickled: bytes) -> Any:
+        unpickler = pickle.Unpickler(io.BytesIO(pickled))
+        unpickler.persistent_load = self.objects.__getitem__  # type: ignore[method-assign]
+        return unpickler.load()
+
+    def call(
+        self, target: Any, method: str, arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[Any, list[Any]]:
+        """Call a method; return its result, and the objects in it that have numbers, in order.
+
+        An operator that lists facts as an iterator may exchange as it goes on: all members do that here.
+        """
+        result = getattr(target, method)(*arguments, **named)
+        if isinstance(result, Iterator):
+            result = list(result)
+        objects: list[Any] = []
+        if result is not target:
+            mapped(result, lambda thing: objects.append(thing) if is_held(thing) else None)
+        return result, objects
+
+    # -- what the driver asks of a member ------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Make the engine."""
+        self.engine = self._new_engine(self.wire)
+
+    def ask(self, method: str, *arguments: Any, **named: Any) -> Any:
+        """Call a method of the engine."""
+        return getattr(self.engine, method)(*arguments, **named)
+
+    def get(self, attribute: str, thing: Any = None) -> Any:
+        """Return an object that another one has, or the engine."""
+        return getattr(self.engine if thing is None else thing, attribute)
+
+    def meet(self) -> None:
+        """Meet the other members, of which the driver has failed."""
+        self.wire.exchange("meet")
+
+    def enter_transaction(self) -> None:
+        """Enter a transaction of the engine."""
+        self._enter(self.engine.transaction())
+
+    def enter_attempt(self) -> Any:
+        """Enter an attempt within a transaction, and return it."""
+        return self._enter(self.engine.attempt())
+
+    def enter_run(self) -> None:
+        """Enter a run: limits count from here. The driver's meter has begun it."""
+        self._enter(self.engine.meter.run() if self.wire.me < self.wire.parts else nullcontext())
+
+    def _enter(self, block: AbstractContextManager[Any]) -> Any:
+        entered = block.__enter__()
+        self._blocks.append(block)
+        return entered
+
+    def leave(self, depth: int, succeeded: bool) -> None:
+        """Leave blocks until `depth` of them are open."""
+        while len(self._blocks) > depth:
+            block = self._blocks.pop()
+            if succeeded:
+                block.__exit__(None, None, None)
+                continue
+            error = self.wire.shared(_Abandoned())
+            try:
+                block.__exit__(_Abandoned, error, None)
+            except _Abandoned:
+                continue
+
+
+def is_held(thing: Any) -> bool:
+    """Return whether something is an object of an engine, which members hold under a number.
+
+    All else is the same in all members, or is read by the driver alone.
+    """
+    return type(thing).__module__.startswith(_ENGINES)
+
+
+def mapped(thing: Any, function: Callable[[Any], Any]) -> Any:
+    """Return a value with a function applied to all values that tuples, lists and mappings in it have."""
+    if isinstance(thing, tuple | list):
+        things = [mapped(one, function) for one in thing]
+        return type(thing)(*things) if hasattr(thing, "_fields") else type(thing)(things)
+    if isinstance(thing, Mapping):
+        return {key: mapped(one, function) for key, one in thing.items()}
+    return function(thing)

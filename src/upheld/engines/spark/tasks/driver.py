@@ -1,0 +1,418 @@
+"""The engine that a driver holds: each operator is a command that all members carry out in step.
+
+Algorithms, queries and explanations run in the driver, as they do with every engine. A driver's object stands for the
+objects of one number in all members, its own included.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Self
+
+from upheld.algebra.engine import Attempt
+from upheld.algebra.equality import Equivalence
+from upheld.algebra.meter import Meter
+from upheld.algebra.sets import FactSet
+from upheld.data.columns import Columns, Row
+from upheld.engines.memory.equality.classes import CodeSet
+from upheld.engines.spark.bags import PartitionedBag, PartitionedInstances
+from upheld.engines.spark.engine import PartitionedEngine
+from upheld.engines.spark.sets import NamedSet, PartitionedSet
+from upheld.engines.spark.tasks.commands import MEMBER, Command, Member, NewEngine, is_held, mapped
+from upheld.engines.spark.tasks.tasks import Tasks, ThreadTasks
+from upheld.engines.spark.tasks.wire import Wire, task_lost
+from upheld.errors import Problem, UpheldError
+from upheld.language.core import Classing, Core, Rule
+from upheld.language.strata import Stratification, Stratum
+from upheld.runtime.interruptions import uninterrupted
+from upheld.runtime.limits import Limits
+from upheld.runtime.statistics import Statistics
+
+#: How many rules, tuples of rules and stratifications tasks keep: the driver sends each of them once.
+_MOST_KEPT = 1 << 14
+
+
+class Held:
+    """An object that all members have under one number."""
+
+    __slots__ = ("__weakref__", "driver", "local", "number")
+
+    def __init__(self, driver: Driver, local: Any, number: int):
+        self.driver, self.local, self.number = driver, local, number
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self.local, name)
+        if callable(attribute):
+            return lambda *arguments, **named: self.driver.call(self, name, *arguments, **named)
+        return self.driver.call(None, "get", name, self) if is_held(attribute) else attribute
+
+    def __del__(self) -> None:
+        self.driver.dropped.append(self.number)
+
+
+class HeldSet(Held):
+    """A set of facts."""
+
+    __slots__ = ()
+
+    @property
+    def engine(self) -> DrivenEngine:
+        return self.driver.engine
+
+    def __or__(self, other: FactSet) -> Any:
+        return self.driver.call(self, "__or__", other)
+
+    def __and__(self, other: FactSet) -> Any:
+        return self.driver.call(self, "__and__", other)
+
+    def __sub__(self, other: FactSet) -> Any:
+        return self.driver.call(self, "__sub__", other)
+
+    def __ior__(self, other: FactSet) -> Self:
+        self.driver.call(self, "__ior__", other)
+        return self
+
+    def __isub__(self, other: FactSet) -> Self:
+        self.driver.call(self, "__isub__", other)
+        return self
+
+    def __bool__(self) -> bool:
+        return bool(self.driver.call(self, "__bool__"))
+
+    def predicates(self) -> Any:
+        """The predicates that facts of the set may have, which the driver knows by itself."""
+        return self.local.predicates()
+
+    def has(self, predicate: str, row: Sequence[object]) -> bool:
+        """Whether a row is in the set. The driver knows its codes, if it can be: only codes go to the tasks."""
+        codes = self.local.codes_of(predicate, row)
+        return codes is not None and bool(self.driver.call(self, "has_codes", predicate, codes))
+
+
+class HeldBag(Held):
+    """Facts with multiplicities."""
+
+    __slots__ = ()
+
+    def __iadd__(self, other: Any) -> Self:
+        self.driver.call(self, "__iadd__", other)
+        return self
+
+    def __isub__(self, other: Any) -> Self:
+        self.driver.call(self, "__isub__", other)
+        return self
+
+
+class HeldInstances(Held):
+    """Rule instances."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return int(self.driver.call(self, "__len__"))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.driver.call(self, "__iter__"))
+
+    def __or__(self, other: Any) -> Any:
+        return self.driver.call(self, "__or__", other)
+
+
+class HeldConstants(Held):
+    """A set of constants, which all members have."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return len(self.local)
+
+    def __or__(self, other: Any) -> Any:
+        return self.driver.call(self, "__or__", other)
+
+    def __sub__(self, other: Any) -> Any:
+        return self.driver.call(self, "__sub__", other)
+
+
+_KINDS = {
+    PartitionedSet: HeldSet,
+    NamedSet: HeldSet,
+    PartitionedBag: HeldBag,
+    PartitionedInstances: HeldInstances,
+    CodeSet: HeldConstants,
+}
+
+
+class Driver:
+    """Sends commands to tasks, and carries them out as a member that owns no facts."""
+
+    #: The engine that algorithms hold, which holds the driver.
+    engine: DrivenEngine
+
+    def __init__(self, tasks: Tasks, new_engine: NewEngine):
+        self._tasks, self._member = tasks, Member(tasks.wire, new_engine)
+        #: Numbers of objects that nobody holds any more. Any thread may append to it.
+        self.dropped: deque[int] = deque()
+        self._step = 0
+        #: The last number that was given to an object.
+        self._last = MEMBER
+        self._kept = _Kept(self)
+        #: How many blocks are open in all members.
+        self.depth = 0
+        #: Why nothing can be done any more, if so.
+        self._over: Problem | None = None
+        self.call(None, "open")
+
+    def call(self, target: Held | None, method: str, *arguments: Any, **named: Any) -> Any:
+        """Let all members call a method of an object, or of the member itself, and return the result."""
+        return self.call_each(target, method, arguments, arguments, named)
+
+    def call_each(
+        self,
+        target: Held | None,
+        method: str,
+        mine: tuple[Any, ...],
+        theirs: tuple[Any, ...],
+        named: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Let all members call a method, the driver with arguments of its own.
+
+        Signals wait until it is done: a member that left an exchange would leave the others waiting in it.
+        """
+        named = named or {}
+        with uninterrupted():
+            self.tell(target, method, *theirs, **named)
+            member, first = self._member, self._last + 1
+            try:
+                local = (member if target is None else target.local), method, _local(mine), _local(named)
+                result, objects = member.call(*local)
+            except BaseException as error:
+                if member.wire.is_broken and isinstance(error, UpheldError):
+                    self._over = error.problems[0]
+                elif not member.wire.knows(error):
+                    self.tell(None, "meet")  # the others may have no other exchange to learn of it in
+                    member.wire.fail(error)
+                raise
+            self._last += len(objects)
+            held = iter([_KINDS.get(type(o), Held)(self, o, first + i) for i, o in enumerate(objects)])
+            return mapped(result, lambda thing: next(held) if is_held(thing) else thing) if objects else result
+
+    def tell(self, target: Held | None, method: str, *arguments: Any, **named: Any) -> None:
+        """Send a command to all tasks."""
+        if self._over is not None:
+            raise UpheldError(self._over)
+        sent: list[tuple[int, bytes]] = []
+        pickled = self._kept.pickled((arguments, named), sent)
+        dropped = [self.dropped.popleft() for _ in range(len(self.dropped))]
+        self._step += 1
+        self._member.wire.step = self._step
+        number = MEMBER if target is None else target.number
+        command = Command(self._step, dropped, sent, number, method, pickled, self._last + 1)
+        self._tasks.send(pickle.dumps(tuple(command)))
+
+    def number(self) -> int:
+        """Return a number that no object has."""
+        self._last += 1
+        return self._last
+
+    @contextmanager
+    def block(self, method: str) -> Iterator[Any]:
+        """A block of the engine in all members, such as a transaction."""
+        depth = self.depth
+        try:
+            self.depth += 1
+            entered = self.call(None, f"enter_{method}")
+            yield entered
+            self.depth = depth
+            self.call(None, "leave", depth, True)
+        except BaseException:
+            self.depth = depth
+            if self._over is None:
+                self.call(None, "leave", depth, False)  # if some are in it: it may have failed when it was left
+            raise
+
+    def is_lost(self) -> bool:
+        """Return whether a task has ended by itself."""
+        return self._over is not _CLOSED and (self._over is not None or self._tasks.have_ended())
+
+    def lose(self, reason: str) -> None:
+        """End all tasks because of what they have."""
+        self._over = task_lost(reason).problems[0]
+        self._tasks.abandon()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether tasks follow the driver: it is not closed, and none was lost."""
+        return self._over is None and not self._tasks.have_ended()
+
+    def close(self) -> None:
+        """End all tasks, and wait until they have ended."""
+        self._over = _CLOSED
+        self._tasks.close()
+
+
+_CLOSED = Problem(
+    "materialisation-closed",
+    "the materialisation is closed",
+    note="its facts were in tasks, which have ended",
+    hint="read what you need before `close()` and before the end of the `with` block, or save a state and restore it",
+)
+
+
+def _local(thing: Any) -> Any:
+    """Return arguments with the driver's own objects in the place of those that all members have."""
+    return mapped(thing, lambda one: one.local if isinstance(one, Held) else one)
+
+
+class _Kept:
+    """Objects that were sent to tasks and are kept there, by the identity of the driver's: the last used of them."""
+
+    def __init__(self, driver: Driver):
+        self._driver = weakref.proxy(driver)
+        self._numbers: OrderedDict[int, tuple[Any, int]] = OrderedDict()
+
+    def pickled(self, thing: Any, sent: list[tuple[int, bytes]]) -> bytes:
+        """Return the pickle of something, in which numbers stand for objects. New objects go to `sent`."""
+        buffer = io.BytesIO()
+        _Pickler(buffer, thing, lambda one: self._number(one, sent)).dump(thing)
+        return buffer.getvalue()
+
+    def _number(self, thing: Any, sent: list[tuple[int, bytes]]) -> int:
+        known = self._numbers.get(id(thing))
+        if known is None:
+            pickled = self.pickled(thing, sent)
+            known = self._numbers[id(thing)] = thing, self._driver.number()
+            sent.append((known[1], pickled))
+            if len(self._numbers) > _MOST_KEPT:
+                self._driver.dropped.append(self._numbers.popitem(last=False)[1][1])
+        self._numbers.move_to_end(id(thing))
+        return known[1]
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles one thing, with numbers for those in it that tasks keep."""
+
+    def __init__(self, buffer: io.BytesIO, whole: Any, number: Callable[[Any], int]):
+        super().__init__(buffer, protocol=5)
+        self._whole, self._number = whole, number
+
+    def persistent_id(self, thing: Any) -> int | None:
+        if isinstance(thing, Held):
+            return thing.number
+        if thing is self._whole:
+            return None
+        rules = isinstance(thing, tuple) and thing and isinstance(thing[0], Rule)
+        apart = isinstance(thing, Stratum) and not _is_listed(thing)
+        return self._number(thing) if rules or apart or isinstance(thing, Rule | Stratification) else None
+
+    def reducer_override(self, thing: Any) -> Any:
+        """A stratum is that of a stratification by its number."""
+        if isinstance(thing, Stratum) and thing.stratification is not self._whole and _is_listed(thing):
+            return _stratum, (thing.stratification, thing.index)
+        return NotImplemented
+
+
+def _is_listed(stratum: Stratum) -> bool:
+    """Return whether a stratum is one of its stratification."""
+    return any(listed is stratum for listed in stratum.stratification.strata[stratum.index - 1 : stratum.index])
+
+
+def _stratum(strata: Stratification, index: int) -> Stratum:
+    return strata.strata[index - 1]
+
+
+# -- engines --------------------------------------------------------------------------------------------------------
+
+
+class DrivenMeter(Meter):
+    """The meter of a driver. Tasks look at their own clock and memory during its runs."""
+
+    driver: Driver
+
+    @contextmanager
+    def run(self) -> Iterator[Statistics]:
+        with super().run() as statistics, self.driver.block("run"):
+            yield statistics
+
+
+class DrivenEngine:
+    """An engine whose facts are in the partitions of several tasks."""
+
+    name = "spark"
+
+    def __init__(self, core: Core, tasks: Tasks, limits: Limits | None = None):
+        meter = self.meter = DrivenMeter(limits)
+        self._end = weakref.finalize(self, tasks.abandon)
+        self.driver = Driver(tasks, lambda wire: PartitionedEngine(core, wire, meter))
+        self.driver.engine = weakref.proxy(self)
+        meter.driver = weakref.proxy(self.driver)  # whose member has an engine with the meter
+        self._equivalences: dict[Classing, Equivalence] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not callable(getattr(PartitionedEngine, name, None)):
+            raise AttributeError(f"an engine has no method {name!r}", name=name, obj=self)
+        return lambda *arguments, **named: self.driver.call(None, "ask", name, *arguments, **named)
+
+    @property
+    def nothing(self) -> Any:
+        return self.driver.call(None, "get", "nothing")
+
+    def load(self, predicate: str, rows: Iterable[Row]) -> Any:
+        return self.load_all({predicate: rows})
+
+    def load_all(self, facts: Mapping[str, Iterable[Row]]) -> Any:
+        """The facts that the driver has; tasks have none of them."""
+        empty: dict[str, list[Row]] = {predicate: [] for predicate in facts}
+        return self.driver.call_each(None, "ask", ("load_all", facts), ("load_all", empty))
+
+    def load_with_numbers(self, predicate: str, rows: Iterable[Row], books: Sequence[Any]) -> Any:
+        assert isinstance(rows, Columns), "numbers come by column"
+        none = rows[:0]
+        none.keep_own_texts()
+        mine, theirs = (("load_with_numbers", predicate, some, books) for some in (rows, none))
+        return self.driver.call_each(None, "ask", mine, theirs)
+
+    def equivalence(self, classing: Classing) -> Equivalence:
+        if classing not in self._equivalences:
+            self._equivalences[classing] = self.driver.call(None, "ask", "equivalence", classing)
+        return self._equivalences[classing]
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self.driver.block("transaction"):
+            yield
+
+    @contextmanager
+    def attempt(self) -> Iterator[Attempt]:
+        with self.driver.block("attempt") as attempt:
+            yield attempt
+
+    def is_lost(self) -> bool:
+        return self.driver.is_lost()
+
+    def lose(self, reason: str) -> None:
+        self.driver.lose(reason)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the tasks still follow the driver."""
+        return self.driver.is_open
+
+    def close(self) -> None:
+        self._end.detach()
+        self.driver.close()
+
+
+def in_threads(core: Core, parts: int, limits: Limits | None = None) -> DrivenEngine:
+    """Return an engine whose tasks are threads of this process."""
+    return DrivenEngine(core, ThreadTasks(parts, partial(task_engine, core, limits)), limits)
+
+
+def task_engine(core: Core, limits: Limits | None, wire: Wire) -> PartitionedEngine:
+    """Return the engine of a task."""
+    return PartitionedEngine(core, wire, Meter(limits))

@@ -1,0 +1,169 @@
+"""Tasks that follow the commands of a driver: threads of this process, or processes of their own.
+
+A task ends when the driver closes its connection, or is gone. `barrier_job` starts the tasks of a job of Spark.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Protocol
+
+from upheld.engines.spark.tasks.commands import Member, NewEngine
+from upheld.engines.spark.tasks.sockets import Address, Meeting, connected, gather, meet
+from upheld.engines.spark.tasks.wire import Threads, ThreadWire, Wire, task_lost
+
+
+class Tasks(Protocol):
+    """Tasks that follow the commands of a driver."""
+
+    @property
+    def wire(self) -> Wire:
+        """The wire of the driver, which is the last of the members."""
+        ...
+
+    def send(self, command: bytes) -> None:
+        """Send a command to every task."""
+        ...
+
+    def have_ended(self) -> bool:
+        """Return whether a task has ended, as far as is known without asking it."""
+        ...
+
+    def abandon(self) -> None:
+        """Let all tasks end."""
+        ...
+
+    def close(self) -> None:
+        """End all tasks, and wait for them."""
+        ...
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+class ThreadTasks:
+    """Tasks in threads of this process."""
+
+    def __init__(self, parts: int, new_engine: NewEngine):
+        shared = Threads(parts + 1)
+        wires = [ThreadWire(me, parts, shared, has_driver=True) for me in range(parts + 1)]
+        self.wire = wires.pop()
+        self._inboxes = [queue.SimpleQueue[bytes | None]() for _ in wires]
+        self._threads = [
+            threading.Thread(target=_follow_in_thread, args=(wire, new_engine, inbox), daemon=True)
+            for wire, inbox in zip(wires, self._inboxes, strict=True)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def send(self, command: bytes) -> None:
+        for inbox in self._inboxes:
+            inbox.put(command)
+
+    def have_ended(self) -> bool:
+        return self.wire.is_broken
+
+    def abandon(self) -> None:
+        self.wire.close()
+        for inbox in self._inboxes:
+            inbox.put(None)
+
+    def close(self) -> None:
+        self.abandon()
+        for thread in self._threads:
+            thread.join()
+
+
+def _follow_in_thread(wire: ThreadWire, new_engine: NewEngine, inbox: queue.SimpleQueue[bytes | None]) -> None:
+    member = Member(wire, new_engine)
+    while not wire.is_broken and (command := inbox.get()) is not None:
+        member.follow(command)
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+
+class ConnectedTasks:
+    """Tasks in other processes, by their connections. `wait` waits until they have ended."""
+
+    def __init__(self, wire: Wire, commands: Sequence[Connection], wait: Callable[[], None]):
+        self.wire, self._commands, self._wait = wire, commands, wait
+        #: Whether a task had ended before all of them were to end.
+        self.have_lost_one = False
+
+    def send(self, command: bytes) -> None:
+        try:
+            for task in self._commands:
+                task.send_bytes(command)
+        except OSError as error:
+            self.wire.is_broken = True
+            raise self.wire.shared(task_lost(str(error))) from error
+
+    def have_ended(self) -> bool:
+        # Tasks send nothing on these connections: whatever there is to read is their end.
+        return self.wire.is_broken or bool(connection.wait(self._commands, timeout=0))
+
+    def abandon(self) -> None:
+        self.have_lost_one = self.have_lost_one or self.have_ended()
+        self.wire.close()
+        for task in self._commands:
+            task.close()
+
+    def close(self) -> None:
+        self.abandon()
+        self._wait()
+
+
+def serve(me: int, host: str, address: Address, key: bytes, new_engine: NewEngine) -> None:
+    """Be one task: connect to the driver and to the other tasks, and follow commands until the driver closes."""
+    with connected(address, key) as commands:
+        commands.send(("commands", me, None))
+        wire = meet(me, host, address, key)
+        try:
+            member = Member(wire, new_engine)
+            while not wire.is_broken:
+                member.follow(commands.recv_bytes())
+        except EOFError:  # the driver has closed
+            return
+        finally:
+            wire.close()
+
+
+def in_processes(parts: int, new_engine: NewEngine) -> ConnectedTasks:
+    """Start tasks in processes of their own on this machine."""
+    key, host = os.urandom(32), "127.0.0.1"
+    spawning = multiprocessing.get_context("spawn")
+    with Meeting(host, key) as meeting:
+        processes = [
+            spawning.Process(target=_serve_in_process, args=(me, host, meeting.address, key, new_engine), daemon=True)
+            for me in range(parts)
+        ]
+        for process in processes:
+            process.start()
+        threading.Thread(target=_watch, args=(processes, meeting), daemon=True).start()
+        wire, commands = gather(meeting, parts)
+
+    def wait() -> None:
+        for process in processes:
+            process.join()
+
+    return ConnectedTasks(wire, commands, wait)
+
+
+def _serve_in_process(me: int, host: str, address: Address, key: bytes, new_engine: NewEngine) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all its processes: the driver decides
+    serve(me, host, address, key, new_engine)
+
+
+def _watch(processes: Sequence[BaseProcess], meeting: Meeting) -> None:
+    """Wait until a process ends, so that nobody waits for it to come."""
+    connection.wait([process.sentinel for process in processes])
+    meeting.give_up("a process ended before it was ready")

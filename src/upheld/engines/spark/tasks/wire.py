@@ -1,0 +1,206 @@
+"""The exchange: the only way in which the tasks of the Spark engine meet.
+
+All tasks run the same algorithm. Where one of them needs something of the others, all of them call `exchange` with the
+name of the operator: each sends some parcels to each other task, and a note that all of them read. Notes make up
+whatever steers an algorithm, so that all tasks take the same branch. A task that calls another operator than the others
+is out of step: all of them stop.
+
+A task that fails says so in its next exchange, whichever operator the others are at. So all tasks fail together, with
+the error of the first of them, and are in step again when each has undone its part.
+
+Members are the tasks and, if there is one, a driver: it takes part in every exchange and owns no facts. It reads what
+the tasks list.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from upheld.errors import Problem, UpheldError, quote
+
+#: One item of a message: a name that both understand, and arrays.
+Parcel = tuple[Any, ...]
+#: The parcels for each task.
+Outbox = Sequence[list[Parcel]]
+
+R = TypeVar("R")
+
+
+class Frame(NamedTuple):
+    """The message of one task to another in an exchange."""
+
+    operator: str
+    parcels: list[Parcel]
+    note: Any = None
+    failure: BaseException | None = None
+    #: The command of the driver that the task works on.
+    step: int = 0
+
+
+class Wire:
+    """The way from a member to the others. A transport defines `swap`.
+
+    `parts` is the number of tasks, which own the facts. A driver is the last member.
+    """
+
+    def __init__(self, me: int, parts: int, *, has_driver: bool = False):
+        self.me, self.parts, self.has_driver = me, parts, has_driver
+        self.members = parts + has_driver
+        #: The members that read what all tasks list: the driver, or every task.
+        self.readers = range(parts, parts + 1) if has_driver else range(parts)
+        #: How many exchanges there have been.
+        self.exchanges = 0
+        #: The command of the driver that is being carried out, and the last one that a failure has ended.
+        self.step = self.ended = 0
+        #: Whether a member cannot be reached any more.
+        self.is_broken = False
+        #: The failure that all members know of, while it is on its way to whoever undoes the work.
+        self._known: BaseException | None = None
+
+    def swap(self, frames: Sequence[Frame]) -> list[Frame]:
+        """Send a frame to each member, and return the frames that they sent to this one."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End the wire: whoever waits for this member stops waiting."""
+        raise NotImplementedError
+
+    def knows(self, error: BaseException) -> bool:
+        """Return whether a failure has been sent to all members, or has come from one of them."""
+        return error is self._known
+
+    def shared(self, error: BaseException) -> BaseException:
+        """Return an error that need not go to the other members: they know of it, or the wire is broken."""
+        self._known = error
+        return error
+
+    def read_by(self, parcels: list[Parcel]) -> Outbox:
+        """Return an outbox with parcels for the members that read what tasks list."""
+        return [parcels if q in self.readers else [] for q in range(self.members)]
+
+    def fail(self, error: BaseException) -> None:
+        """Tell the other members of a failure in this one, in their next exchange."""
+        self.exchanges += 1
+        self._known = error
+        frames = self.swap([Frame("failure", [], None, error, self.step)] * self.members)
+        self.ended = max(frame.step for frame in frames)
+
+    def exchange(self, operator: str, outbox: Outbox | None = None, note: Any = None) -> tuple[Outbox, list[Any]]:
+        """Send parcels to each task and a note to all; return the parcels from each task, and all notes."""
+        self.exchanges += 1
+        step = self.step
+        frames = self.swap(
+            [Frame(operator, outbox[q] if outbox else [], note, None, step) for q in range(self.members)]
+        )
+        failure = next((f.failure for f in frames if f.failure is not None), None)
+        if failure is None and any(f.operator != operator or f.step != step for f in frames):
+            failure = _out_of_step([f.operator for f in frames])
+        if failure is not None:
+            self._known, self.ended = _again(failure), max(f.step for f in frames)
+            raise self._known
+        return [f.parcels for f in frames], [f.note for f in frames]
+
+    @contextmanager
+    def in_step(self) -> Iterator[None]:
+        """A block that fails in all tasks if it fails in one of them."""
+        try:
+            yield
+            self.exchange("end of a block")
+        except BaseException as error:
+            if not self.knows(error) and not self.is_broken:
+                self.fail(error)
+            raise
+
+
+def _again(error: BaseException) -> BaseException:
+    """Return an error of another task, to be raised in this one."""
+    return type(error)(error.problems) if isinstance(error, UpheldError) else error
+
+
+def _out_of_step(operators: Sequence[str]) -> UpheldError:
+    shown = ", ".join(f"task {q} at {quote(operator)}" for q, operator in enumerate(operators))
+    return UpheldError(
+        Problem(
+            "out-of-step",
+            f"the tasks of the Spark engine have taken different branches: {shown}",
+            note="all tasks run the same operators in the same order",
+            hint="this is a bug in Upheld; the update was undone, and the memory engine can make it",
+        )
+    )
+
+
+def task_lost(reason: str) -> UpheldError:
+    return UpheldError(
+        Problem(
+            "task-lost",
+            "a task of the Spark engine has ended",
+            note=f"the connection to it broke: {reason}",
+            hint="its process was stopped or ran out of memory: look at the log of its executor, and start again",
+        )
+    )
+
+
+# -- tasks that are threads of one process -----------------------------------------------------------------------------
+
+
+class Threads:
+    """The boards and the barrier by which threads of one process exchange frames."""
+
+    def __init__(self, members: int):
+        #: Two boards, used in turn: nobody writes to one before all have read what was there.
+        self.boards: list[list[Sequence[Frame]]] = [[()] * members for _ in range(2)]
+        self.barrier = threading.Barrier(members)
+
+
+class ThreadWire(Wire):
+    """A wire between threads of one process. Arrays are handed over, not copied: nobody changes one that has come."""
+
+    def __init__(self, me: int, parts: int, shared: Threads, *, has_driver: bool = False):
+        super().__init__(me, parts, has_driver=has_driver)
+        self._threads = shared
+
+    def swap(self, frames: Sequence[Frame]) -> list[Frame]:
+        board = self._threads.boards[self.exchanges % 2]
+        board[self.me] = frames
+        try:
+            self._threads.barrier.wait()
+        except threading.BrokenBarrierError as error:
+            self.is_broken = True
+            raise self.shared(task_lost("a thread has left")) from error
+        return [theirs[self.me] for theirs in board]
+
+    def close(self) -> None:
+        """Let nobody wait for this thread any more."""
+        self.is_broken = True
+        self._threads.barrier.abort()
+
+
+def in_threads(parts: int, main: Callable[[Wire], R]) -> list[R]:
+    """Run a function in step in as many threads as there are parts, and return the result of each."""
+    shared = Threads(parts)
+    results: dict[int, R] = {}
+    failures: dict[int, BaseException] = {}
+
+    def task(me: int) -> None:
+        wire = ThreadWire(me, parts, shared)
+        try:
+            with wire.in_step():
+                results[me] = main(wire)
+        except BaseException as error:
+            failures[me] = error
+
+    threads = [threading.Thread(target=task, args=(me,), name=f"task {me}") for me in range(parts)]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        shared.barrier.abort()
+        raise
+    if failures:
+        raise failures[min(failures)]
+    return [results[me] for me in range(parts)]

@@ -1,0 +1,72 @@
+"""An engine that loses a task after some commands."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable
+from functools import partial
+from random import Random
+from typing import Any, TypeVar
+
+from upheld.engines.spark.tasks import tasks
+from upheld.engines.spark.tasks.driver import DrivenEngine, task_engine
+from upheld.errors import UpheldError
+
+R = TypeVar("R")
+
+
+class Losing:
+    """A choice of engine whose tasks are lost after some commands each time that they are started.
+
+    Tasks are threads, whose wire breaks, or processes, one of which is killed. `after` has the numbers of commands;
+    when it is used up, nothing more is lost.
+    """
+
+    name = "spark"
+
+    def __init__(self, after: Iterable[int], *, in_processes: bool = False, seed: object = 0) -> None:
+        self._after, self._in_processes, self._r = iter(after), in_processes, Random(str(seed))
+        self._left: int | None = None
+        self.lost = self.opened = 0
+
+    def lose_after(self, commands: int) -> None:
+        """Lose a task of the engine that was opened last after some commands."""
+        self._left = commands
+
+    def open(self, core: Any, limits: Any = None) -> Any:
+        self.opened += 1
+        new_engine = partial(task_engine, core, limits)
+        before = multiprocessing.active_children()
+        start = tasks.in_processes if self._in_processes else tasks.ThreadTasks
+        started: Any = start(2, new_engine)
+        processes = [p.pid for p in multiprocessing.active_children() if p not in before]
+        send, self._left = started.send, next(self._after, None)
+
+        def send_or_lose(command: bytes) -> None:
+            if self._left is not None:
+                self._left -= 1
+                if self._left == 0:
+                    self.lost += 1
+                    if processes:
+                        os.kill(self._r.choice(processes), signal.SIGKILL)
+                    else:
+                        started.wire.close()
+            send(command)
+
+        started.send = send_or_lose
+        return DrivenEngine(core, started, limits)
+
+    def until_it_lasts(self, work: Callable[[], R]) -> R:
+        """Do something again until no task is lost meanwhile."""
+        while True:
+            try:
+                return work()
+            except UpheldError as error:
+                self.refuse_others(error)
+
+    def refuse_others(self, error: UpheldError) -> None:
+        """Raise an error that does not say that a task is lost."""
+        if error.slugs != ("task-lost",):
+            raise error
