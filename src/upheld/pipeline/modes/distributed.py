@@ -19,7 +19,7 @@ _BATCH = 1 << 18
 
 
 def load(relations: Iterable[Facts]) -> Iterator[tuple[str, Columns]]:
-    """Yield facts by column. Those that Spark holds come to the driver in parts."""
+    """Yield facts by column. Relations that Spark holds come to the driver in parts."""
     for facts in relations:
         name, types = facts.predicate.name, facts.predicate.types
         if facts.loaded is not None:

@@ -39,7 +39,7 @@ class Slots:
         return frame.select(*columns)
 
     def key(self, places: Mapping[int, int]) -> list[Column]:
-        """Return columns that tell the value of a column of each layout, whose number `places` gives, from others."""
+        """Return key columns: in each row the value of one column of its layout, whose number `places` gives."""
         keys: dict[str, Column] = {}
         for k, place in places.items():
             type = self._layouts[k].types[place]
