@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.helpers.cases import ABSENT, CASES
 from tests.helpers.sizes import ALL, usually
+from upheld.engines.memory.kernels.jit import compile_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,11 @@ settings.load_profile("default")
 # Spark compiles each plan to Java: for the few rows of a test that takes longer than to interpret the plan.
 # `make test-all` runs compiled plans.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+# Otherwise kernels are plain Python in the first tests of a process and compiled in the others, whichever those are.
+# Tests of plain Python have processes of their own (tests/engines/memory/kernels).
+compile_kernels()
 
 
 def pytest_runtest_setup() -> None:

@@ -14,6 +14,7 @@ import upheld
 from benchmarks.measure.spending import Measurement, Spent, folder_and_limit, limit_memory, peak_memory, spending
 from benchmarks.workloads.rulesets import read_program
 from upheld.algebra.meter import Meter
+from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.runtime.statistics import Statistics
 
 deriving = Spent()
@@ -45,6 +46,7 @@ def counts(m: upheld.Materialisation) -> dict[str, int]:
 
 
 def main() -> None:
+    compile_kernels()
     Meter.run = watched  # type: ignore[method-assign, assignment]
     folder, limit = folder_and_limit()
     limit_memory(limit)

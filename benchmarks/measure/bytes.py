@@ -17,6 +17,7 @@ import upheld
 from benchmarks.measure.spending import limit_memory
 from benchmarks.workloads.graphs import giant
 from benchmarks.workloads.rulesets import CLOSURE
+from upheld.engines.memory.kernels.jit import compile_kernels
 
 COPY = "path(x, y) :- edge(x, y)."
 
@@ -30,6 +31,7 @@ def weigh(rules: str, edges: list[tuple[int, int]]) -> dict[str, float]:
 
 
 def main() -> None:
+    compile_kernels()
     limit_memory(int(sys.argv[1]))
     closures, copies = [], []
     for nodes in map(int, sys.argv[2:]):

@@ -24,6 +24,7 @@ from benchmarks.measure.spending import peak_memory
 from benchmarks.measure.updates import TooLong, limited
 from benchmarks.places import ROOT, command
 from benchmarks.workloads.cycles import WORKLOADS, Facts
+from upheld.engines.memory.kernels.jit import compile_kernels
 
 MODES = ("never", "all", "always", "auto")
 
@@ -140,6 +141,7 @@ def show(name: str, row: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    compile_kernels()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("size", choices=WORKLOADS)
     parser.add_argument("--only", nargs="+", metavar="WORKLOAD")

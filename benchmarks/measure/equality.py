@@ -20,6 +20,7 @@ from benchmarks.measure.spending import spending
 from benchmarks.places import CACHE, RESULTS
 from benchmarks.report.equality import WAYS
 from benchmarks.workloads import aliases
+from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.language.equality.equality import SAME_AS
 from upheld.language.syntax.ast import Program
 
@@ -34,6 +35,7 @@ REPEAT = 5
 
 
 def main() -> None:
+    compile_kernels()
     parser = argparse.ArgumentParser(description="Measure equality, and write benchmarks/results/SIZE-equality.json.")
     parser.add_argument("size", choices=TRIPLES)
     parser.add_argument("--only-equivalences", action="store_true", help="keep the rest as it was measured before")

@@ -19,6 +19,7 @@ from upheld.data.factfiles import Format
 from upheld.data.relation import Relation
 from upheld.engines.memory.files.reader import columns_in
 from upheld.engines.memory.files.writer import columns_text
+from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.storage.codec import Codec
 from upheld.ingest import facts_of
 
@@ -37,6 +38,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], str]]] = {
 
 
 def main() -> None:
+    compile_kernels()
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--megabytes", type=int, default=100)
     arguments.add_argument("--rows", type=int, default=10_000_000)

@@ -15,6 +15,7 @@ import numpy as np
 
 import upheld
 from benchmarks.measure.spending import Measurement, Spent, folder_and_limit, limit_memory, peak_memory, spending
+from upheld.engines.memory.kernels.jit import compile_kernels
 
 PARTS = 25
 #: The first insertions meet kernels and plans for the first time.
@@ -41,6 +42,7 @@ def parts() -> tuple[Rows, list[Rows]]:
 
 
 def main() -> None:
+    compile_kernels()
     folder, limit = folder_and_limit()
     limit_memory(limit)
     there, later = parts()

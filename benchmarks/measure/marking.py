@@ -23,6 +23,7 @@ from typing import Any
 
 import upheld
 from benchmarks.places import ROOT
+from upheld.engines.memory.kernels.jit import compile_kernels
 
 Update = dict[str, dict[str, list[Any]]]
 
@@ -152,6 +153,7 @@ def rows(size: str, only: list[str] | None, repeat: int) -> Iterator[dict[str, A
 
 
 def main() -> None:
+    compile_kernels()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("--only", nargs="+", choices=[*PROGRAMS, "track"])

@@ -23,6 +23,7 @@ from benchmarks.places import CACHE, OTHERS, RESULTS, ROOT, command
 from benchmarks.report.rdf import REASONERS
 from benchmarks.workloads import campus_rdf
 from upheld.algebra.meter import Meter
+from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Program
 from upheld.runtime.statistics import Statistics
 
@@ -34,6 +35,7 @@ UPDATES = (1, 100, 5_000)
 
 
 def main() -> None:
+    compile_kernels()
     Meter.run = watched  # type: ignore[method-assign, assignment]
     parser = argparse.ArgumentParser(description="Measure RDF, and write benchmarks/results/SIZE-rdf.json.")
     parser.add_argument("size", choices=SIZES)

@@ -24,6 +24,7 @@ import numpy as np
 import upheld
 from benchmarks.workloads import many_rules
 from benchmarks.workloads.graphs import Facts
+from upheld.engines.memory.kernels.jit import compile_kernels
 
 ALGORITHMS = ("rematerialise", "adaptive", "ranked", "counting", "dred", "dred-c", "bf", "bf-c", "fbf")
 STRATIFICATIONS = ("granular", "levels", "coarsest")
@@ -124,6 +125,7 @@ def measured(size: str, algorithms: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
+    compile_kernels()
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("--algorithms", nargs="+", choices=ALGORITHMS, default=ALGORITHMS)

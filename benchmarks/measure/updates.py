@@ -30,6 +30,7 @@ from benchmarks.report.goal import ANSWER
 from benchmarks.report.updates import goals_of_updates, typical
 from benchmarks.workloads.graphs import Facts
 from benchmarks.workloads.updates import BOOKKEEPING, WORKLOADS, Batch, Cell, Maintained
+from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.maintain.bookkeeping import Traced
 
 ALGORITHMS = ("rematerialise", "adaptive", "ranked", "counting", "dred", "fbf", "bf", "dred-c", "bf-c")
@@ -315,6 +316,7 @@ def profile(name: str, size: str, algorithm: str) -> None:
 
 
 def main() -> None:
+    compile_kernels()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("size", choices=WORKLOADS)
     parser.add_argument("--only", nargs="+", metavar="WORKLOAD")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from upheld.engines import ENGINES
-from upheld.engines.memory.kernels import jit
+from upheld.engines.memory.kernels import jit, machine_code
 from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.engines.memory.storage.table import Table
 from upheld.errors import LimitReached
@@ -255,7 +255,7 @@ def test_compiling_takes_no_seconds(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(jit._Announcer, "on_start", lambda *_: now.append(now.pop() + 60.0))
+    monkeypatch.setattr(machine_code._Announcer, "on_start", lambda *_: now.append(now.pop() + 60.0))
 
     @jit.kernel
     def doubled(numbers):

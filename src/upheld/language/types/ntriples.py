@@ -7,7 +7,8 @@ N-Triples, so that every parser of RDF reads what is accepted here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from ipaddress import AddressValueError, IPv6Address
 
 from upheld.errors import quote
@@ -32,9 +33,7 @@ def _characters(more: str) -> str:
 _HOST = rf"(?:\[(?P<address>[0-9A-Za-z\-._~!$&'()*+,;=:]*+)\]|{_characters('')})"
 _AUTHORITY = rf"//(?:{_characters(':')}@)?{_HOST}(?::[0-9]*+)?(?=[/?#]|\Z)"
 _PATH = rf"(?:{_AUTHORITY}|(?!//)){_characters(':@/')}"
-_ABSOLUTE = re.compile(
-    rf"[A-Za-z][A-Za-z0-9+\-.]*+:{_PATH}(?:\?{_characters(f':@/?{_PRIVATE}')})?(?:#{_characters(':@/?')})?"
-)
+_ABSOLUTE = rf"[A-Za-z][A-Za-z0-9+\-.]*+:{_PATH}(?:\?{_characters(f':@/?{_PRIVATE}')})?(?:#{_characters(':@/?')})?"
 _FUTURE_ADDRESS = re.compile(r"[vV][0-9A-Fa-f]+\.[A-Za-z0-9\-._~!$&'()*+,;=:]+")
 
 #: Fast path for nearly every IRI: a subset of the above without an authority to check.
@@ -62,10 +61,14 @@ _NOT_IMPLIED = "".join(f"(?!<{re.escape(iri)}>)" for iri in sorted(_IMPLIED))
 
 #: Terms that are their own canonical text: all but a few, whose IRIs must be looked at closely. Java takes it too.
 CANONICAL = rf"{_PLAIN_IRI}|{_CANONICAL_STRING}(?:\^\^{_NOT_IMPLIED}{_PLAIN_IRI}|@{_TAG})?|{BLANK_NODE}"
-_is_canonical = re.compile(CANONICAL).fullmatch
-_TAGS = re.compile(_TAG)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))", re.DOTALL)
 _PREFIXED = re.compile(r"(?!https?:|urn:|mailto:|file:|tag:)(?:[A-Za-z][\w\-]*)?:(?!//)[^\s<>\"]*")
+
+
+@cache
+def _fullmatch(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    """Return how to match a pattern, which is compiled at its first use: most programs have no terms."""
+    return re.compile(pattern).fullmatch
 
 
 class NotATerm(Exception):
@@ -82,7 +85,7 @@ def are_canonical(texts: Iterable[str]) -> bool:
     >>> are_canonical(["<http://e/a>", '"a"@en', "_:b"]), are_canonical(["a"])
     (True, False)
     """
-    return all(map(_is_canonical, texts))
+    return all(map(_fullmatch(CANONICAL), texts))
 
 
 def term(text: str) -> str:
@@ -91,7 +94,7 @@ def term(text: str) -> str:
     >>> term('"caf\\\\u00e9"^^<http://www.w3.org/2001/XMLSchema#string>')
     '"café"'
     """
-    if _is_canonical(text):
+    if _fullmatch(CANONICAL)(text):
         return text
     if text[:1] == "<" and text[-1:] == ">":
         return f"<{iri(_unescaped(text[1:-1], {}))}>"
@@ -135,7 +138,7 @@ def is_statement(terms: Sequence[str]) -> bool:
 
 def iri(text: str) -> str:
     """Return an IRI without brackets if it is a valid one; raise `NotATerm` if not."""
-    match = _ABSOLUTE.fullmatch(text)
+    match = _fullmatch(_ABSOLUTE)(text)
     if match and (match["address"] is None or _is_address(match["address"])):
         return text
     if not re.match(r"[A-Za-z][A-Za-z0-9+\-.]*:", text):
@@ -145,7 +148,7 @@ def iri(text: str) -> str:
 
 def language_tag(text: str) -> str:
     """Return a language tag in lower case; raise `NotATerm` if it is not well-formed."""
-    if _TAGS.fullmatch(text.lower()):
+    if _fullmatch(_TAG)(text.lower()):
         return text.lower()
     raise NotATerm(f"has the language tag {quote(text)}, which is not well-formed", "tags are such as `en` or `pt-br`")
 
@@ -202,6 +205,6 @@ def _meant(text: str) -> str:
         return f"write `<{RDF}type>`"
     if _PREFIXED.fullmatch(text):
         return "prefixes are known in programs and queries only; write the IRI in full, as in `<http://example.org/a>`"
-    if _ABSOLUTE.fullmatch(text) and len(text) < 50:
+    if _fullmatch(_ABSOLUTE)(text) and len(text) < 50:
         return f'write `<{text}>`, or `upheld.rdf.iri("{text}")`'
     return "an IRI is written in `<` and `>`, text in quotes; `upheld.rdf.iri` and `upheld.rdf.literal` write them"

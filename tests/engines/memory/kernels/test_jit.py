@@ -17,14 +17,16 @@ import pytest
 
 import upheld
 from tests.helpers.sizes import usually
-from upheld.engines.memory.kernels import jit
+from upheld.engines.memory.kernels import jit, machine_code
 
 #: Uses two kernels, one of which calls others, and says how many were read from the cache and how many compiled.
 PROGRAM = """
 import numpy as np
 from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.kernels import hashing
+from upheld.engines.memory.kernels.jit import compile_kernels
 
+compile_kernels()
 flags, out = np.array([1, 0, 1], np.uint16), np.empty(3, np.int32)
 assert flag_kernels.scan(flags, 3, np.array([False, True]), out) == 2
 assert hashing.hash_key(np.zeros(1, np.uint32), 0) == 0
@@ -118,7 +120,7 @@ def test_compiling_is_said_where_stderr_is_not_a_terminal(monkeypatch, caplog, c
     """A notebook shows the line once; elsewhere it goes to the log."""
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     compilation = SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=jit.kernel)})
-    announcer = jit._Announcer()
+    announcer = machine_code._Announcer()
     with caplog.at_level("INFO", "upheld"):
         announcer.on_start(compilation)
         announcer.on_start(compilation)
@@ -153,3 +155,99 @@ def test_interrupted_while_a_kernel_is_compiled(monkeypatch):
 
 def _twice(numbers):
     return numbers + numbers
+
+
+# -- before kernels are compiled ---------------------------------------------------------------------------------------
+
+#: A program, an update, a query and an explanation, with a word about whether the compiler was loaded.
+FIRST_CONTACT = """
+import sys
+import upheld
+
+m = upheld.materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2), (2, 3)]})
+change = m.update(insert={"edge": [(3, 4)]}, delete={"edge": [(1, 2)]})
+assert sorted(change.inserted["path"]) == [(2, 4), (3, 4)] and sorted(change.deleted["path"]) == [(1, 2), (1, 3)]
+assert sorted(m.query("path(2, y)")) == [(3,), (4,)]
+assert "edge(3, 4)" in str(m.explain("path(2, 4)"))
+print("numba" in sys.modules)
+"""
+
+
+def in_a_process(program: str) -> str:
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def test_a_small_program_loads_no_compiler():
+    """The first contact does not wait for a compiler."""
+    assert in_a_process(FIRST_CONTACT) == "False"
+
+
+def test_much_work_is_compiled():
+    """An array of many rows is not gone through in plain Python, nor is any once plain Python has taken long."""
+    many = "import numpy as np\nm.update(insert={'edge': np.arange(140_000).reshape(-1, 2)})"
+    assert in_a_process(f"{FIRST_CONTACT}\n{many}\nprint('numba' in sys.modules)").split() == ["False", "True"]
+    long = "from upheld.engines.memory.kernels import jit\njit.ENOUGH = 0\nm.update(insert={'edge': [(8, 9)]})"
+    assert in_a_process(f"{FIRST_CONTACT}\n{long}\nprint('numba' in sys.modules)").split() == ["False", "True"]
+
+
+#: Random updates, with kernels compiled in the middle of one; facts, counts and changes are those of a fresh process.
+SWITCHED = """
+import sys
+from random import Random
+import upheld
+from upheld.engines.memory.kernels import jit
+
+calls, last = 0, int(sys.argv[1])
+call = jit.Kernel.__call__
+
+def counted(self, *args):
+    global calls
+    calls += not jit._state.thread.in_kernel
+    if calls == last:
+        jit.compile_kernels()
+    return call(self, *args)
+
+jit.Kernel.__call__ = counted
+r = Random(7)
+rules = ".decl e(x: number, y: number) .decl p(x: number, y: number) .decl q(x: number) .decl n(x: number, c: number) "
+rules += "p(x, y) :- e(x, y), !q(y). p(x, z) :- p(x, y), e(y, z). n(x, c) :- e(x, _), c = count : { p(x, _) }."
+for algorithm in ("adaptive", "dred", "counting", "bf-c"):
+    m = upheld.materialise(rules, {"e": [(i, i + 1) for i in range(6)]}, algorithm=algorithm)
+    for _ in range(6):
+        rows = [(r.randrange(7), r.randrange(7)) for _ in range(3)]
+        change = m.update(insert={"e": rows[:2], "q": [(r.randrange(7),)]}, delete={"e": rows[2:]})
+        print({name: sorted(change.inserted[name]) for name in ("e", "p", "n")}, change.statistics.instances.total())
+        print({name: sorted(change.deleted[name]) for name in ("e", "p", "n")})
+print(calls > 1, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("last", [1, 40, 400])
+def test_compiled_in_the_middle_of_an_update(last):
+    """From one call to the next, all kernels are compiled: nothing that comes out is different."""
+    run = [sys.executable, "-c", SWITCHED]
+    plain, switched = (
+        subprocess.run([*run, str(n)], capture_output=True, text=True, env=os.environ | {"NUMBA_DISABLE_JIT": off})
+        for n, off in ((-1, "1"), (last, "0"))
+    )
+    assert (plain.returncode, switched.returncode) == (0, 0), plain.stderr + switched.stderr
+    assert plain.stdout == switched.stdout and plain.stdout.count("\n") == 48
+
+
+def test_a_signal_waits_for_a_kernel_in_plain_python():
+    """As it does for machine code: the kernel is done when `KeyboardInterrupt` is raised."""
+    done = []
+
+    def half(numbers):
+        signal.raise_signal(signal.SIGINT)
+        done.append(numbers.sum())
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            jit.Kernel(half)(np.arange(3))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert done == [3]

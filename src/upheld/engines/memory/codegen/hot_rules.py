@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 
 from upheld.engines.memory.codegen.source import Shape, shape_of, source_of
@@ -111,14 +110,15 @@ class Nest:
 
 def _kernel(shape: Shape, nest: Nest) -> Callable[..., tuple[int, int, int]] | None:
     """Return the kernel for a run if it is ready; else see to it that it will be."""
+    jit.compile_kernels()
     head = nest.join.plan.head
     made, B = np.empty((1, head.arity), head.rows.dtype), np.empty((shape.start, 1), np.int64)
-    key = (shape, numba.typeof(nest.arguments(0, np.empty(1, np.int64), 1, B, made)))  # type: ignore[attr-defined]
+    key = (shape, jit.types_of(nest.arguments(0, np.empty(1, np.int64), 1, B, made)))
     if key not in _kernels:
         _kernels[key] = None
         compiling = threading.Thread(target=_compile, args=(key,), name=THREAD)
         compiling.start()
-        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        if jit.NEVER_COMPILED:
             compiling.join()
     compiled = _kernels[key]
     if isinstance(compiled, Exception):
@@ -130,7 +130,7 @@ def _compile(key: _Key) -> None:
     shape, types = key
     try:
         made = _function(shape)
-        if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        if not jit.NEVER_COMPILED:
             made.compile(tuple(types))
         _kernels[key] = made
     except Exception as error:  # raised where the kernel is asked for

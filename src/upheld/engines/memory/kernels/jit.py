@@ -1,148 +1,162 @@
-"""How kernels are compiled: with Numba, once, cached on disk; and told to the user when it takes a while.
+"""Kernels: functions of arrays, run as plain Python while there is little to do and compiled from then on.
 
-Numba keeps the cache beside the source, or where that cannot be written in the user's cache directory, and writes it
-by renaming, so that several processes may start at once. `NUMBA_CACHE_DIR` chooses another place.
+To load the compiler takes longer than many a small program runs, and to compile for the first time ever takes seconds.
+As plain Python a kernel does the same, about a hundred times as slowly. So each kernel begins as a `Kernel`, which adds
+up the time that plain Python has taken. When it is worth it, `compile_kernels` puts compiled kernels in their place,
+in all modules that have imported them: from then on a call costs nothing more.
+
+With `NUMBA_DISABLE_JIT=1` in the environment, kernels stay plain Python.
 """
 
 from __future__ import annotations
 
-import logging
+import os
 import sys
+import threading
+import time
 from collections.abc import Callable
-from functools import wraps
+from functools import update_wrapper
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import event, types
-from numba.extending import intrinsic
 
 from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.limits import uncounted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: Seconds of plain Python after which kernels are compiled: about what it takes to load them from the cache.
+ENOUGH = 0.25
+
+#: Rows of an array from which on a kernel is not begun as plain Python. Buffers and truth tables have fewer.
+LARGE = 1 << 17
+
+#: Rows of a table from which on kernels are compiled.
+MANY_ROWS = 1 << 12
+
+#: Whether kernels stay plain Python, whatever there is to do.
+NEVER_COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+class _Thread(threading.local):
+    #: Whether this thread runs a kernel as plain Python.
+    in_kernel = False
+
+
+class _State:
+    """The state that all kernels share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.thread = _Thread()
+        self.is_compiled = False
+        #: Seconds that kernels have taken as plain Python.
+        self.seconds = 0.0
+        #: The kernels and functions of modules, each with a function that returns its compiled twin.
+        self.replaced: list[tuple[object, Callable[[], Any]]] = []
+
+
+_state = _State()
+
+
+class Kernel:
+    """A kernel that has not been compiled yet."""
+
+    def __init__(self, function: Callable[..., Any]):
+        update_wrapper(self, function)
+        self.function = function
+        self.compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self.compiled is not None:  # for whoever holds the kernel elsewhere than in a module
+            return self.compiled(*args)
+        thread = _state.thread
+        if thread.in_kernel:
+            return self.function(*args)
+        if _state.seconds > ENOUGH or any(isinstance(a, np.ndarray) and len(a) > LARGE for a in args):
+            compile_kernels()
+            return self(*args)
+        began = time.thread_time()
+        # Machine code lets signals wait until it returns; so does this, for nobody expects half a kernel.
+        with uninterrupted():
+            thread.in_kernel = True
+            try:
+                with np.errstate(over="ignore"):  # hashes are meant to overflow
+                    return self.function(*args)
+            finally:
+                thread.in_kernel = False
+                _state.seconds += time.thread_time() - began
+
+    def compile(self) -> Any:
+        """Return the compiled kernel."""
+        from upheld.engines.memory.kernels.machine_code import compiled
+
+        self.compiled = compiled(self.function)
+        return self.compiled
+
 
 def kernel(function: F) -> F:
-    """Compile a function of arrays. It releases the GIL, and its machine code is kept on disk.
+    """Make a kernel of a function of arrays.
 
-    Where no folder at all can be written, it is compiled anew by each process.
+    Compiled, it releases the GIL, and its machine code is kept on disk.
     """
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return np.errstate(over="ignore")(function)  # hashes are meant to overflow
-    compiled: Any
-    try:
-        compiled = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
-    except RuntimeError:
-        compiled = numba.njit(nogil=True, error_model="numpy")(function)
-    # The dispatcher calls this for arguments of types that it has no machine code for yet; other calls cost no more.
-    compiled._compile_for_args = _aside(compiled._compile_for_args)
-    return compiled  # type: ignore[no-any-return]
+    if NEVER_COMPILED:
+        return np.errstate(over="ignore")(function)
+    with _state.lock:
+        plain_kernel = Kernel(function)
+        if _state.is_compiled:
+            return plain_kernel.compile()  # type: ignore[no-any-return]
+        _state.replaced.append((plain_kernel, plain_kernel.compile))
+    return plain_kernel  # type: ignore[return-value]
 
 
-def _aside(compile: Callable[..., Any]) -> Callable[..., Any]:
-    """Let signals wait until machine code is made or loaded, and do not count the time against the limits of a run.
+def plain(function: F, twin: Callable[[Any], Any]) -> F:
+    """Return a function that kernels call; `twin` returns its compiled twin, given the module `machine_code`."""
 
-    An exception in the middle of it leaves Numba and LLVM half changed, and no kernel can be compiled afterwards. And a
-    run that finds an empty cache must not stop at a limit that it keeps from then on.
-    """
+    def make() -> Any:
+        from upheld.engines.memory.kernels import machine_code
 
-    @wraps(compile)
-    def whole(*args: Any) -> Any:
-        with uncounted(), uninterrupted():
-            return compile(*args)
+        return twin(machine_code)
 
-    return whole
+    if not NEVER_COMPILED:
+        _state.replaced.append((function, make))
+    return function
 
 
-class _Announcer(event.Listener):  # type: ignore[misc]
-    """Says once that kernels are being compiled: to a terminal or a notebook, and to the log elsewhere.
-
-    Kernels that are read from the cache are not announced.
-    """
-
-    said = False
-
-    def on_start(self, compilation: event.Event) -> None:
-        ours = str(compilation.data["dispatcher"].py_func.__module__).startswith("upheld.")
-        if not ours or self.said:
+def compile_kernels() -> None:
+    """Let all kernels be compiled, or loaded from the cache, when they are next called."""
+    if NEVER_COMPILED:
+        return
+    with uncounted(), uninterrupted(), _state.lock:
+        if _state.is_compiled:
             return
-        self.said = True
-        message = "compiling kernels for this machine; later runs find them in the cache ..."
-        if sys.stderr is not None and (sys.stderr.isatty() or _in_notebook()):
-            print(message, file=sys.stderr)
-        else:
-            logging.getLogger("upheld").info(message)
-
-    def on_end(self, compilation: event.Event) -> None:
-        """Nothing to say: the run goes on."""
-
-
-def _in_notebook() -> bool:
-    """Return whether IPython runs this process, in whose notebooks standard error is shown and not a terminal."""
-    shell = sys.modules.get("IPython")
-    return shell is not None and shell.get_ipython() is not None
+        compiled = {id(before): make() for before, make in _state.replaced}
+        for name, module in list(sys.modules.items()):
+            if name.startswith("upheld.engines."):
+                for variable, value in list(vars(module).items()):
+                    if id(value) in compiled:
+                        setattr(module, variable, compiled[id(value)])
+        _state.is_compiled = True
+        _state.replaced.clear()
 
 
-event.register("numba:compile", _Announcer())
+def types_of(arguments: tuple[Any, ...]) -> Any:
+    """Return the types of arguments, as the compiler distinguishes them."""
+    import numba
 
-# At the level of DEBUG, which `logging.basicConfig` sets for all, Numba logs each step of each compilation.
-if logging.getLogger("numba").level == logging.NOTSET:
-    logging.getLogger("numba").setLevel(logging.WARNING)
-
-
-def prefetch_line(builder: Any, address: Any) -> None:
-    """Write the instruction that asks for the cache line at an address."""
-    integer = ir.IntType(32)
-    declared = ir.FunctionType(ir.VoidType(), [address.type, integer, integer, integer])
-    function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], declared)
-    builder.call(function, [address, integer(0), integer(3), integer(1)])
+    return numba.typeof(arguments)  # type: ignore[attr-defined]
 
 
-if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+def _no_prefetch(array: Any, index: Any) -> None:
+    """Do nothing: without machine code there is no cache line to ask for."""
 
-    def prefetch(array: Any, index: Any) -> None:
-        """Do nothing: without machine code there is no cache line to ask for."""
 
-    def word_at(array: Any, index: Any) -> Any:
-        """Return the eight bytes from `array[index]` on as one number."""
-        return array[index : index + 8].view(np.uint64)[0]
+def _word_at(array: Any, index: Any) -> Any:
+    return array[index : index + 8].view(np.uint64)[0]
 
-else:
 
-    @intrinsic  # type: ignore[misc]
-    def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
-        """Ask for the cache line of `array[index]`, which will be read soon."""
-        if not isinstance(array, types.Array) or not isinstance(index, types.Integer):
-            return None
-        signature = types.void(array, index)
+#: `prefetch(array, index)` asks for the cache line of `array[index]`, which will be read soon.
+prefetch = plain(_no_prefetch, lambda code: code.prefetch)
 
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            view = context.make_array(sig.args[0])(context, builder, args[0])
-            size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(sig.args[0].dtype)))
-            position = context.cast(builder, args[1], sig.args[1], types.intp)
-            stride = builder.extract_value(view.strides, 0) if sig.args[0].ndim > 1 else size
-            base = builder.ptrtoint(view.data, ir.IntType(64))
-            prefetch_line(
-                builder, builder.inttoptr(builder.add(base, builder.mul(position, stride)), ir.IntType(8).as_pointer())
-            )
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    @intrinsic  # type: ignore[misc]
-    def word_at(typingctx: Any, array: Any, index: Any) -> Any:
-        """Return the eight bytes from `array[index]` on as one number. All of them must be there."""
-        if not isinstance(array, types.Array) or array.dtype != types.uint8 or not isinstance(index, types.Integer):
-            return None
-        signature = types.uint64(array, index)
-
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            view = context.make_array(sig.args[0])(context, builder, args[0])
-            first = builder.gep(view.data, [context.cast(builder, args[1], sig.args[1], types.intp)])
-            word = builder.load(builder.bitcast(first, ir.IntType(64).as_pointer()))
-            word.align = 1
-            return word
-
-        return signature, generate
+#: `word_at(array, index)` returns the eight bytes from `array[index]` on as one number. All of them must be there.
+word_at = plain(_word_at, lambda code: code.word_at)

@@ -18,6 +18,7 @@ from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.addresses import address_of
+from upheld.engines.memory.kernels.jit import MANY_ROWS, compile_kernels
 from upheld.runtime.limits import reserve
 
 Rows = npt.NDArray[np.int32]
@@ -72,6 +73,8 @@ class Table:
         need = self.n + count + hashing.GROUP
         if need > len(self.rows):
             # A quarter more at a time: a fifth of the memory at most lies idle, and copying stays linear in all.
+            if need > MANY_ROWS:
+                compile_kernels()
             capacity = max(need, len(self.rows) + len(self.rows) // 4)
             rows, flags = _grown(self.rows, (capacity, self.arity)), _grown(self.flags, (capacity,))
             columns = {name: _grown_with_zeros(column, capacity) for name, column in self.columns.items()}

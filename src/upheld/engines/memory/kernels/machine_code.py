@@ -1,0 +1,193 @@
+"""Kernels as machine code: compiled with Numba, once, and cached on disk.
+
+Numba keeps the cache beside the source, or where that cannot be written in the user's cache directory, and writes it
+by renaming, so that several processes may start at once. `NUMBA_CACHE_DIR` chooses another place. `jit` imports this
+module when the first kernel is worth compiling.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numba
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import event, types
+from numba.extending import intrinsic
+
+from upheld.runtime.interruptions import uninterrupted
+from upheld.runtime.limits import uncounted
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Return a function as machine code, which is made when it is called for the first time.
+
+    Where no folder at all can be written, it is compiled anew by each process.
+    """
+    dispatcher: Any
+    try:
+        dispatcher = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+    except RuntimeError:
+        dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    # The dispatcher calls this for arguments of types that it has no machine code for yet; other calls cost no more.
+    dispatcher._compile_for_args = _aside(dispatcher._compile_for_args)
+    return dispatcher
+
+
+def _aside(compile: Callable[..., Any]) -> Callable[..., Any]:
+    """Let signals wait until machine code is made or loaded, and do not count the time against the limits of a run.
+
+    An exception in the middle of it leaves Numba and LLVM half changed, and no kernel can be compiled afterwards. And a
+    run that finds an empty cache must not stop at a limit that it keeps from then on.
+    """
+
+    @wraps(compile)
+    def whole(*args: Any) -> Any:
+        with uncounted(), uninterrupted():
+            return compile(*args)
+
+    return whole
+
+
+class _Announcer(event.Listener):  # type: ignore[misc]
+    """Says once that kernels are being compiled: to a terminal or a notebook, and to the log elsewhere.
+
+    Kernels that are read from the cache are not announced.
+    """
+
+    is_done = False
+
+    def on_start(self, compilation: event.Event) -> None:
+        ours = str(compilation.data["dispatcher"].py_func.__module__).startswith("upheld.")
+        if not ours or self.is_done:
+            return
+        self.is_done = True
+        message = "compiling kernels for this machine; later runs find them in the cache ..."
+        if sys.stderr is not None and (sys.stderr.isatty() or _in_notebook()):
+            print(message, file=sys.stderr)
+        else:
+            logging.getLogger("upheld").info(message)
+
+    def on_end(self, compilation: event.Event) -> None:
+        """Nothing to say: the run goes on."""
+
+
+def _in_notebook() -> bool:
+    """Return whether IPython runs this process, in whose notebooks standard error is shown and not a terminal."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and shell.get_ipython() is not None
+
+
+event.register("numba:compile", _Announcer())
+
+# At the level of DEBUG, which `logging.basicConfig` sets for all, Numba logs each step of each compilation.
+if logging.getLogger("numba").level == logging.NOTSET:
+    logging.getLogger("numba").setLevel(logging.WARNING)
+
+
+def prefetch_line(builder: Any, address: Any) -> None:
+    """Write the instruction that asks for the cache line at an address."""
+    integer = ir.IntType(32)
+    declared = ir.FunctionType(ir.VoidType(), [address.type, integer, integer, integer])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], declared)
+    builder.call(function, [address, integer(0), integer(3), integer(1)])
+
+
+# -- what kernels call -------------------------------------------------------------------------------------------------
+
+
+@intrinsic  # type: ignore[misc]
+def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of `array[index]`, which will be read soon."""
+    if not isinstance(array, types.Array) or not isinstance(index, types.Integer):
+        return None
+    signature = types.void(array, index)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        view = context.make_array(sig.args[0])(context, builder, args[0])
+        size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(sig.args[0].dtype)))
+        position = context.cast(builder, args[1], sig.args[1], types.intp)
+        stride = builder.extract_value(view.strides, 0) if sig.args[0].ndim > 1 else size
+        base = builder.ptrtoint(view.data, ir.IntType(64))
+        prefetch_line(
+            builder, builder.inttoptr(builder.add(base, builder.mul(position, stride)), ir.IntType(8).as_pointer())
+        )
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[misc]
+def word_at(typingctx: Any, array: Any, index: Any) -> Any:
+    """Return the eight bytes from `array[index]` on as one number. All of them must be there."""
+    if not isinstance(array, types.Array) or array.dtype != types.uint8 or not isinstance(index, types.Integer):
+        return None
+    signature = types.uint64(array, index)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        view = context.make_array(sig.args[0])(context, builder, args[0])
+        first = builder.gep(view.data, [context.cast(builder, args[1], sig.args[1], types.intp)])
+        word = builder.load(builder.bitcast(first, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return signature, generate
+
+
+def _place(bits: int, builder: Any, address: Any, index: Any) -> Any:
+    """Return the place of a number of an array of which the address is known."""
+    return builder.gep(builder.inttoptr(address, ir.IntType(bits).as_pointer()), [index])
+
+
+def _wide(context: Any, builder: Any, values: Any, kinds: Any) -> list[Any]:
+    """Return values as numbers of 64 bits."""
+    return [context.cast(builder, value, kind, types.int64) for value, kind in zip(values, kinds, strict=True)]
+
+
+def reader(bits: int, signed: bool) -> Any:
+    """Return a function that reads whole numbers of `bits` bits by their address."""
+
+    @intrinsic  # type: ignore[misc]
+    def read(typingctx: Any, address: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            result = builder.load(_place(bits, builder, *_wide(context, builder, args, sig.args)))
+            if bits == 64:
+                return result
+            return (builder.sext if signed else builder.zext)(result, ir.IntType(64))
+
+        return types.int64(address, index), generate
+
+    return read
+
+
+def writer(bits: int) -> Any:
+    """Return a function that writes whole numbers of `bits` bits by their address."""
+
+    @intrinsic  # type: ignore[misc]
+    def write(typingctx: Any, address: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            address, index, value = _wide(context, builder, args, sig.args)
+            narrow = value if bits == 64 else builder.trunc(value, ir.IntType(bits))
+            builder.store(narrow, _place(bits, builder, address, index))
+            return context.get_dummy_value()
+
+        return types.void(address, index, value), generate
+
+    return write
+
+
+def prefetch_at_address(bits: int) -> Any:
+    """Return a function that asks for the cache line of a number of `bits` bits by its address."""
+
+    @intrinsic  # type: ignore[misc]
+    def prefetch(typingctx: Any, address: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            prefetch_line(builder, _place(bits, builder, *_wide(context, builder, args, sig.args)))
+            return context.get_dummy_value()
+
+        return types.void(address, index), generate
+
+    return prefetch
