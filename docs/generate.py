@@ -18,8 +18,10 @@ from typing import Any
 
 import upheld
 from upheld.cli import parser
-from upheld.language.syntax.rdfox import FUNCTIONS, TESTS
-from upheld.language.types.functors import CONSTRAINTS, SIGNATURES, Signature
+from upheld.language.syntax.rdfox import SPELLINGS
+from upheld.language.types.functors import CONSTRAINTS, HOLDS, SIGNATURES, Signature
+from upheld.language.types.term_functions import CASTS, FUNCTIONS
+from upheld.language.types.terms import FALSE, TRUE
 
 DOCS = Path(__file__).parent
 WIDTH = 120
@@ -80,21 +82,101 @@ CONSTRAINT_MEANINGS: dict[str, tuple[str, str]] = {
 
 #: The same for the functions of the `.dlog` dialect.
 FUNCTION_MEANINGS: dict[str, tuple[str, str]] = {
-    "+": ("sum", "1 + 2.5"),
+    "+": ("sum, of the wider type: integer, decimal, float, double", "1 + 2.5"),
     "-": ("difference, or negative", "1 - 2"),
     "*": ("product", "2 * 3"),
-    "/": ("quotient; of integers it is a decimal", "7 / 2"),
-    "STRLEN": ("number of characters of a string", 'STRLEN("Zoë")'),
-    "CONCAT": ("two or more strings joined", 'CONCAT("a", "b")'),
+    "/": ("quotient; of integers it is a decimal, with 28 digits", "7 / 2"),
+    "ABS": ("absolute value", "ABS(-2.5)"),
+    "CEIL": ("the least whole number that is not below", "CEIL(2.5)"),
+    "FLOOR": ("the greatest whole number that is not above", "FLOOR(-2.5)"),
+    "ROUND": ("the nearest whole number, the greater of two", "ROUND(-2.5)"),
+    "= != < <= > >=": ("comparison by value of numbers, strings, booleans, dateTimes, dates, times and durations; `=` "
+                       "and `!=` of other terms by identity, without a value for literals of other datatypes",
+                       "5 = 5.0"),
+    "&& || !": ("logic; `true || x` and `false && x` have a value where `x` has none", "!(1 > 2)"),
+    "IN": ("is equal to one of the terms; `NOT IN` is to none", "5 IN (1, 5.0)"),
+    "IF": ("the second argument if the first is true, else the third", 'IF(2 > 1, "more", "less")'),
+    "COALESCE": ("the first argument that has a value", "COALESCE(1 / 0, 0)"),
     "STR": ("the characters of an IRI or of any literal", "STR(<https://example.org/a>)"),
+    "STRLEN": ("number of characters of a string", 'STRLEN("Zoë")'),
+    "SUBSTR": ("characters from a position, counted from 1, and their number", 'SUBSTR("maintain", 5, 2)'),
+    "UCASE": ("in upper case", 'UCASE("Zoë")'),
+    "LCASE": ("in lower case", 'LCASE("Zoë")'),
+    "CONCAT": ("strings joined; in a language if all are", 'CONCAT("a"@en, "b"@en)'),
+    "STRSTARTS": ("the first argument begins with the second", 'STRSTARTS("ash", "a")'),
+    "STRENDS": ("the first argument ends with the second", 'STRENDS("ash", "a")'),
+    "CONTAINS": ("the second argument occurs in the first", 'CONTAINS("ash", "sh")'),
+    "STRBEFORE": ("the part before the second argument", 'STRBEFORE("ash-elm", "-")'),
+    "STRAFTER": ("the part after the second argument", 'STRAFTER("ash-elm", "-")'),
+    "ENCODE_FOR_URI": ("percent-encoded", 'ENCODE_FOR_URI("a b")'),
+    "REGEX": ("some part of the first argument matches the regular expression that is the second; the third has flags",
+              'REGEX("Ash", "^a", "i")'),
+    "REPLACE": ("matches of the second argument replaced by the third, in which `$1` is a group; the fourth has flags",
+                'REPLACE("ash", "(s)", "[$1]")'),
+    "LANG": ("language tag of a literal", 'LANG("a"@en)'),
+    "LANGMATCHES": ("a tag is in a range of languages", 'LANGMATCHES("en-gb", "en")'),
+    "MD5": ("hash of a string, in hexadecimal digits", 'MD5("a")'),
+    "SHA1": ("the same", 'SHA1("a")'),
+    "SHA256": ("the same", 'SHA256("a")'),
+    "SHA384": ("the same", 'SHA384("a")'),
+    "SHA512": ("the same", 'SHA512("a")'),
+    "YEAR": ("year of a dateTime or date", 'YEAR("2024-05-17"^^xsd:date)'),
+    "MONTH": ("month of a dateTime or date", 'MONTH("2024-05-17"^^xsd:date)'),
+    "DAY": ("day of a dateTime or date", 'DAY("2024-05-17"^^xsd:date)'),
+    "HOURS": ("hour of a dateTime or time", 'HOURS("12:30:01.5"^^xsd:time)'),
+    "MINUTES": ("minute of a dateTime or time", 'MINUTES("12:30:01.5"^^xsd:time)'),
+    "SECONDS": ("second of a dateTime or time", 'SECONDS("12:30:01.5"^^xsd:time)'),
+    "TIMEZONE": ("zone as a duration; none without a zone", 'TIMEZONE("2024-05-17-05:00"^^xsd:date)'),
+    "TZ": ("zone as a string, which may be empty", 'TZ("2024-05-17Z"^^xsd:date)'),
+    "IRI": ("the IRI of a string, which is absolute, or relative to the second argument; `URI` is the same",
+            'IRI("a", <https://example.org/>)'),
+    "STRDT": ("literal with a datatype", 'STRDT("5", xsd:integer)'),
+    "STRLANG": ("literal with a language", 'STRLANG("chat", "fr")'),
     "DATATYPE": ("the datatype of a literal", "DATATYPE(5.0)"),
     "CANONICAL": ("one literal for all of the same value; of a literal without a value there is none",
                   'CANONICAL("05.0"^^xsd:decimal)'),
-    "REGEX": ("some part of the first argument matches the regular expression that is the second",
-              'REGEX("ash", "s")'),
-    "CONTAINS": ("the second argument occurs in the first", 'CONTAINS("ash", "sh")'),
-    "= != < <= > >=": ("comparison: numbers by value, strings by their characters", "5 = 5.0"),
+    "SKOLEM": ("a blank node for its arguments: the same one for the same terms, in every run",
+               'SKOLEM("job", 7)'),
+    "isIRI": ("is an IRI; `isURI` is the same", "isIRI(5)"),
+    "isBlank": ("is a blank node", "isBlank(_:b)"),
+    "isLiteral": ("is a literal", "isLiteral(5)"),
+    "isNumeric": ("is a number", 'isNumeric("5")'),
+    "sameTerm": ("is the same term", "sameTerm(5, 5.0)"),
+    "BOUND": ("always true: each variable of a rule has a value", ""),
+    "xsd:string": ("conversion from any literal or IRI", "xsd:string(5)"),
+    "xsd:boolean": ("conversion from numbers and strings", 'xsd:boolean("0")'),
+    "xsd:integer": ("conversion from numbers, booleans and strings; cut towards zero", "xsd:integer(-2.9)"),
+    "xsd:decimal": ("the same", 'xsd:decimal("2.50")'),
+    "xsd:float": ("the same", 'xsd:float("0.5")'),
+    "xsd:double": ("the same", "xsd:double(2)"),
+    "xsd:dateTime": ("conversion from dates and strings", 'xsd:dateTime("2024-05-17"^^xsd:date)'),
+    "xsd:date": ("conversion from dateTimes and strings", 'xsd:date("2024-05-17T12:30:00Z"^^xsd:dateTime)'),
+    "xsd:time": ("conversion from dateTimes and strings", 'xsd:time("2024-05-17T12:30:00Z"^^xsd:dateTime)'),
+    "xsd:duration": ("conversion from strings and durations", 'xsd:duration("P1Y")'),
+    "xsd:yearMonthDuration": ("the same", 'xsd:yearMonthDuration("P1Y")'),
+    "xsd:dayTimeDuration": ("the same", 'xsd:dayTimeDuration("PT36H")'),
 }  # fmt: skip
+
+
+#: Where functions of terms depart from SPARQL 1.1.
+DEPARTURES = (
+    "Regular expressions are those of RE2: no backreferences, no lookaround, no classes of XML such as `\\i`, no class "
+    "subtraction. The flags are `i`, `m`, `s`, `x` and `q`. A constant that is not a regular expression is an "
+    "[error](errors.md#invalid-regex); a computed one has no match and no value.",
+    "Integers have no bound. Sums and products of decimals are exact.",
+    "Literals of two different datatypes with values are unequal, as in SPARQL 1.2; SPARQL 1.1 has an error.",
+    "A dateTime without a zone and one with a zone are compared by the order of XML Schema: there is none within 14 "
+    "hours.",
+    "Durations are ordered where XML Schema orders them. There is no arithmetic with dates and durations.",
+    "`NOW`, `RAND`, `UUID`, `STRUUID` and `BNODE` are [refused](errors.md#unsupported-function): their values differ "
+    "from call to call.",
+)
+
+
+def function_names() -> set[str]:
+    """Return the functions of the `.dlog` dialect as they are written, operators apart."""
+    named = {SPELLINGS.get(name, name) for name in FUNCTIONS if name[0].isalpha()}
+    return named | {f"xsd:{name}" for name in CASTS}
 
 
 def evaluated(expression: str) -> str:
@@ -111,16 +193,16 @@ def holds(text: str) -> str:
     return "holds" if len(upheld.materialise(f"p() :- {text}.")["p"]) else "does not hold"
 
 
-def evaluated_function(name: str, expression: str) -> str:
-    """Return the value of an expression of the `.dlog` dialect, or whether it holds."""
+def evaluated_function(expression: str) -> str:
+    """Return the value of an expression of the `.dlog` dialect."""
     from upheld.language.syntax.files import read_text
 
-    test = name in TESTS or "=" in name
-    rule = f"p(1) :- FILTER({expression})." if test else f"p(?x) :- BIND({expression} AS ?x)."
-    rows = upheld.materialise(read_text(rule, "dlog"))["p"].to_rows()
-    if test:
-        return "holds" if rows else "does not hold"
-    return str(rows[0][0]).replace("<http://www.w3.org/2001/XMLSchema#", "xsd:").replace(">", "").join("``")
+    if not expression:
+        return ""
+    rows = upheld.materialise(read_text(f"p(?x) :- BIND({expression} AS ?x).", "dlog"))["p"].to_rows()
+    if str(rows[0][0]) in (TRUE, FALSE):
+        return f"`{'true' if rows[0][0] == TRUE else 'false'}`"
+    return re.sub(r"<http://www\.w3\.org/2001/XMLSchema#(\w+)>", r"xsd:\1", str(rows[0][0])).join("``")
 
 
 def types(signature: Signature) -> tuple[str, str]:
@@ -148,8 +230,6 @@ def functors() -> str:
     table = [("functor", "arguments", "result", "meaning", "example", "value")]
     for name, signatures in SIGNATURES.items():
         for signature in signatures:
-            if "term" in signature.arguments:
-                continue
             meaning, example = MEANINGS[f"{name}/{len(signature.arguments)}"]
             table.append((f"`{name}`", *types(signature), meaning, f"`{example}`", evaluated(example)))
     lines.append(as_table(table))
@@ -160,6 +240,8 @@ def functors() -> str:
     lines.append("### Comparisons")
     table = [("comparison", "arguments", "meaning", "example", "")]
     for name, signature in CONSTRAINTS.items():
+        if HOLDS in name:
+            continue  # a condition of the other dialect
         meaning, example = CONSTRAINT_MEANINGS[name]
         table.append((f"`{name}`", types(signature)[0], meaning, f"`{example}`", holds(example)))
     lines.append(as_table(table))
@@ -173,10 +255,12 @@ def functors() -> str:
         "value, and the rule does not match."
     )
     table = [("function", "meaning", "example", "value")]
-    assert set(FUNCTIONS) | set(TESTS) <= set(FUNCTION_MEANINGS), "a function without a meaning"
+    assert function_names() <= set(FUNCTION_MEANINGS), "a function without a meaning"
     for name, (meaning, example) in FUNCTION_MEANINGS.items():
-        table.append((f"`{name}`", meaning, f"`{example}`", evaluated_function(name, example)))
+        table.append((f"`{name}`", meaning, f"`{example}`" if example else "", evaluated_function(example)))
     lines.append(as_table(table))
+    lines.append("### Where functions depart from SPARQL 1.1")
+    lines.extend(f"- {departure}" for departure in DEPARTURES)
     return "\n\n".join(map(wrapped, lines)) + "\n"
 
 

@@ -33,6 +33,8 @@ from upheld.language.syntax.ast import (
     Wildcard,
 )
 from upheld.language.syntax.parser import COMPARISONS, TERM
+from upheld.language.types.functors import HOLDS
+from upheld.language.types.term_functions import FUNCTIONS
 
 #: Few enough leaves to stay below the limit of nesting, many enough to mix every operator with every other.
 LEAVES = 12
@@ -162,7 +164,9 @@ def dl_programs(draw: st.DrawFn) -> Program:
 
 # -- .dlog ------------------------------------------------------------------------------------------------------------
 
-_KEYWORDS = rdfox.RESERVED.union(rdfox.TESTS, ("_", rdfox.TRIPLE))
+_KEYWORDS = rdfox.RESERVED.union(
+    FUNCTIONS, rdfox.OF_RDFOX, rdfox.SIDE_EFFECTS, rdfox.SPELLINGS.values(), ("_", rdfox.TRIPLE)
+)
 dlog_names = st.from_regex(r"[A-Za-z_é]\w{0,5}", fullmatch=True).filter(lambda name: name not in _KEYWORDS)
 
 #: Absolute, as programs have them, with some of the signs that IRIs may have.
@@ -184,9 +188,11 @@ dlog_terms: st.SearchStrategy[Term] = st.recursive(
     st.builds(Variable, st.from_regex(r"\w{1,4}", fullmatch=True)) | st.builds(Wildcard) | dlog_constants,
     lambda inner: st.one_of(
         st.builds(Call, st.sampled_from("+-*/"), st.tuples(inner, inner)),
-        st.builds(Call, st.just("-"), st.tuples(inner)),
-        st.builds(Call, st.sampled_from(["strlen", "to_string"]), st.tuples(inner)),
-        st.builds(Call, st.just("cat"), st.tuples(inner, inner)),
+        st.builds(Call, st.sampled_from("-!"), st.tuples(inner)),
+        st.builds(Call, st.sampled_from(["STRLEN", "ISIRI", f"<{rdfox.XSD}integer>"]), st.tuples(inner)),
+        st.builds(Call, st.sampled_from(["CONCAT", "COALESCE", "IN", "&&", "||"]), _tuples(inner, 2)),
+        st.builds(Call, st.sampled_from([*COMPARISONS, "REGEX"]), st.tuples(inner, inner)),
+        st.builds(Call, st.just("IF"), st.tuples(inner, inner, inner)),
     ),
     max_leaves=LEAVES,
 )
@@ -209,12 +215,21 @@ _groupings = st.builds(
     st.lists(_dlog_variables, max_size=2, unique=True).map(tuple),
     _tuples(_results, 1),
 )
+
+
+def _is_condition(term: Term) -> bool:
+    """Return whether a term as a condition is not written as a formula of another kind."""
+    return not isinstance(term, Wildcard) and not (
+        isinstance(term, Call) and term.functor in ("&&", "||", "!", *COMPARISONS)
+    )
+
+
 dlog_formulas = _formulas(
     st.one_of(
         dlog_atoms,
         _groupings,
         st.builds(Test, st.sampled_from(list(COMPARISONS)), st.tuples(dlog_terms, dlog_terms)),
-        st.builds(Test, st.sampled_from(list(rdfox.TESTS.values())), st.tuples(dlog_terms, dlog_terms)),
+        st.builds(Test, st.just(HOLDS), st.tuples(dlog_terms.filter(_is_condition))),
         st.builds(Truth, st.booleans()),
     )
 )

@@ -64,10 +64,12 @@ def test_variables_that_occur_once():
 @pytest.mark.parametrize(
     "condition, found",
     [
-        ('?d < "1980-01-01"^^xsd:date', 1),
-        ('"1980-01-01"^^xsd:date >= ?d', 1),
+        ('?d < "1980"^^xsd:gYear', 1),
+        ('"1980-01"^^xsd:date >= ?d', 1),
+        ('?d < "1980-01-01"^^xsd:date', 0),
+        ('COALESCE(?d + "a", 2) > 1', 0),
         ("!(?d < :a)", 1),
-        ("?d <= true", 1),
+        ("?d <= true", 0),
         ('?d + "a" > 1', 1),
         ("CONTAINS(?d, 5)", 1),
         ("STRLEN(5) > 1", 1),
@@ -81,9 +83,12 @@ def test_conditions_that_never_hold(condition, found):
     assert slugs(f"[?x, a, :Old] :- [?x, :born, ?d], FILTER({condition}).", "dlog") == ["never-holds"] * found
 
 
-@pytest.mark.parametrize("atom", ['SKOLEM("k", ?x, ?n)', "UCASE(?x, ?n)", "COUNT(?x, ?n)"])
-def test_functions_of_rdfox_are_not_relations(atom):
-    with pytest.raises(upheld.UpheldError, match="unsupported-function"):
+@pytest.mark.parametrize(
+    "atom, slug",
+    [("UCASE(?x)", "syntax"), ("COUNT(?x, ?n)", "unsupported-function"), ("NOW(?x)", "unsupported-function")],
+)
+def test_functions_of_rdfox_are_not_relations(atom, slug):
+    with pytest.raises(upheld.UpheldError, match=slug):
         upheld.parse(f"[?n, a, <a:b>] :- [?x, <a:p>, ?n], {atom}.", dialect="dlog")
     assert upheld.parse("[?n, a, <a:b>] :- count(?n).", dialect="dlog").clauses
 

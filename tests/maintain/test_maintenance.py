@@ -13,6 +13,7 @@ import upheld
 from tests.helpers.sizes import examples, usually
 from tests.helpers.strategies import Case, Update, cases, component_cases, graph_cases, typed_cases
 from tests.helpers.streams import CONSTANTS, NAMES, Stream, follow, random_stream
+from tests.helpers.term_expressions import TERMS, expression
 from upheld.engines import ENGINES
 from upheld.language.strata import STRATIFICATIONS
 from upheld.language.syntax.ast import Constant
@@ -98,6 +99,38 @@ def test_a_computed_term_of_the_same_value(engine, algorithm):
     assert len(m["p"]) == 2
     m.update(delete={"e": [("<a:a>", one)]})
     assert m["p"].to_set() == {("<a:a>", f'"2.0"^^<{XSD}decimal>')}
+
+
+@pytest.mark.parametrize("seed", range(usually(2, 20)))
+def test_random_expressions_over_terms(seed):
+    """Conditions and bindings with functions of SPARQL, in a recursion as well, by every algorithm on every engine."""
+    r = Random(seed)
+    rules = [
+        "PREFIX : <http://e/>",
+        "t(?x) :- e(?x, ?y) .",
+        "t(?y) :- t(?x), e(?x, ?y), FILTER(COALESCE(?x != ?y, true)) .",
+    ]
+    for i in range(6):
+        bound, condition = (expression(r, r.randrange(1, 4), variables=("?x", "?y")) for _ in range(2))
+        rules.append(f"p{i}(?x, ?v) :- e(?x, ?y), t(?y), BIND({bound} AS ?v) .")
+        rules.append(f"q{i}(?y) :- e(?x, ?y), NOT t(:a), FILTER({condition} || isNumeric(?x)) .")
+    program = upheld.parse("\n".join(rules), dialect="dlog")
+    terms = [term for kind in TERMS.values() for term in kind]
+    facts = upheld.parse("\n".join(["PREFIX : <http://e/>", *(f"e({t}, 0) ." for t in terms)]), dialect="dlog")
+    known = [str(row[0]) for row in upheld.materialise(facts)["e"]]
+    explicit = {(r.choice(known), r.choice(known)) for _ in range(30)}
+    ways = [(e, a) for e in ENGINES for a in NAMES]
+    held = [upheld.materialise(program, {"e": sorted(explicit)}, engine=e, algorithm=a) for e, a in ways]
+    for _ in range(3):
+        gone = set(r.sample(sorted(explicit), 6))
+        came = {(r.choice(known), r.choice(known)) for _ in range(5)}
+        explicit = (explicit - gone) | came
+        expected = upheld.materialise(program, {"e": sorted(explicit)}, engine="reference")
+        for way, m in zip(ways, held, strict=True):
+            m.update(delete={"e": sorted(gone)}, insert={"e": sorted(came)})
+            assert {name: m[name].to_set() for name in m.relations} == {
+                name: expected[name].to_set() for name in expected.relations
+            }, way
 
 
 def test_programs_have_every_feature():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from upheld.errors import EvaluationError, Problem, quote
 from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule, expression_variables
@@ -121,6 +121,8 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
             return binding[name]
         case Constant(value=value):
             return value
+        case Apply(functor=functor, arguments=arguments) if functor.lazy:
+            return functor.evaluate(*(partial(evaluate, a, binding) for a in arguments))
         case Apply(functor=functor, arguments=arguments):
             return functor.evaluate(*(evaluate(a, binding) for a in arguments))
 

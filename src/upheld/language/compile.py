@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.core import (
@@ -37,13 +38,13 @@ from upheld.language.syntax.ast import (
 )
 from upheld.language.syntax.parser import LOOK_EVERY, first_problems
 from upheld.language.syntax.rdfox import COLUMNS
-from upheld.language.types.functors import Undefined, constraint, functor, signatures_of
+from upheld.language.types.functors import HOLDS, NEGATED, Undefined, constraint, functor, is_test, signatures_of
 from upheld.language.types.inference import FACTS, Inference
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.types.records import RECORD, Field, is_functor
-from upheld.language.types.regex import NotARegex, regular_expression
+from upheld.language.types.regex import NotARegex, with_flags
 from upheld.language.types.subtypes import check_subtypes
-from upheld.language.types.terms import NoValue, string_of
+from upheld.language.types.terms import NoValue, boolean, string_of
 from upheld.language.values import Value
 from upheld.runtime.limits import look
 
@@ -177,21 +178,38 @@ class _Builder:
 
     def _builtin(self, test: Test) -> Builtin:
         type = self.types.operand_type(self.number, test)
+        if test.operator in (HOLDS, NEGATED[HOLDS]):
+            return self._condition(self._expression(test.terms[0], type), test.operator == HOLDS)
         left, right = (self._expression(t, type) for t in test.terms)
         if test.operator.endswith("match") and isinstance(left, Constant):
-            self._check_pattern(str(left.value) if type == "symbol" else string_of(str(left.value)), test)
+            self._check_pattern(str(left.value), "", test.terms[0])
         return Builtin(test.operator, type, (left, right))
 
-    def _check_pattern(self, pattern: str | None, test: Test) -> None:
-        if pattern is None:
+    def _condition(self, value: Expression, holds: bool) -> Builtin:
+        """Return the test that a term is true, or that it is false: that it equals `true`, or `false`."""
+        if not isinstance(value, Apply) or not is_test(value.functor.name):
+            value, holds = Apply(functor("!", 1, "term"), (value,)), not holds
+        return Builtin("==", "term", (value, Constant(boolean(holds), "term")))
+
+    def _check_call(self, call: Call) -> None:
+        """Report a constant of a function of regular expressions that is not one."""
+        at = {"REGEX": 2, "REPLACE": 3}.get(call.functor)
+        if at is None or not isinstance(call.arguments[1], Constant):
             return
+        flags = call.arguments[at] if len(call.arguments) > at else Constant('""', "term")
+        if isinstance(flags, Constant):
+            pattern, letters = (string_of(str(c.value)) for c in (call.arguments[1], flags))
+            if pattern is not None and letters is not None:
+                self._check_pattern(pattern, letters, call.arguments[1])
+
+    def _check_pattern(self, pattern: str, flags: str, place: Term) -> None:
         try:
-            regular_expression(pattern)
+            with_flags(pattern, flags)
         except NotARegex as e:
             self.draft.problem(
                 "invalid-regex",
                 f"{quote(pattern)} is not a regular expression: {e}",
-                test.terms[0].span,
+                place.span,
                 note="patterns are those of RE2, without backreferences and lookaround; `match` compares the whole "
                 "string, `REGEX` searches it",
                 hint="write `\\\\` before a character to match it literally",
@@ -210,6 +228,11 @@ class _Builder:
                 types = self.types.field_types(self.number, term)
                 parts = [self._expression(a, t) for a, t in zip(arguments, types, strict=True)]
                 return Apply(functor(name, len(parts), ",".join(types)), tuple(parts))
+            case Call(functor=name, arguments=arguments) if self.draft.program.dialect == "dlog":
+                self._check_call(term)
+                return Apply(
+                    functor(name, len(arguments), "term"), tuple(self._expression(a, "term") for a in arguments)
+                )
             case Call(functor=name, arguments=arguments):
                 chosen = self.types.operand_type(self.number, term)
                 signatures = signatures_of(name)
@@ -246,7 +269,8 @@ class _Builder:
             case Constant(value=value):
                 return value
             case Apply(functor=function, arguments=arguments):
-                return function.evaluate(*(self._evaluate(a, term) for a in arguments))
+                parts = (partial(self._evaluate, a, term) for a in arguments)
+                return function.evaluate(*(parts if function.lazy else (part() for part in parts)))
         raise AssertionError("a variable in a fact")
 
 

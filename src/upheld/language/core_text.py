@@ -11,11 +11,12 @@ from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.patterns import Taken, constructed, taken
 from upheld.language.printable import prints
 from upheld.language.syntax.ast import Constant, Variable
-from upheld.language.types.functors import functor
+from upheld.language.types.functors import functor, is_test
 from upheld.language.types.records import composed, is_constructor
+from upheld.language.types.terms import FALSE, TRUE
 
-_INFIX = frozenset("+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor".split())
-_PREFIX = frozenset(("-", "bnot", "lnot"))
+_INFIX = frozenset("+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor = != < <= > >= && ||".split())
+_PREFIX = frozenset(("-", "bnot", "lnot", "!"))
 
 #: Variables that a pass put in the place of expressions, with these expressions.
 Lifted = dict[str, Expression]
@@ -58,11 +59,25 @@ def atom_text(atom: Atom, lifted: Lifted | None = None) -> str:
 def builtin_text(builtin: Builtin, lifted: Lifted | None = None) -> str:
     if (field := taken(builtin)) is not None:
         builtin = _as_pattern(field[0], [field])
+    if (condition := _condition(builtin)) is not None:
+        value, holds = condition
+        return expression_text(value, lifted) if holds else f"!{expression_text(value, lifted, within=True)}"
     left, right = (expression_text(a, lifted) for a in builtin.arguments)
     if builtin.operator[-1].isalpha():
         return f"{builtin.operator}({left}, {right})"
     # `==` is the core's own spelling of an equation that only tests.
     return f"{left} {builtin.operator.replace('==', '=')} {right}"
+
+
+def _condition(builtin: Builtin) -> tuple[Expression, bool] | None:
+    """Return the term that a built-in tests for being true or false, and which of the two, if it does so."""
+    value, wanted = builtin.arguments
+    if builtin.operator != "==" or not isinstance(value, Apply) or not isinstance(wanted, Constant):
+        return None
+    if wanted.value not in (TRUE, FALSE) or not is_test(value.functor.name):
+        return None
+    holds = wanted.value == TRUE
+    return (value.arguments[0], not holds) if value.functor.name == "!" else (value, holds)
 
 
 @prints(Rule)

@@ -26,8 +26,11 @@ from upheld.source import Source
 WARNINGS_SHOWN = 5
 
 _ORDERINGS = frozenset(("<", "<=", ">", ">="))
-_ON_NUMBERS = frozenset("+-*/")
-_ON_STRINGS = frozenset(("match", "!match", "contains", "!contains", "cat", "strlen"))
+_ON_NUMBERS = frozenset(("+", "-", "*", "/", "ABS", "CEIL", "FLOOR", "ROUND"))
+_ON_STRINGS = frozenset(
+    "STRLEN UCASE LCASE CONCAT STRSTARTS STRENDS CONTAINS STRBEFORE STRAFTER ENCODE_FOR_URI REGEX REPLACE LANGMATCHES "
+    "MD5 SHA1 SHA256 SHA384 SHA512".split()
+)
 
 
 def lint(program: Program) -> Iterator[Problem]:
@@ -151,6 +154,8 @@ def _never(body: Formula) -> Iterator[Problem]:
         pending: list[Test | Term] = [part]
         while pending:
             match pending.pop():
+                case Call(functor="IF" | "COALESCE" | "||" | "&&" | "IN"):
+                    continue  # which have values where an argument has none
                 case Test(operator=operator, terms=terms) | Call(functor=operator, arguments=terms):
                     pending += terms
                     for term in terms:
@@ -162,9 +167,12 @@ def _never(body: Formula) -> Iterator[Problem]:
 
 def _unfit(operator: str, term: str) -> str | None:
     """Return what an operator works on, if a term is nothing of the sort."""
+    from upheld.language.types.term_values import is_by_identity  # which programs without RDF do not need
+
     is_number, is_string = number_of(term) is not None, string_of(term) is not None
     if operator in _ORDERINGS:
-        return None if is_number or is_string else "only numbers and strings are ordered"
+        ordered = is_string or not is_by_identity(term)
+        return None if ordered else "only numbers, strings, booleans, dates, times and durations are ordered"
     if operator in _ON_NUMBERS:
         return None if is_number else "arithmetic works on numbers"
     return "this works on strings" if operator in _ON_STRINGS and not is_string else None
@@ -177,6 +185,6 @@ def _never_holds(operator: str, constant: Constant, wanted: str) -> Problem:
         f"{quote(operator)} has no value for {quote(constant.value)}, so this condition never holds",
         constant.span,
         note=wanted,
-        hint='compare the texts, as in `STR(?d) < "1980-01-01"`' if is_literal and operator in _ORDERINGS else None,
+        hint="compare the texts, as in `STR(?d) < STR(?e)`" if is_literal and operator in _ORDERINGS else None,
         severity="warning",
     )

@@ -2,7 +2,7 @@
 
 RDF terms are compared by value (`5 = 5.0`), while atoms are matched by identity, so for them only such equations are
 solved as mean identity: equations that bind a variable in no atom and in no other equation, and equations with a
-constant that is not a number.
+constant that equals no other term.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import replace
 from upheld.language.passes.disjunction import Literal, literals
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import Atom, Call, Clause, Conjunction, Constant, Negation, Term, Test, Variable
-from upheld.language.types.terms import number_of
 
 Substitution = dict[str, Term]
 
@@ -80,4 +79,6 @@ def _next_equation(body: list[Literal], by_value: bool) -> tuple[int, str, Term]
 
 
 def _means_identity(value: Variable | Constant) -> bool:
-    return isinstance(value, Constant) and number_of(str(value.value)) is None
+    from upheld.language.types.term_values import is_by_identity  # which programs without RDF do not need
+
+    return isinstance(value, Constant) and is_by_identity(str(value.value))

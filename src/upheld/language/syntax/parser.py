@@ -122,7 +122,7 @@ class Parser:
     #: The sign of negation.
     negation_sign: ClassVar[str]
     #: The level of each infix operator.
-    operators: ClassVar[dict[str, int]]
+    operators: dict[str, int]
     #: Groups `stop`, `statement`, `clause`, `close` and `open_string` match where statements seem to end; the rest is
     #: skipped.
     landmarks: ClassVar[re.Pattern[str]]
@@ -367,13 +367,18 @@ class Parser:
             links += 1
             if links > NESTING_LIMIT:
                 raise ProgramError(too_deep(self.here()))
-            left = self.term(node)
-            operator = self.advance().kind
-            right = self.term(self.expression(POWER if found == POWER else found + 1))
-            kind = Test if found == COMPARISON else Call
-            node = kind(operator, (left, right), self.since(start))
+            if found == COMPARISON and links > 1:
+                node = Parser.term(self, node)  # refuses `x < y < z`
+            node = self.infix(node, found, start)
         self.depth -= 1
         return node
+
+    def infix(self, left: Term | Formula, level: int, start: int) -> Term | Formula:
+        """Read an operator of a level and its right operand."""
+        one = self.term(left)
+        operator = self.advance().kind
+        other = self.term(self.expression(POWER if level == POWER else level + 1))
+        return (Test if level == COMPARISON else Call)(operator, (one, other), self.since(start))
 
     def joined(self, first: Term | Formula, level: int, start: int) -> Formula:
         """Read the rest of a conjunction or disjunction."""

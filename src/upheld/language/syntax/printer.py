@@ -221,9 +221,6 @@ def _directive(directive: Directive) -> str:
 
 # -- .dlog ------------------------------------------------------------------------------------------------------------
 
-_FUNCTIONS = {functor: name for name, functor in rdfox.FUNCTIONS.items()}
-_TESTS = {operator: name for name, operator in rdfox.TESTS.items()}
-
 
 def _dlog(node: Node) -> Parts:
     match node:
@@ -233,12 +230,17 @@ def _dlog(node: Node) -> Parts:
             return TIGHTEST, ["_"]
         case Constant():
             return TIGHTEST, [_constant(node)]
+        case Call(functor="IN", arguments=(term, *members)):
+            return COMPARISON, [(term, TERM), " IN (", *_separated(members, ", ", TERM), ")"]
+        case Call(functor="&&" | "||" as functor, arguments=operands):
+            level = rdfox.OPERATORS[functor]
+            return level, list(_separated(operands, f" {functor} ", level + 1))
         case Call(functor=functor, arguments=(_, _) as operands) if functor in rdfox.OPERATORS:
             return _infix(functor, rdfox.OPERATORS[functor], operands)
-        case Call(functor="-", arguments=(operand,)):
-            return PREFIX, ["-", (operand, PREFIX)]
+        case Call(functor="-" | "+" | "!" as functor, arguments=(operand,)):
+            return PREFIX, [functor, (operand, PREFIX)]
         case Call(functor=functor, arguments=terms):
-            return _listed(f"{_FUNCTIONS.get(functor, functor)}(", terms, ")")
+            return _listed(f"{rdfox.SPELLINGS.get(functor, functor)}(", terms, ")")
         case Atom(predicate=rdfox.TRIPLE, terms=(_, _, _) as terms):
             return _listed("[", terms, "]")
         case Atom(predicate=name, terms=terms):
@@ -273,4 +275,4 @@ def _condition(test: Test | Truth) -> list[Part]:
         return ["true" if test.value else "false"]
     if test.operator in COMPARISONS:
         return _infix(test.operator, COMPARISON, test.terms)[1]
-    return _listed(f"{_TESTS.get(test.operator, test.operator)}(", test.terms[::-1], ")")[1]
+    return [(test.terms[0], OR)]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from upheld.errors import Problem, count, nearest, quote
+from upheld.errors import Problem, nearest, quote
 from upheld.language.syntax.ast import (
     Atom,
     Call,
@@ -40,37 +40,42 @@ from upheld.language.syntax.lexer import (
     pattern,
     string_value,
 )
-from upheld.language.syntax.parser import AND, COMPARISONS, LITERAL, OR, PREFIX, TERM, Draft, Parser
+from upheld.language.syntax.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, PREFIX, TERM, Draft, Parser
 from upheld.language.types import ntriples
+from upheld.language.types.functors import HOLDS, is_test
 from upheld.language.types.ntriples import NotATerm
-from upheld.language.types.terms import literal
+from upheld.language.types.terms import boolean, literal
 from upheld.source import Source, Span
 
-OPERATORS = {
-    **dict.fromkeys((";", "||"), OR),
-    **dict.fromkeys((",", "&&"), AND),
+if TYPE_CHECKING:
+    from upheld.language.types.term_functions import Function
+
+#: The operators inside expressions, where `,` ends an argument.
+EXPRESSION = {
+    "||": OR,
+    "&&": AND,
     **COMPARISONS,
+    **dict.fromkeys(("IN", "NOT"), COMPARISON),
     **dict.fromkeys(("+", "-"), TERM),
     **dict.fromkeys(("*", "/"), TERM + 1),
 }
-#: Functions of terms, with the functor each stands for.
-FUNCTIONS = {
-    "STRLEN": "strlen",
-    "CONCAT": "cat",
-    "STR": "to_string",
-    "DATATYPE": "datatype",
-    "CANONICAL": "canonical",
-}
-#: Functions that are tests. Their arguments stand the other way round than in the `.dl` dialect.
-TESTS = {"REGEX": "match", "CONTAINS": "contains"}
+OPERATORS = {**EXPRESSION, ";": OR, ",": AND}
+#: Functions that are not written in upper case, and other names of functions.
+SPELLINGS = {name.upper(): name for name in ("isIRI", "isBlank", "isLiteral", "isNumeric", "sameTerm")}
+ALIASES = {"URI": "IRI", "ISURI": "ISIRI"}
 #: Functions that aggregate, with the number of their arguments.
 ARGUMENTS = {"COUNT": 1, "SUM": 1, "AVG": 1, "MIN": 1, "MAX": 1, "SAMPLE": 1, "MIN_ARGMIN": 2, "MAX_ARGMAX": 2}
+#: Functions whose value differs from call to call, with what to do instead.
+SIDE_EFFECTS = {
+    "NOW": "pass the time as a fact, and update it",
+    "RAND": "pass the number as a fact",
+    "UUID": "`SKOLEM(...)` has a blank node for each combination of its arguments",
+    "STRUUID": "`SHA1(...)` has a text for each text",
+    "BNODE": "`SKOLEM(...)` has a blank node for each combination of its arguments",
+}
 #: Functions and tables of RDFox and SPARQL that are not supported: no relation is called so, lest they pass for one.
 OF_RDFOX = frozenset(
-    "SKOLEM SHORTEST_PATH IRI URI BNODE IF COALESCE BOUND SAMETERM ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC LANG "
-    "LANGMATCHES STRDT STRLANG STRUUID UUID ABS CEIL FLOOR ROUND RAND SQRT POW MIN MAX MINFN MAXFN COUNT SUM AVG "
-    "SAMPLE GROUP_CONCAT SUBSTR UCASE LCASE STRSTARTS STRENDS STRBEFORE STRAFTER REPLACE ENCODE_FOR_URI NOW YEAR MONTH "
-    "DAY HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 INTERNALCONSTANT".split()
+    "SHORTEST_PATH SQRT POW MIN MAX MINFN MAXFN COUNT SUM AVG SAMPLE GROUP_CONCAT INTERNALCONSTANT".split()
 )
 RESERVED = frozenset(
     ("NOT", "EXISTS", "EXIST", "IN", "FILTER", "BIND", "AS", "AGGREGATE", "PREFIX", "prefix", "BASE", "true", "false")
@@ -114,6 +119,13 @@ _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\ud800-\udfff]')
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
 
 
+def _functions() -> dict[str, Function]:
+    """Return the functions of terms, which programs of the other dialect do not need."""
+    from upheld.language.types.term_functions import FUNCTIONS
+
+    return FUNCTIONS
+
+
 def _local(variable: Variable) -> Problem:
     return Problem(
         "local-variable",
@@ -136,6 +148,8 @@ class RDFoxParser(Parser):
         self.prefixes = PREFIXES | draft.prefixes
         #: The variables of the statement that exist only under a negation.
         self.existential: list[Variable] = []
+        #: Whether what is read is an expression, in which a comparison is a value and a value is a condition.
+        self.in_expression = False
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
@@ -205,7 +219,7 @@ class RDFoxParser(Parser):
             case "[":
                 return self.triple()
             case "prefixed" | "iri":
-                return self.resource()
+                return self.resource(level)
             case "name":
                 return self.named(level)
             case "string" | "number" | "blank":
@@ -219,6 +233,12 @@ class RDFoxParser(Parser):
                 return self.bracketed()
             case "-":
                 return self.negative()
+            case "+":
+                self.advance()
+                return Call("+", (self.term(self.expression(PREFIX)),), self.since(token.start))
+            case "!" if self.in_expression:
+                self.advance()
+                return Negation(self.formula(self.expression(PREFIX)), self.since(token.start))
             case "NOT" | "!" if level <= LITERAL:
                 return self.negation()
             case "FILTER" if level <= LITERAL:
@@ -230,20 +250,20 @@ class RDFoxParser(Parser):
             case "<":
                 self.bad_iri()
             case _:
-                self.fail("an atom or a comparison" if level <= LITERAL else "a term")
+                self.fail("an atom or a comparison" if level <= LITERAL and not self.in_expression else "a term")
 
     def triple(self) -> Atom:
         """Read `[subject, predicate, object]`."""
         opened = self.advance().start
-        subject = self.term(self.expression(TERM))
+        subject = self.value()
         self.expect(",")
         if self.token.kind == "name" and self.token.text == "a":
             predicate: Term = Constant(f"<{RDF}type>", "term", self.here())
             self.advance()
         else:
-            predicate = self.term(self.expression(TERM))
+            predicate = self.value()
         self.expect(",")
-        terms = (subject, predicate, self.term(self.expression(TERM)))
+        terms = (subject, predicate, self.value())
         self.close("]", opened)
         return self.in_graph(terms, opened)
 
@@ -260,10 +280,12 @@ class RDFoxParser(Parser):
             graph = Constant(f"<{self.iri()}>", "term", self.since(token.start))
         return Atom(QUAD, (*terms, graph), self.since(start))
 
-    def resource(self) -> Term | Formula:
-        """Read an IRI: a term, or the beginning of `:C[x]`, `:p[x, y]` or `:r(x, y, z)`."""
+    def resource(self, level: int) -> Term | Formula:
+        """Read an IRI: a term, or the beginning of `:C[x]`, `:p[x, y]`, `:r(x, y, z)` or `xsd:integer(x)`."""
         start = self.token.start
         iri = Constant(f"<{self.iri()}>", "term", self.since(start))
+        if self.token.kind == "(" and (self.in_expression or level > LITERAL):
+            return self.functor_call(str(iri.value), self.terms(")"), self.since(start))
         if self.token.kind == "(":
             return Atom(str(iri.value), self.terms(")"), self.since(start))
         if self.token.kind != "[":
@@ -284,16 +306,15 @@ class RDFoxParser(Parser):
         token = self.advance()
         name, span = token.text, self.since(token.start)
         if self.token.kind == "(":
-            terms = self.terms(")")
-            span = self.since(token.start)
-            if level > LITERAL:
-                return self.functor_call(name, terms, span)
-            if name in OF_RDFOX:
-                self.unknown_function(name, span)
-            if name not in TESTS:
-                return Atom(name, terms, span)
-            self.check_count(name, terms, 2, span)
-            return Test(TESTS[name], terms[::-1], span)
+            if self.in_expression or level > LITERAL:
+                return self.functor_call(name, self.terms(")"), self.since(token.start))
+            if name == "SKOLEM":
+                return self.skolem(self.terms(")"), self.since(token.start))
+            if name in OF_RDFOX or name in SIDE_EFFECTS:
+                self.unknown_function(name, self.since(token.start))
+            if name in _functions() or name in SPELLINGS.values():
+                return self.functor_call(name, self.terms(")"), self.since(token.start))
+            return Atom(name, self.terms(")"), self.since(token.start))
         if name == "_":
             return Wildcard(span)
         if name[0] == "_" or name[0].isupper():
@@ -314,6 +335,7 @@ class RDFoxParser(Parser):
     def exists(self) -> Atom | Exists:
         """Read `EXISTS ?y IN (body)`. In a single atom, a variable that occurs once becomes a wildcard."""
         start = self.advance().start
+        self.in_expression = False
         names: list[Variable] = []
         while True:
             names.append(self.variable())
@@ -367,10 +389,10 @@ class RDFoxParser(Parser):
             self.advance()
         arguments: list[Term] = []
         if name != "COUNT" or not self.accept("*"):
-            arguments.append(self.term(self.expression(TERM)))
+            arguments.append(self.value())
             while self.accept(","):
-                arguments.append(self.term(self.expression(TERM)))
-            self.check_count(name, tuple(arguments), ARGUMENTS[name], self.since(token.start))
+                arguments.append(self.value())
+            self.check_count(name, tuple(arguments), ARGUMENTS[name], ARGUMENTS[name], self.since(token.start))
         self.close(")", opened)
         self.expect("AS", "`AS`")
         return Result(name, tuple(arguments), distinct, self.variable(), self.since(start))
@@ -381,7 +403,11 @@ class RDFoxParser(Parser):
 
     def filter(self) -> Formula:
         self.advance()
-        formula = self.formula(self.expression(LITERAL))
+        before, self.in_expression = self.in_expression, True
+        try:
+            formula = self.formula(self.expression(LITERAL))
+        finally:
+            self.in_expression = before
         pending = [formula]
         while pending:
             match pending.pop():
@@ -400,38 +426,112 @@ class RDFoxParser(Parser):
         start = self.advance().start
         opened = self.token.start
         self.expect("(")
-        value = self.term(self.expression(TERM))
+        value = self.value()
         self.expect("AS", "an operator or `AS`")
         variable = self.variable()
         self.close(")", opened)
         return Test("=", (variable, value), self.since(start))
 
+    # -- expressions --------------------------------------------------------------------------------------------------
+
+    def value(self) -> Term:
+        """Read an expression, which `,` ends."""
+        before = self.operators, self.in_expression
+        self.operators, self.in_expression = EXPRESSION, True
+        try:
+            return self.term(self.expression(OR))
+        finally:
+            self.operators, self.in_expression = before
+
+    def terms(self, closing: str) -> tuple[Term, ...]:
+        """Read expressions with commas between them, in brackets."""
+        opened = self.advance().start
+        if self.accept(closing):
+            return ()
+        values = [self.value()]
+        while self.accept(","):
+            values.append(self.value())
+        self.close(closing, opened)
+        return tuple(values)
+
+    def infix(self, left: Term | Formula, level: int, start: int) -> Term | Formula:
+        negated = self.token.kind == "NOT"
+        if self.token.kind not in ("IN", "NOT"):
+            return super().infix(left, level, start)
+        if negated and self.following().kind != "IN":
+            self.fail("an operator, `,`, `;` or `.`")
+        one = self.term(left)
+        if negated:
+            self.advance()
+        self.expect("IN")
+        if self.token.kind != "(":
+            self.fail("`(`")
+        among = Test(HOLDS, (Call("IN", (one, *self.terms(")")), self.since(start)),), self.since(start))
+        return Negation(among, among.span) if negated else among
+
+    def term(self, node: Term | Formula) -> Term:
+        """Return a node as a term; in an expression, a condition is a boolean."""
+        if not self.in_expression:
+            return super().term(node)
+        match node:
+            case Test(operator=operator, terms=terms):
+                return terms[0] if operator == HOLDS else Call(operator, terms, node.span)
+            case Negation(formula=inner):
+                return Call("!", (self.term(inner),), node.span)
+            case Conjunction(formulas=parts):
+                return Call("&&", tuple(map(self.term, parts)), node.span)
+            case Disjunction(formulas=parts):
+                return Call("||", tuple(map(self.term, parts)), node.span)
+            case Truth(value=value):
+                return Constant(boolean(value), "term", node.span)
+            case _:
+                return super().term(node)
+
+    def formula(self, node: Term | Formula) -> Formula:
+        """Return a node as a formula; in an expression, each term is a condition, elsewhere each test."""
+        match node:
+            case Call(functor=name) if self.in_expression or is_test(name):
+                return Test(HOLDS, (node,), node.span)
+            case Variable() | Wildcard() | Constant() if self.in_expression:
+                return Test(HOLDS, (node,), node.span)
+            case _:
+                return super().formula(node)
+
     def functor_call(self, name: str, terms: tuple[Term, ...], span: Span) -> Term:
         if name == TRIPLE:
             self.refuse("syntax", "found an atom, expected a term", span)
-        functor = FUNCTIONS.get(name)
-        if functor is None:
+        upper = name if name.startswith("<") else name.upper()
+        function = _functions().get(ALIASES.get(upper, upper))
+        if function is None:
             self.unknown_function(name, span)
-        if functor != "cat":
-            self.check_count(name, terms, 1, span)
-            return Call(functor, terms, span)
-        if len(terms) < 2:
-            self.check_count(name, terms, 2, span)
-        joined = terms[0]
-        for term in terms[1:]:
-            joined = Call("cat", (joined, term), span)
-        return joined
+        self.check_count(name, terms, function.least, function.most, span)
+        if function.name == "BOUND" and not isinstance(terms[0], Variable):
+            self.refuse("syntax", "`BOUND` takes a variable", span)
+        return Call(function.name, terms, span)
+
+    def skolem(self, terms: tuple[Term, ...], span: Span) -> Formula:
+        """Return `SKOLEM(x, y, z)` as a condition: `z` is the blank node of the other terms."""
+        self.check_count("SKOLEM", terms, 2, None, span)
+        *arguments, node = terms
+        return Test("=", (node, Call("SKOLEM", tuple(arguments), span)), span)
 
     def unknown_function(self, name: str, span: Span) -> NoReturn:
-        known = (*FUNCTIONS, *TESTS)
+        upper = name.upper()
+        if upper in SIDE_EFFECTS:
+            note = "its value differs from call to call, and a materialisation depends on its facts alone"
+            self.refuse(
+                "unsupported-function", f"the function {quote(name)} is refused", span, note, SIDE_EFFECTS[upper]
+            )
+        known = [SPELLINGS.get(name, name) for name in _functions() if name[0].isalpha()]
         note = f"the functions are {', '.join(known)}"
-        if name.upper() in OF_RDFOX:
+        if upper in OF_RDFOX:
             self.refuse("unsupported-function", f"the function {quote(name)} is not supported", span, note)
-        self.refuse("unknown-functor", f"there is no function {quote(name)}", span, note, nearest(name.upper(), known))
+        self.refuse("unknown-functor", f"there is no function {quote(name)}", span, note, nearest(upper, known))
 
-    def check_count(self, name: str, terms: tuple[Term, ...], arity: int, span: Span) -> None:
-        if len(terms) != arity:
-            message = f"{quote(name)} takes {count(arity, 'argument')}, not {len(terms)}"
+    def check_count(self, name: str, terms: tuple[Term, ...], least: int, most: int | None, span: Span) -> None:
+        if len(terms) < least or (most is not None and len(terms) > most):
+            takes = f"{least} or more" if most is None else f"{least} to {most}" if least < most else str(least)
+            message = f"{quote(name)} takes {takes} {'argument' if takes == '1' else 'arguments'}, not {len(terms)}"
             self.refuse("wrong-argument-count", message, span)
 
     # -- RDF terms ----------------------------------------------------------------------------------------------------

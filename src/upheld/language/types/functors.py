@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from upheld.errors import Problem, ProgramError, quote
-from upheld.language.types import datatypes, records, terms
+from upheld.language.types import records
 from upheld.language.types.primitive import (
     FLOAT,
     INT64_MAX,
@@ -56,21 +56,25 @@ class Functor:
     type: str
     evaluate: Callable[..., Value]
     generates: bool = False
+    #: Whether it takes its arguments as functions without arguments, and calls those that it needs.
+    lazy: bool = False
     #: The same on arrays of arguments, for a user-defined functor that takes them.
     on_arrays: Callable[..., list[Value]] | None = None
 
     def argument_types(self, arity: int) -> list[str]:
         """Return the types of this number of arguments."""
+        if self.type == "term":
+            return ["term"] * arity
         if records.is_functor(self.name):
             return [records.RECORD] if records.Field.of(self.name) else self.type.split(",")[:arity]
-        return [self.type if a == "T" or self.type == "term" else a for a in self._signature(arity).arguments]
+        return [self.type if a == "T" else a for a in self._signature(arity).arguments]
 
     def result_type(self, arity: int) -> str:
         """Return the type of the results for this number of arguments."""
         if records.is_functor(self.name):
             return self.type if records.Field.of(self.name) else records.RECORD
-        result = self._signature(arity).result
-        return self.type if result == "T" or self.type == "term" else result
+        result = "T" if self.type == "term" else self._signature(arity).result
+        return self.type if result == "T" else result
 
     def _signature(self, arity: int) -> Signature:
         return next(s for s in signatures_of(self.name) if len(s.arguments) == arity)
@@ -95,47 +99,45 @@ def _same(count: int, over: frozenset[str], *, folds: bool = False, generates: b
     return Signature(("T",) * count, "T", over, folds, generates)
 
 
-_ARITHMETIC = NUMERIC | {"term"}
-
-#: A name may have several signatures, told apart by their number of arguments.
+#: The functors of plain values; `types.term_functions` has the functions of RDF terms. A name may have several
+#: signatures, which differ in their number of arguments.
 SIGNATURES: dict[str, tuple[Signature, ...]] = {
-    "+": (_same(2, _ARITHMETIC),),
-    "-": (_same(2, _ARITHMETIC), _same(1, _ARITHMETIC)),
-    "*": (_same(2, _ARITHMETIC),),
-    "/": (_same(2, _ARITHMETIC),),
+    "+": (_same(2, NUMERIC),),
+    "-": (_same(2, NUMERIC), _same(1, NUMERIC)),
+    "*": (_same(2, NUMERIC),),
+    "/": (_same(2, NUMERIC),),
     "%": (_same(2, NUMERIC),),
     "^": (_same(2, NUMERIC),),
     **{name: (_same(2, INTEGRAL),) for name in ("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor")},
     **{name: (_same(1, INTEGRAL),) for name in ("bnot", "lnot")},
     "min": (_same(2, PLAIN, folds=True),),
     "max": (_same(2, PLAIN, folds=True),),
-    "cat": (_same(2, frozenset({"symbol", "term"}), folds=True),),
+    "cat": (_same(2, frozenset({"symbol"}), folds=True),),
     "ord": (Signature(("symbol",), "number"),),
-    "strlen": (Signature(("symbol",), "number"), Signature(("term",), "term")),
+    "strlen": (Signature(("symbol",), "number"),),
     "substr": (Signature(("symbol", "number", "number"), "symbol"),),
     "to_number": (Signature(("T",), "number", PLAIN),),
     "to_unsigned": (Signature(("T",), "unsigned", PLAIN),),
     "to_float": (Signature(("T",), "float", PLAIN),),
-    "to_string": (Signature(("T",), "symbol", PLAIN), Signature(("term",), "term")),
-    "datatype": (Signature(("term",), "term"),),
-    "canonical": (Signature(("term",), "term"),),
+    "to_string": (Signature(("T",), "symbol", PLAIN),),
     "range": (_same(2, NUMERIC, generates=True), _same(3, NUMERIC, generates=True)),
 }
 
-#: Functors whose values have themselves as value, or none.
-IDEMPOTENT = frozenset({"datatype", "canonical"})
+#: Functions of terms whose values have themselves as value, or none.
+IDEMPOTENT = frozenset({"DATATYPE", "CANONICAL"})
+
+#: The test that an RDF term is true: a boolean that is, a number that is not zero, or a string that is not empty.
+HOLDS = "holds"
 
 CONSTRAINTS: dict[str, Signature] = {
     **{name: Signature(("T", "T"), "", ALL) for name in ("=", "!=")},
     **{name: Signature(("T", "T"), "", ALL - {"record"}) for name in ("<", "<=", ">", ">=")},
-    **{
-        name: Signature(("T", "T"), "", frozenset({"symbol", "term"}))
-        for name in ("match", "!match", "contains", "!contains")
-    },
+    **{name: Signature(("symbol", "symbol"), "") for name in ("match", "!match", "contains", "!contains")},
+    **{name: Signature(("term",), "") for name in (HOLDS, f"!{HOLDS}")},
 }
 
 #: The constraint that holds exactly where the other does not.
-NEGATED = {"=": "!=", "<": ">=", ">": "<=", "match": "!match", "contains": "!contains"}
+NEGATED = {"=": "!=", "<": ">=", ">": "<=", "match": "!match", "contains": "!contains", HOLDS: f"!{HOLDS}"}
 NEGATED |= {negated: name for name, negated in NEGATED.items()}
 
 
@@ -345,7 +347,6 @@ _SYMBOL: dict[str, Callable[..., Value]] = {
     "strlen": len,
     "substr": _substring,
 }
-_TERM: dict[str, Callable[..., Value]] = {"datatype": datatypes.datatype, "canonical": datatypes.canonical}
 _INTEGERS = {type: _integer_operations(type) for type in ("number", "unsigned")}
 
 
@@ -368,6 +369,13 @@ def define_functor(
 def is_user_defined(name: str) -> bool:
     """Return whether the name of a functor is that of a user-defined one."""
     return name.startswith("@")
+
+
+def is_test(name: str) -> bool:
+    """Return whether the values of a function of terms are booleans."""
+    from upheld.language.types.term_functions import FUNCTIONS  # which programs without RDF do not need
+
+    return FUNCTIONS[name].is_test
 
 
 def signatures_of(name: str) -> tuple[Signature, ...]:
@@ -394,7 +402,9 @@ def _built_in(name: str, arity: int, type: str) -> Functor:
     if name == "range":
         return Functor(name, type, _range, generates=True)  # type: ignore[arg-type]
     if type == "term":
-        return Functor(name, type, _TERM.get(name) or terms.FUNCTORS[f"{name}/{arity}"])
+        from upheld.language.types.term_functions import FUNCTIONS  # which programs without RDF do not need
+
+        return Functor(name, type, FUNCTIONS[name].evaluate, lazy=FUNCTIONS[name].lazy)
     if name in ("min", "max"):
         return Functor(name, type, min if name == "min" else max)
     if name.startswith("to_"):
@@ -422,4 +432,8 @@ _COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {
 
 def constraint(name: str, type: str) -> Callable[[Value, Value], bool]:
     """Return the test of that name on values of that type."""
-    return terms.CONSTRAINTS[name] if type == "term" else _COMPARISONS[name]
+    if type == "term":
+        from upheld.language.types.term_values import CONSTRAINTS  # which programs without RDF do not need
+
+        return CONSTRAINTS[name]
+    return _COMPARISONS[name]

@@ -245,6 +245,11 @@ class Inference:
                 fields = tuple(self._slot(number, a) for a in arguments)
                 self._fields[number, id(term)] = fields
                 return self._constructed(functor, fields, term.span, arguments)
+            case Call(arguments=arguments) if self.draft.program.dialect == "dlog":
+                self._uses[number, id(term)] = whole = Slot(_LITERALS["term"])
+                for argument in arguments:
+                    self._join(self._slot(number, argument), whole, argument.span)
+                return whole
             case Call():
                 return self._call(number, term)
         raise AssertionError("a wildcard where a value is needed")
@@ -346,21 +351,14 @@ class Inference:
                     or f"declare it: `.functor {call.functor[1:]}(...): ...`",
                 )
             return Slot()
-        # Signatures of one length differ in being for RDF terms or for plain values, which the dialect decides.
-        is_term = self.draft.program.dialect == "dlog"
-        known = {
-            name: fit
-            for name, ss in SIGNATURES.items()
-            if (fit := [s for s in ss if is_term or "term" not in s.arguments])
-        }
-        signatures = list(signatures_of(call.functor)) if is_user_defined(call.functor) else known.get(call.functor)
-        if signatures is None:
+        signatures = signatures_of(call.functor)
+        if not signatures:
             self.draft.problem(
                 "unknown-functor",
                 f"unknown functor {quote(call.functor)}",
                 call.span,
                 # Short names are all similar: `log` is not a misspelt `lor`.
-                hint=(nearest(call.functor, known) if len(call.functor) > 3 else None)
+                hint=(nearest(call.functor, SIGNATURES) if len(call.functor) > 3 else None)
                 or "the reference lists every functor",
             )
             return Slot()
@@ -379,8 +377,8 @@ class Inference:
                 hint="add the missing arguments, or remove the extra ones",
             )
             return Slot()
-        signature = next((s for s in fitting if ("term" in s.arguments) == is_term), fitting[0])
-        hint = "`cat` joins texts, as in `cat(x, y)`" if call.functor == "+" and not is_term else None
+        signature = fitting[0]
+        hint = "`cat` joins texts, as in `cat(x, y)`" if call.functor == "+" else None
         first = self._apply(number, signature, call.arguments, hint)
         self._uses[number, id(call)] = first
         if signature.result == "T":

@@ -1,7 +1,8 @@
 """Built-ins on whole batches of codes. `language.types.functors` defines their meaning, value by value.
 
 Integer arithmetic is done on arrays when the extremes of the operands show that no result can overflow; whatever is
-not plain arithmetic or comparison is evaluated once for each distinct combination of arguments.
+not plain arithmetic or comparison is evaluated once for each distinct combination of arguments. An expression of RDF
+terms is evaluated as a whole, once for each distinct combination of its variables, so that only its value gets a code.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from upheld.algebra.instances import Binding
+from upheld.algebra.instances import evaluate as value_of
 from upheld.engines.memory.storage.codec import Codec, Codes
-from upheld.language.core import Apply, Builtin, Expression
+from upheld.language.core import Apply, Builtin, Expression, expression_variables
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.functors import Functor, Undefined, constraint
 from upheld.language.types.primitive import INTEGER_RANGES
@@ -42,6 +45,8 @@ class Batch:
 
 def holds(builtin: Builtin, batch: Batch) -> Mask:
     """Return for each binding whether a built-in holds whose variables are all bound."""
+    if builtin.type == "term":
+        return _holds_of_terms(builtin, batch)
     (left, left_ok), (right, right_ok) = (evaluate(a, builtin.type, batch) for a in builtin.arguments)
     truth = _compare(builtin, left, right, batch)
     return truth & left_ok & right_ok
@@ -78,6 +83,8 @@ def evaluate(expression: Expression, type: str, batch: Batch) -> tuple[Codes, Ma
             return batch.columns[name], True
         case Constant(value=value):
             return np.full(batch.width, batch.codec.encode_one(value, expression.type), np.int64), True
+        case Apply(functor=functor) if functor.type == "term":
+            return _value_of_terms(expression, batch)
         case Apply(functor=functor, arguments=arguments):
             types = functor.argument_types(len(arguments))
             parts = [evaluate(a, t, batch) for a, t in zip(arguments, types, strict=True)]
@@ -138,7 +145,7 @@ def _arithmetic(functor: Functor, arguments: Sequence[Codes]) -> Codes | None:
 
 def _compare(builtin: Builtin, left: Codes, right: Codes, batch: Batch) -> Mask:
     operator, type = builtin.operator, builtin.type
-    if type != "term" and operator in ("=", "!="):  # codes are equal exactly when values are
+    if operator in ("=", "!="):  # codes are equal exactly when values are
         return left == right if operator == "=" else left != right
     if operator in _ORDER and type in ("number", "unsigned", "float"):
         kind = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}[type]
@@ -151,13 +158,64 @@ def _compare(builtin: Builtin, left: Codes, right: Codes, batch: Batch) -> Mask:
             a, b = next(_decoded([left[i : i + 1], right[i : i + 1]], [type, type], batch))
             try:
                 known[pair] = test(a, b)
-            except NoValue:
-                known[pair] = False
             except Undefined as e:
                 batch.undefined[i] = str(e)
                 continue
         result[i] = known[pair]
     return result
+
+
+# -- RDF terms --------------------------------------------------------------------------------------------------------
+
+
+def _holds_of_terms(builtin: Builtin, batch: Batch) -> Mask:
+    test = constraint(builtin.operator, builtin.type)
+    left, right = builtin.arguments
+    bindings, places = _distinct(tuple(dict.fromkeys(builtin.variables())), batch)
+    truths = np.zeros(len(bindings), np.bool_)
+    for i, binding in enumerate(bindings):
+        try:
+            truths[i] = test(value_of(left, binding), value_of(right, binding))
+        except NoValue:
+            continue
+    return truths[places]
+
+
+def _value_of_terms(expression: Apply, batch: Batch) -> tuple[Codes, Mask]:
+    bindings, places = _distinct(tuple(dict.fromkeys(expression_variables(expression))), batch)
+    known = np.zeros(len(bindings), np.bool_)
+    values: list[Value] = []
+    characters = 0
+    for i, binding in enumerate(bindings):
+        try:
+            value = value_of(expression, binding)
+        except NoValue:
+            continue
+        known[i] = True
+        values.append(value)
+        characters += len(str(value))
+        if characters >= MUCH:  # the text that is made, its UTF-8, and a place for it among all texts
+            reserve(4 * characters)
+            characters = 0
+    codes = np.zeros(len(bindings), np.int64)
+    codes[known] = batch.codec.encode(values, "term")
+    return codes[places], known[places]
+
+
+def _distinct(names: Sequence[str], batch: Batch) -> tuple[list[Binding], Codes]:
+    """Return the distinct bindings of some variables, which are terms, and the place of each binding among them."""
+    columns = [batch.columns[name] for name in names]
+    if len(columns) == 1:
+        codes, places = np.unique(columns[0], return_inverse=True)
+        return [{names[0]: value} for value in batch.codec.decode(codes, "term")], places.reshape(-1)
+    seen: dict[tuple[int, ...], int] = {}
+    rows = zip(*(column.tolist() for column in columns), strict=True) if columns else [()] * batch.width
+    places = np.fromiter((seen.setdefault(row, len(seen)) for row in rows), np.int64, batch.width)
+    distinct = np.array(list(seen), np.int64).reshape(len(seen), len(names)).T
+    values = [batch.codec.decode(np.ascontiguousarray(codes), "term") for codes in distinct]
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)] if names else [{}] * len(
+        seen
+    ), places
 
 
 # -- user-defined functors on arrays ----------------------------------------------------------------------------------
@@ -217,7 +275,7 @@ def _one_by_one(
                 made = 0
             try:
                 seen[given] = batch.codec.encode_one(functor.evaluate(*values), type)
-            except NoValue:
+            except NoValue:  # a field of another branch than that of the record
                 seen[given] = None
             except Undefined as e:
                 batch.undefined[i] = str(e)
