@@ -78,6 +78,18 @@ def test_many_rounds_in_few_calls():
     assert calls.call_count == 2
 
 
+def test_strata_without_recursion_have_no_rounds():
+    """Nothing follows from the facts of such a stratum within it: no call is prepared, and no expression is made."""
+    m = upheld.materialise("q(x) :- p(x). r(x) :- q(x), p(x).", {"p": [1, 2]}, algorithm="ranked")
+    with (
+        patch.object(driver.SmallRounds, "lose", side_effect=AssertionError),
+        patch.object(driver.SmallRounds, "gain", side_effect=AssertionError),
+    ):
+        gone = m.update(delete={"p": [1]}, insert={"p": [3]})
+    assert (gone.deleted["r"].to_set(), gone.inserted["r"].to_set()) == ({(1,)}, {(3,)})
+    assert gone.statistics.instances == {"deletion": 2, "insertion": 2}
+
+
 def test_new_rows_in_many_rounds():
     """Facts that were never there are entered, into tables and indexes that grow meanwhile."""
     m = upheld.materialise(CLOSURE, {"edge": [(0, 1)]}, algorithm="ranked")

@@ -196,12 +196,20 @@ class MemoryRanks(RoundByRound):
         enough: int = MANY,
     ) -> FactSet:
         self.context.pending.count_all()
+        if not s.recursive:  # nothing of the stratum follows from its own facts
+            D |= delta
+            gone |= delta
+            return nothing(self.context)
         assert all(isinstance(named, Named) for named in (I, D, A, gone)), "sets that change have names"
         done = self._small.lose(self, own_set(delta), s, I, D, A, gone, enough)  # type: ignore[arg-type]
         return done if done is not None else super().lose_from(delta, s, I, D, A, gone, enough)
 
     def gain_from(self, delta: FactSet, s: Stratum, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
         self.context.pending.count_all()
+        if not s.recursive:
+            self.put_on_top(delta)
+            A |= delta
+            return nothing(self.context)
         assert all(isinstance(named, Named) for named in (I, D, A)), "sets that change have names"
         done = self._small.gain(self, own_set(delta), s, I, D, A)  # type: ignore[arg-type]
         return done if done is not None else super().gain_from(delta, s, I, D, A)

@@ -112,7 +112,7 @@ class SmallRounds:
     def _call(self, ranks: RankColumns, delta: MemorySet, s: Stratum, I: Named, counting_support: bool) -> Call | None:
         facts = [(table, rows) for table, rows in delta.listed() if len(rows)]
         count = sum(len(rows) for _, rows in facts)
-        if not s.recursive or count > MOST_FACTS:
+        if count > MOST_FACTS:
             return None
         code = self._code(s, Where(self.context, I, I, via=delta), ranks.rank if counting_support else None)
         if code is None or count * len(code.rules) > MOST_PAIRS:

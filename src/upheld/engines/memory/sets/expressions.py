@@ -586,6 +586,8 @@ def filtered(facts: FactSet, test: Callable[[Table, Rows], npt.NDArray[np.bool_]
 def with_numbers(facts: FactSet, column: str, least: int, most: int) -> Settled:
     """Return the facts of a set with a number between two limits in a column."""
     mine = own_set(facts)
+    if mine.is_void():
+        return nothing(mine.context)
     return Settled(mine.context, numbered_rows(_counted_rows(mine), column, least, most))
 
 
