@@ -77,6 +77,7 @@ CALLS: dict[str, dict[str, object]] = {
     "m.representative": {"constant": "a"},
     "m.equals": {"constant": "a", "relation": None},
     "m.save": {"folder": "state"},
+    "m.preview": {"insert": {}, "delete": {}, "replace": {}},
     "m.sql": {"text": "select 1", "parameters": None},
     "m.update": {"insert": {}, "delete": {}, "replace": {}, "algorithm": None},
     "m.stream": {"updates": [], "algorithm": None, "look_ahead": True, "merge_waiting": 1},

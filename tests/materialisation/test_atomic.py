@@ -497,6 +497,7 @@ ON_THE_WAY_BACK = {
     "interrupted_once._restore",
     "uninterrupted.__exit__",
     "Materialisation.update",
+    "Materialisation._update_to",
     "checked.<locals>.check.<locals>.call",
 }
 

@@ -101,6 +101,13 @@ class Relation:
             self._read = self._live.rows()
         return self._read
 
+    def detach(self) -> None:
+        """Read the rows, so that they depend on no engine any more."""
+        if (columns := self.unordered) is not None:
+            columns.keep_own_texts()
+        else:
+            self._read = frozenset(self._kept)
+
     @property
     def known_size(self) -> int | None:
         """The number of rows, if it is known without work."""

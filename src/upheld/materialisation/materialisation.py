@@ -38,6 +38,7 @@ from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import Outcome, Requested, State, merged, net_effect
 from upheld.materialisation.decomposition import decompose_for
 from upheld.materialisation.lookup import find
+from upheld.materialisation.preview import Previewed, end_preview
 from upheld.materialisation.progress import ProgressWatcher, reporting
 from upheld.materialisation.record import Record
 from upheld.materialisation.replacement import check_replaced, difference
@@ -594,6 +595,43 @@ class Materialisation:
                 more to build it, which the statistics report.
         """
         chosen = self._represented_as.algorithm(algorithm) if algorithm else None
+        return self._update_to(insert, delete, replace, chosen)
+
+    @checked()
+    def preview(
+        self,
+        insert: FactsGiven | None = None,
+        delete: FactsGiven | None = None,
+        *,
+        replace: FactsGiven | None = None,
+    ) -> Change:
+        """Return the change that `update` would make, and change nothing.
+
+        It costs as much as the update. The facts are checked as for `update`.
+
+        Args:
+            insert: As for `update`.
+            delete: As for `update`.
+            replace: As for `update`.
+
+        >>> m = materialise("q(x) :- p(x).", {"p": [1, 2]})
+        >>> m.preview(delete={"p": [1]}), len(m["q"])
+        (<Change -1 p, -1 q>, 2)
+        """
+        try:
+            self._update_to(insert, delete, replace, None, end_preview)
+        except Previewed as preview:
+            return preview.change
+        raise AssertionError("a preview that was committed")
+
+    def _update_to(
+        self,
+        insert: FactsGiven | None,
+        delete: FactsGiven | None,
+        replace: FactsGiven | None,
+        algorithm: Algorithm | None,
+        before_commit: Callable[[Change], None] | None = None,
+    ) -> Change:
         minus, plus, whole = self._fitted(delete), self._fitted(insert), self._fitted(replace)
         check_replaced(whole, minus, plus)
         with interrupted_once() as interruptions, self._turns.work():
@@ -601,7 +639,7 @@ class Materialisation:
             def load() -> list[Requested]:
                 return [self._load(minus, plus), *([difference(self._state.E, whole)] if whole else [])]
 
-            return self._update_or_abandon(load, chosen, interruptions)
+            return self._update_or_abandon(load, algorithm, interruptions, before_commit=before_commit)
 
     def compact(self) -> Freed:
         """Free the memory of deleted facts, and return the number of rows, texts and bytes freed.
@@ -701,8 +739,12 @@ class Materialisation:
         interruptions: interrupted_once,
         ahead: Requested | None = None,
         numbers: tuple[int, ...] = (),
+        before_commit: Callable[[Change], None] | None = None,
     ) -> Change:
-        """Make the updates that are given as one, or leave everything as it was."""
+        """Make the updates that are given as one, or leave everything as it was.
+
+        `before_commit` may still refuse the change, by raising an error.
+        """
         engine, before = self._engine, self._algorithm
         self._history.settle()
         try:
@@ -710,7 +752,9 @@ class Materialisation:
             with engine.meter.run() as statistics:
                 self._convert(algorithm or before)
                 E_minus, E_plus, ignored = net_effect(self._state.E, load())
-                change, version = self._make(E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers)
+                change, version = self._make(
+                    E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers, before_commit
+                )
             self._acknowledge(change)
             self._history.advance(change, version)
             return change
@@ -729,6 +773,7 @@ class Materialisation:
         interruptions: interrupted_once,
         ahead: Requested | None,
         updates: tuple[int, ...],
+        before_commit: Callable[[Change], None] | None,
     ) -> tuple[Change, Version]:
         """Bring the state up to date, looking ahead to the next update if there is one.
 
@@ -743,6 +788,8 @@ class Materialisation:
                 asserted, retracted = self._by_relation(E_plus), self._by_relation(E_minus)
                 ignored_facts = self._by_relation(ignored)
                 change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates)
+                if before_commit is not None:
+                    before_commit(change)
                 following = self._history.now.after(change)
                 interruptions.too_late()  # no interruption may come between the sets and what speaks of them
                 state.layer, state.marks = outcome.layer, outcome.marks
