@@ -2,13 +2,14 @@
 
 PYTHON ?= python3
 JOBS   ?= 2
+SIZE   ?= small
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.upheld-is-set-up
 OTHERS := benchmarks/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all soak soak-spark reliability wheel lint format docs lock bench bench-full
+.PHONY: help setup demo test test-all soak soak-spark reliability wheel lint format docs lock bench bench-full table findings
 
 help:  ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +63,13 @@ bench: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure small sizes beside othe
 
 bench-full: $(STAMP) $(OTHERS)/.others-are-set-up  ## measure large sizes, which takes an hour or so
 	$(BIN)/python -m benchmarks.run large $(ARGS)
+
+table: $(STAMP)  ## measure a table of the papers beside the printed one (ID=p5-table2, SIZE=small)
+	@$(BIN)/upheld experiments run $(ID) --size $(SIZE) $(ARGS)
+	@$(BIN)/upheld experiments show $(ID) --size $(SIZE)
+
+findings: $(STAMP)  ## write docs/findings.md and all tables and figures from what is measured (SIZE=small)
+	@$(BIN)/upheld experiments report --size $(SIZE)
 
 # The engines to compare with bring many packages, so they have an environment of their own.
 $(OTHERS)/.others-are-set-up: pyproject.toml | $(STAMP)

@@ -50,7 +50,8 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "runs":            (MATERIALISATION | {"updatefiles"},   set()),
     "pipeline":        (MATERIALISATION | {"spark", "updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
     "upheld":          (SURFACE,                             set()),
-    "cli":             ({"upheld", "errors", "runtime"},                    {"tqdm"}),
+    "experiments":     ({"upheld", "errors"},                {"numpy", "matplotlib"}),
+    "cli":             ({"upheld", "errors", "runtime", "experiments"},     {"tqdm"}),
     "__main__":        ({"cli"},                             set()),
 }  # fmt: skip
 
@@ -69,7 +70,7 @@ OPTIONAL_PACKAGES = (
 NOT_LOADED = (
     *OPTIONAL_PACKAGES,
     "re2",
-    *("upheld.cli", "upheld.engines.memory", "upheld.engines.spark", "upheld.pipeline"),
+    *("upheld.cli", "upheld.engines.memory", "upheld.engines.spark", "upheld.experiments", "upheld.pipeline"),
     *("argparse", "asyncio", "email", "http", "multiprocessing", "sqlite3", "unittest", "urllib.request", "xml"),
 )
 

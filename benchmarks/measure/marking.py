@@ -12,30 +12,18 @@ At the large size there are a thousand graphs side by side, and updates a hundre
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import json
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 import upheld
 from benchmarks.places import ROOT
 from upheld.engines.memory.kernels.jit import compile_kernels
+from upheld.experiments.data.streams import KINDS, Stream, Update, edges, recorded_track
+from upheld.experiments.programs.streams import P_SEQ, P_TRANS, WAYS
 
-Update = dict[str, dict[str, list[Any]]]
-
-P_TRANS = "path(x, y) :- edge(x, y). path(x, z) :- edge(x, y), path(y, z)."
-P_SEQ = "e1(x, y) :- edge(x, y). e2(x, y) :- e1(x, y). e3(x, y) :- e2(x, y). e4(x, y) :- e3(x, y)."
-WAYS = """
-connection(z1, z2) :- nextInWay(x, _, z1), nextInWay(x, _, z2), z1 != z2.
-connection(z1, z2) :- nextInWay(x, _, z1), nextInWay(_, x, z2), z1 != z2.
-connection(z1, z2) :- nextInWay(_, y, z1), nextInWay(y, _, z2), z1 != z2.
-connection(z1, z2) :- nextInWay(_, y, z1), nextInWay(_, y, z2), z1 != z2.
-connection(x, z) :- connection(x, y), connection(y, z).
-"""
 #: Graphs side by side, edges of each, sizes of updates, updates, and seeds.
 SIZES: dict[str, dict[str, Any]] = {
     "small": {"graphs": 1, "edges": 100, "sizes": range(10, 81, 10), "updates": 50, "seeds": (1, 2, 3)},
@@ -43,54 +31,13 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 PROGRAMS = {"P_trans": (P_TRANS, 20), "P_seq": (P_SEQ, 100)}
 PAIRS = (("bf", "bf-marking"), ("dred", "dred-marking"), ("adaptive", "adaptive"))
-KINDS = ("undone", "half undone", "random")
 TRACK = ROOT.parent / "shared/cases/update-streams/ways.real.0.gps-track.updates.tsv.gz"
 
 
-def streams(settings: dict[str, Any], nodes: int, size: int, kind: str, seed: int) -> tuple[list[Any], list[Update]]:
+def streams(settings: dict[str, Any], nodes: int, size: int, kind: str, seed: int) -> Stream:
     """Return the edges of graphs, and updates of so many facts."""
-    r, graphs = Random(seed), settings["graphs"]
-
-    def edge() -> tuple[int, int]:
-        graph = r.randrange(graphs) * nodes
-        return graph + r.randrange(nodes), graph + r.randrange(nodes)
-
-    there: set[tuple[int, int]] = set()
-    while len(there) < graphs * settings["edges"]:
-        there.add(edge())
-    first, pool = sorted(there), sorted(there)
-    last: list[tuple[int, int]] = []
-    r.shuffle(pool)
-    updates: list[Update] = []
-    for _ in range(settings["updates"] - 1):
-        if kind == "undone":
-            gone = last or [pool.pop() for _ in range(size)]
-        else:
-            again = last[: len(last) // 2] if kind.startswith("half") else []
-            pool += last[len(again) :]
-            gone = again
-            for _ in range(size - len(again)):
-                place = r.randrange(len(pool))
-                pool[place], pool[-1] = pool[-1], pool[place]
-                gone.append(pool.pop())
-        last = []
-        while len(last) < size:
-            new = edge()
-            if new not in there:  # nor among those that go, so each update has its net effect
-                there.add(new)
-                last.append(new)
-        there.difference_update(gone)
-        updates.append({"delete": {"edge": gone}, "insert": {"edge": last}})
-    return first, updates
-
-
-def track() -> tuple[list[Any], list[Update]]:
-    """Return the ways around the first position, and how they change from each position to the next."""
-    steps: dict[int, Update] = defaultdict(lambda: {"insert": {"nextInWay": []}, "delete": {"nextInWay": []}})
-    with gzip.open(TRACK, "rt", encoding="utf-8", newline="") as f:
-        for step, sign, _, *row in csv.reader(f, delimiter="\t", quoting=csv.QUOTE_NONE):
-            steps[int(step)]["insert" if sign == "+" else "delete"]["nextInWay"].append(tuple(row))
-    return steps[0]["insert"]["nextInWay"], [steps[i] for i in range(1, max(steps) + 1)]
+    how = {"first": settings["edges"], "updates": settings["updates"], "graphs": settings["graphs"]}
+    return edges(nodes, size, seed, kind=kind, **how)
 
 
 def made(program: str, relation: str, first: list[Any], updates: list[Update], algorithm: str, ahead: bool) -> Any:
@@ -145,7 +92,7 @@ def rows(size: str, only: list[str] | None, repeat: int) -> Iterator[dict[str, A
                     "algorithms": compared(program, "edge", given, repeat),
                 }  # fmt: skip
     if size == "small" and (not only or "track" in only) and TRACK.exists():
-        first, updates = track()
+        first, updates = recorded_track(TRACK)
         yield {
             "test": "track", "kind": "real", "size": 18, "updates": len(updates),
             "algorithms": compared(WAYS, "nextInWay", [(first, updates)], repeat),

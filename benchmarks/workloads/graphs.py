@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.workloads import rulesets
-
-Facts = dict[str, npt.NDArray[np.int64]]
+from upheld.experiments.data.facts import Facts, distinct
+from upheld.experiments.data.graphs import trees
 
 #: Raise this when a generator changes, so that old files are not taken for new ones.
 VERSION = 2
@@ -37,12 +37,6 @@ class Workload:
 
 
 # -- graphs ------------------------------------------------------------------------------------------------------------
-
-
-def distinct(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the rows without repetitions, each where it first was."""
-    _, first = np.unique(rows, axis=0, return_index=True)
-    return rows[np.sort(first)]
 
 
 def giant(nodes: int, r: np.random.Generator, degree: float = 2.0) -> Facts:
@@ -86,14 +80,6 @@ def power_law(nodes: int, edges: int, exponent: float, r: np.random.Generator) -
         drawn = r.choice(nodes, (edges, 2), p=weights)
         found = distinct(np.concatenate([found, drawn[drawn[:, 0] != drawn[:, 1]]]))
     return {"edge": names[found[:edges]]}
-
-
-def trees(count: int, size: int, r: np.random.Generator) -> Facts:
-    """Random trees, whose symmetric and transitive closure is a clique each."""
-    child = np.arange(1, size)
-    rows = [np.stack([child, (r.random(size - 1) * child).astype(np.int64)], 1) + size * k for k in range(count)]
-    names = r.permutation(count * size)
-    return {"link": r.permutation(names[np.concatenate(rows)])}
 
 
 # -- universities ------------------------------------------------------------------------------------------------------

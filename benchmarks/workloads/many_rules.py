@@ -6,47 +6,16 @@ programs are generated. Seed and scale are parameters.
 
 from __future__ import annotations
 
-import gzip
-import re
-
 import numpy as np
 
 from benchmarks.places import ROOT
-from benchmarks.workloads.graphs import Facts, distinct
+from upheld.experiments.data.zipf import arities, zipf
+from upheld.experiments.programs.rulesets import dlog
+
+__all__ = ["ONTOLOGIES", "arities", "drawn", "groups", "ladder", "ontology", "zipf"]
 
 #: Where the rules of published ontologies lie, if they are there.
 ONTOLOGIES = ROOT.parent / "shared" / "cases" / "ontologies"
-
-#: The relation of owl:sameAs in each ontology: rules that replace equals by equals are left out.
-SAME_AS = {"Claros_L": "RP5", "DBpedia_L": "RP307"}
-
-_ATOM = re.compile(r"(\w+)\(([^()]*)\)")
-
-
-# -- facts -------------------------------------------------------------------------------------------------------------
-
-
-def arities(rules: str) -> dict[str, int]:
-    """Return the arity of each relation of some rules, in the order in which they name them."""
-    found: dict[str, int] = {}
-    for name, terms in _ATOM.findall(rules):
-        found.setdefault(name, terms.count(",") + 1)
-    return found
-
-
-def zipf(relations: dict[str, int], scale: int, values: int, seed: int, exponent: float = 1.0) -> Facts:
-    """Return about `scale` facts over `values` values: the k-th largest relation has 1 / k ** exponent of the largest.
-
-    Which relation is the k-th is drawn. Each has a fact at least, and repeated ones count once.
-    """
-    r = np.random.default_rng(seed)
-    weights = 1.0 / np.arange(1, len(relations) + 1) ** exponent
-    sizes = np.maximum(1, (scale * weights / weights.sum()).astype(np.int64))
-    names = list(relations)
-    return {
-        names[k]: distinct(r.integers(0, values, (int(size), relations[names[k]])))
-        for k, size in zip(r.permutation(len(names)).tolist(), sizes, strict=True)
-    }
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------
@@ -54,23 +23,9 @@ def zipf(relations: dict[str, int], scale: int, values: int, seed: int, exponent
 
 def ontology(name: str) -> str:
     """Return the rules of a published ontology over relations of things, without those that replace equals."""
-    numbers: dict[str, str] = {}
-
-    def term(text: str) -> str:
-        return text.lower() if text[0].isupper() else numbers.setdefault(text, str(1_000_000_000 + len(numbers)))
-
-    def atom(found: re.Match[str]) -> str:
-        return f"{found[1].lower()}({', '.join(map(term, found[2].split(',')))})"
-
-    lines = gzip.decompress((ONTOLOGIES / f"{name}.dlog.gz").read_bytes()).decode().splitlines()
-    kept = [line for line in lines if "TE(" not in line and not _replaces(line, SAME_AS[name])]
-    return "".join(f"{_ATOM.sub(atom, line)}.\n" for line in kept)
-
-
-def _replaces(line: str, same_as: str) -> bool:
-    """Return whether a rule replaces an equal by an equal in one relation."""
-    head, *body = (name for name, _ in _ATOM.findall(line))
-    return len(body) == 2 and body.count(same_as) >= 1 and sorted((head, same_as)) == sorted(body)
+    rules = dlog(ONTOLOGIES.parent, name)
+    assert rules is not None, f"{ONTOLOGIES} has no rules of {name}"
+    return rules
 
 
 def ladder(strata: int) -> str:

@@ -17,7 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.workloads import many_rules, rulesets
-from benchmarks.workloads.graphs import Facts, campus, components, distinct, generations, giant, power_law, three, trees
+from benchmarks.workloads.graphs import campus, components, generations, giant, power_law, three
+from upheld.experiments.data import sspe as single_source
+from upheld.experiments.data.facts import Facts, distinct, numbered
+from upheld.experiments.data.graphs import trees
 
 #: An update as `update` takes it: rows by relation.
 Batch = dict[str, npt.NDArray[np.int64]]
@@ -44,17 +47,6 @@ class Maintained:
 
 
 # -- samples -----------------------------------------------------------------------------------------------------------
-
-
-def numbered(facts: Facts, numbers: npt.NDArray[np.int64]) -> Batch:
-    """Return the facts that have these numbers when all relations are counted through."""
-    batch, begin = {}, 0
-    for relation, rows in facts.items():
-        mine = numbers[(numbers >= begin) & (numbers < begin + len(rows))] - begin
-        if len(mine):
-            batch[relation] = rows[mine]
-        begin += len(rows)
-    return batch
 
 
 def uniform(facts: Facts, r: np.random.Generator) -> Iterator[int]:
@@ -176,18 +168,9 @@ def example_1(n: int) -> Maintained:
     )
 
 
-SSPE = """
-path(y, z) :- edge(0, y, z).
-path(y, z1 + z2) :- path(x, z1), edge(x, y, z2).
-"""
-
-
 def sspe(nodes: int, degree: int, sizes: str) -> Maintained:
     """Single-source path enumeration: lengths of the paths from node 0 in a random acyclic digraph."""
-    r = np.random.default_rng(3)
-    ends = np.sort(r.integers(0, nodes, (nodes * degree, 2)), axis=1)
-    ends = distinct(ends[ends[:, 0] != ends[:, 1]])
-    return sampled(SSPE, {"edge": np.column_stack([ends, np.ones(len(ends), np.int64)])}, sizes)
+    return sampled(single_source.RULES, single_source.sspe(nodes, degree), sizes)
 
 
 CHAIN = "b(y) :- t(x, y), b(x)."

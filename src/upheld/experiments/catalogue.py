@@ -1,0 +1,27 @@
+"""All experiments by id."""
+
+from __future__ import annotations
+
+from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.experiments import paper1, paper2, paper3, paper4, paper5
+from upheld.experiments.registry import Experiment
+
+
+def experiments() -> dict[str, Experiment]:
+    """Return all experiments by id, in the order of the papers."""
+    every = (*paper1.EXPERIMENTS, *paper2.EXPERIMENTS, *paper3.EXPERIMENTS, *paper4.EXPERIMENTS, *paper5.EXPERIMENTS)
+    return {experiment.id: experiment for experiment in every}
+
+
+def experiment_named(name: str) -> Experiment:
+    """Return the experiment with this id."""
+    known = experiments()
+    if name not in known:
+        problem = Problem(
+            "unknown-experiment",
+            f"unknown experiment {quote(name)}",
+            note=f"the experiments are {', '.join(map(quote, known))}",
+            hint=nearest(name, list(known)),
+        )
+        raise UsageError(problem)
+    return known[name]

@@ -1,0 +1,82 @@
+"""The commands of `upheld experiments`: list, run, show and report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from upheld.errors import Problem, UsageError
+from upheld.experiments.catalogue import experiment_named, experiments
+from upheld.experiments.findings import write_findings
+from upheld.experiments.measure import Progress, folder_of, load
+from upheld.experiments.measure import run as measure
+from upheld.experiments.registry import Experiment, Settings
+
+
+def listed(settings: Settings, results: Path) -> str:
+    """Return one line for each experiment: id, paper, minutes, whether it is measured, and title."""
+    lines = [("id", "paper", "minutes", "measured", "title")]
+    for experiment in experiments().values():
+        minutes = experiments()[experiment.measured_by].minutes.get(settings.size)
+        done = load(folder_of(results, settings, experiment.measured_by))
+        cells = f"{len(done.values)} cells" if done else "no"
+        lines.append((experiment.id, str(experiment.paper), f"{minutes:g}" if minutes else "", cells, experiment.title))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(t.ljust(w) for t, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def run(id: str | None, settings: Settings, results: Path, progress: Progress | None = None) -> Path:
+    """Measure what is missing of an experiment, write its files, and return their folder."""
+    experiment = _named(id)
+    measured_by = experiment_named(experiment.measured_by)
+    measure(measured_by, settings, results, progress)
+    for each in experiments().values():
+        if each.measured_by == measured_by.id:
+            write(each, settings, results)
+    return folder_of(results, settings, experiment.id)
+
+
+def write(experiment: Experiment, settings: Settings, results: Path) -> None:
+    """Write the table and the figure of an experiment from the cells that are there."""
+    folder = folder_of(results, settings, experiment.id)
+    folder.mkdir(parents=True, exist_ok=True)
+    measured = load(folder_of(results, settings, experiment.measured_by))
+    table = experiment.table(measured)
+    (folder / "table.md").write_text(table.to_markdown(), encoding="utf-8")
+    (folder / "table.csv").write_text(table.to_csv(), encoding="utf-8")
+    if experiment.figure:
+        experiment.figure(measured, folder / "figure.svg")
+
+
+def shown(id: str | None, settings: Settings, results: Path) -> str:
+    """Return the table of an experiment for a terminal."""
+    experiment = _named(id)
+    folder = folder_of(results, settings, experiment.measured_by)
+    measured = load(folder)
+    text = experiment.table(measured).to_text()
+    if not measured:
+        return (
+            f"{text}\nnote: nothing is measured at size {settings.size}; run `upheld experiments run {experiment.id}`"
+        )
+    machine = folder / "machine.json"
+    if machine.exists():
+        about = json.loads(machine.read_text(encoding="utf-8"))
+        text += f"\nnote: measured on {about['date']} on {about['processor']}, load {about['load'][0]:g}"
+    return text
+
+
+def write_report(settings: Settings, results: Path, page: Path) -> list[Path]:
+    """Write all tables and figures of a size, and the page of findings; return the files of the page."""
+    for experiment in experiments().values():
+        if load(folder_of(results, settings, experiment.measured_by)):
+            write(experiment, settings, results)
+    return write_findings(settings, results, page)
+
+
+def _named(id: str | None) -> Experiment:
+    if id is None:
+        problem = Problem(
+            "missing-experiment", "no experiment is named", hint="`upheld experiments list` lists their ids"
+        )
+        raise UsageError(problem)
+    return experiment_named(id)

@@ -1,0 +1,1 @@
+"""Generated facts: the same facts for the same seed and scale. Facts are arrays of integers by relation."""

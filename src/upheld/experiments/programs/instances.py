@@ -1,0 +1,75 @@
+"""The test instances of papers 1 to 3: rules and facts of each, by name, scale and seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from upheld.experiments.data import sspe, zipf
+from upheld.experiments.data.facts import Facts, Numbers, distinct
+from upheld.experiments.data.graphs import trees
+from upheld.experiments.programs import profile, rulesets
+from upheld.experiments.published import printed
+
+#: Rules of a generated program at most, by size; real rule sets keep all of theirs.
+MOST_RULES = {"tiny": 60, "small": 300, "default": 1_500, "paper": 25_000}
+
+#: Profiles that paper 2 prints without levels: UOBM-U has 144 recursive rules of 279, in 5 strata.
+UOBM_U = [(10, 10), (10, 83), (4, 45), (0, 17), (120, 124)]
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Rules with facts. `published` says that the rules are a published rule set rather than generated."""
+
+    rules: str
+    facts: Facts
+    published: bool = False
+
+
+def instance(name: str, scale: int, size: str, programs: str | None, seed: int = 1) -> Instance:
+    """Return a test instance with about `scale` explicit facts."""
+    if name == "SSPE":
+        return Instance(sspe.RULES, sspe.sspe(max(20, scale // 10), 10), published=True)
+    if programs and (real := _published(name, Path(programs))):
+        facts = zipf.zipf(zipf.arities(real), scale, max(10, scale * 2 // 5), seed)
+        if name == "Claros-LE":
+            facts[rulesets.RELATED_PLACES] = cliques(scale, seed)
+        return Instance(real, facts, published=True)
+    rules, relations = profile.program(profile.scaled(profile_of(name), MOST_RULES[size]), seed)
+    facts = profile.facts(relations, scale, max(10, scale * 2 // 5), seed)
+    if name == "Claros-LE":
+        rules += "related(x, y) :- related(y, x).\nrelated(x, z) :- related(x, y), related(y, z).\n"
+        facts["related"] = cliques(scale, seed)
+    return Instance(rules, facts)
+
+
+def _published(name: str, folder: Path) -> str | None:
+    match name:
+        case "Claros-L" | "Claros-LE" | "DBpedia-L":
+            return rulesets.dlog(folder, name.replace("-", "_"))
+        case "Reactome-L":
+            return rulesets.ontology(folder, "lower")
+        case "Reactome-U":
+            return rulesets.ontology(folder, "upper")
+        case _:
+            return None
+
+
+def profile_of(name: str) -> list[tuple[int, int]]:
+    """Return the recursive rules and all rules of each level of a published program."""
+    if name == "UOBM-U":
+        return UOBM_U
+    rows = printed("p1-table2").rows
+    levels = [values for (row, level), values in rows.items() if row == name and level != "all"]
+    return [(int(values["recursive"] or 0), int(values["rules"] or 0)) for values in levels]
+
+
+def cliques(scale: int, seed: int) -> Numbers:
+    """Return forests whose closure has one large clique and several small ones, about a hundredth of the facts."""
+    r = np.random.default_rng(seed)
+    large = max(6, min(150, scale // 200))
+    small = trees(max(1, large // 8), max(3, large // 8), r)["link"] + 1_000
+    return distinct(np.concatenate([trees(1, large, r)["link"], small]))

@@ -1,0 +1,296 @@
+"""The experiments: every table has its columns, samples are nested, and a run that was stopped goes on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import upheld
+from upheld.cli import main
+from upheld.experiments import commands, measure
+from upheld.experiments.catalogue import experiments
+from upheld.experiments.claims import CONFIRMED, CONTRADICTED, OPEN, Claim, Outcome, faster, judged
+from upheld.experiments.data.facts import count
+from upheld.experiments.data.lubm import lubm
+from upheld.experiments.data.streams import edges, generated_track
+from upheld.experiments.measure import folder_of, load, wanted
+from upheld.experiments.papers import CLAIMS, QUESTIONS
+from upheld.experiments.plots import agreement, agreements
+from upheld.experiments.programs import graph_patterns, profile
+from upheld.experiments.programs import lubm as lubm_rules
+from upheld.experiments.programs.instances import instance, profile_of
+from upheld.experiments.published import printed
+from upheld.experiments.registry import Cell, Measured, Settings
+from upheld.experiments.sampling import sample
+from upheld.experiments.statistics import average, mean, middle, pearson, scores
+from upheld.experiments.tables import Table, number
+
+TINY = Settings("tiny")
+MEASURED = [each for each in experiments().values() if each.measure is not None]
+
+
+# -- every table at a size of seconds ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("experiment", MEASURED, ids=lambda each: each.id)
+def test_every_table_is_measured(experiment):
+    """A cell of each way gives a table with the paper's columns and our numbers in them."""
+    cells = [cell for cell in wanted(experiment, TINY) if cell.seed == wanted(experiment, TINY)[0].seed]
+    groups = {tuple(getattr(cell, name) for name in experiment.process) for cell in cells}
+    first = next(iter(groups))
+    mine = [cell for cell in cells if tuple(getattr(cell, name) for name in experiment.process) == first]
+    # Two ways of one stratification are enough to see the frame; the algorithms have tests of their own.
+    mine = [cell for cell in mine if cell.strat == mine[0].strat][:2]
+    found = [json.loads(json.dumps(values)) for _, values in experiment.measure(TINY, mine)]
+    measured = Measured({"cell": vars(cell), **values} for cell, values in zip(mine, found, strict=True))
+    for each in experiments().values():
+        if each.measured_by == experiment.id:
+            table = each.table(measured)
+            paper = printed(each.id)
+            assert set(paper.columns) <= set(table.columns)
+            assert set(paper.rows) <= set(table.rows)
+            assert any(entry.ours is not None for row in table.rows.values() for entry in row.values()), each.id
+            assert table.to_markdown().count("|") > 10 and table.title in table.to_text()
+
+
+@pytest.mark.parametrize("experiment", experiments().values(), ids=lambda each: each.id)
+def test_unmeasured_tables_have_the_papers_numbers(experiment):
+    """Without a measurement a table shows what the paper prints, and nothing of ours."""
+    table = experiment.table(Measured())
+    assert all(entry.ours is None for row in table.rows.values() for entry in row.values())
+    assert len(table.rows) >= len(printed(experiment.id).rows)
+
+
+# -- running -------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_writes_its_files_and_goes_on_after_a_kill(tmp_path, monkeypatch, capfd):
+    """A line that a kill has cut short is measured again; the other cells are not, and nothing is measured twice."""
+    folder = commands.run("p1-table2", TINY, tmp_path)
+    assert {file.name for file in folder.iterdir()} == {"cells.jsonl", "machine.json", "table.md", "table.csv"}
+    file = folder / "cells.jsonl"
+    whole = file.read_text().splitlines(keepends=True)
+    assert len(whole) == 2
+    file.write_text(whole[0] + whole[1][:20])
+    asked = []
+    real = measure._measure
+    monkeypatch.setattr(measure, "_measure", lambda e, s, cells, f: asked.extend(cells) or real(e, s, cells, f))
+    commands.run("p1-table2", TINY, tmp_path)
+    assert [cell.row for cell in asked] == ["ChEMBL-R"]
+    assert file.read_text().splitlines(keepends=True) == whole
+    commands.run("p1-table2", TINY, tmp_path)
+    assert len(asked) == 1
+    about = json.loads((folder / "machine.json").read_text())
+    assert about["settings"]["programs"] == "generated" and about["cores"] >= 1 and len(about["load"]) == 2
+
+
+def test_cells_that_take_too_long_are_given_up(tmp_path, monkeypatch):
+    """The cell at work and the others of its name are stopped; the remaining ones get a process of their own."""
+    monkeypatch.setitem(measure.PATIENCE, "tiny", 0.0)
+    done = measure.run(experiments()["p1-table2"], TINY, tmp_path)
+    assert len(done.values) == 2
+    assert all("stopped" in values for values in done.values.values())
+    assert list(done.of()) == []
+
+
+def test_a_failing_process_is_reported(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(measure, "asdict", lambda cell: {"row": "nonsense"})
+    with pytest.raises(upheld.UpheldError, match="failed-experiment"):
+        measure.run(experiments()["p1-table2"], TINY, tmp_path)
+
+
+def test_commands(tmp_path, capsys):
+    """`list`, `show` and `report` work on what is there, and on nothing."""
+    at = ["--results", str(tmp_path / "results"), "--size", "tiny"]
+    assert main(["experiments", "list", *at]) == 0
+    assert "p5-table2" in capsys.readouterr().out
+    assert main(["experiments", "show", "p5-table2", *at]) == 0
+    assert "nothing is measured" in capsys.readouterr().out
+    page = tmp_path / "findings.md"
+    assert main(["experiments", "report", *at, "--page", str(page)]) == 0
+    assert f"{len(CLAIMS)} **open**" in page.read_text()
+    assert main(["experiments", "show", "p5-table22", *at]) == 2
+    assert "unknown-experiment" in capsys.readouterr().err
+    assert main(["experiments", "run", *at]) == 2
+    assert main(["experiments", "run", "p1-table2", "--only", "Klaros", *at]) == 2
+
+
+# -- samples and data ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["uniform", "walk"])
+def test_samples_are_nested(kind):
+    """Samples of one seed grow by facts alone; another seed gives others; the largest has all facts, each once."""
+    facts = instance("UOBM-L", 300, "tiny", None).facts
+    smaller, larger = (rows_of(sample(facts, size, 1, kind)) for size in (20, 60))
+    assert len(smaller) == 20 and len(larger) == 60 and smaller < larger
+    assert rows_of(sample(facts, 20, 2, kind)) != smaller
+    assert rows_of(sample(facts, count(facts), 1, kind)) == rows_of(facts)
+
+
+def test_walks_go_along_values():
+    """On a chain a walk meets neighbours, which a uniform sample seldom does."""
+    chain = {"edge": np.stack([np.arange(500), np.arange(1, 501)], 1)}
+    met = sorted(row[0] for _, row in rows_of(sample(chain, 20, 1, "walk")))
+    assert sum(b - a == 1 for a, b in pairwise(met)) >= 10
+
+
+def rows_of(facts):
+    return {(relation, tuple(row)) for relation, rows in facts.items() for row in rows.tolist()}
+
+
+def test_the_same_seed_gives_the_same_data():
+    assert rows_of(lubm(1, departments=1)) == rows_of(lubm(1, departments=1))
+    assert edges(20, 10, 1) == edges(20, 10, 1) != edges(20, 10, 2)
+    assert generated_track(5, 1) == generated_track(5, 1)
+
+
+def test_published_sizes():
+    """LUBM(1, 0) has 100,543 triples in 15 departments, and LUBM L 98 rules; Exp has 3, the patterns on YAGO 23."""
+    departments = [count(lubm(1, seed, departments=1)) for seed in range(8)]
+    assert abs(sum(departments) / 8 / (100_543 / 15) - 1) < 0.1
+    rules = [
+        len(upheld.check(text).core.rules) for text in (lubm_rules.SIMPLE, lubm_rules.CYCLIC, graph_patterns.RULES)
+    ]
+    assert rules == [98, 16, 23]
+
+
+@pytest.mark.parametrize("row", ["ChEMBL-L", "Claros-L", "Reactome-R", "UOBM-R"])
+def test_generated_programs_have_the_published_profile(row):
+    """Recursive rules and rules of each level are those of the profile; a rule drawn twice counts once."""
+    wished = profile.scaled(profile_of(row), 150)
+    strata = upheld.check(profile.program(wished, 1)[0], stratification="levels").strata
+    got = [(len(s.recursive), len(s.recursive) + len(s.nonrecursive)) for s in strata if s.recursive or s.nonrecursive]
+    assert [recursive for recursive, _ in got] == [recursive for recursive, _ in wished]
+    assert all(0 <= want - have <= 3 for (_, want), (_, have) in zip(wished, got, strict=True))
+
+
+# -- the printed numbers -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table, key, column, value", [
+    ("p1-table1", ("Claros-LE",), "materialised", 533_300_000),
+    ("p1-table2", ("UniProt-R", "5"), "rules", 10_397),
+    ("p1-table3", ("Claros-LE", "N"), "time DRed", 5_450),
+    ("p1-table3", ("Median score", "All"), "time CNT", 61.22),
+    ("p1-table4", ("UOBM-L", "N"), "DRed bwd", 79_150),
+    ("p1-table5", ("Claros-LE", "Y"), "derivations FBF", 114_090),
+    ("p1-table6", ("Average ratio unstratified/stratified", ""), "time DRed/FBF", 0.86),
+    ("p1-table7", ("Reactome-U", "Y"), "FBF", 79_300),
+    ("p1-table8", ("Reactome-U", "Y"), "time DRed", 4_170),
+    ("p1-table9", ("Reactome-R", "N"), "time CNT", 1_610),
+    ("p2-table1", ("SSPE",), "DRed", 1684.97),
+    ("p2-table2", ("Claros-LE",), "Remat-2C", 3_600),
+    ("p3-table1", ("OpenCyc-L", "1000"), "B/F= T", 1_062),
+    ("p4-table2", ("YAGO", "materialisation"), "standard", 155_022),
+    ("p5-table2", ("40",), "deletions new", 5_910),
+])  # fmt: skip
+def test_printed_numbers(table, key, column, value):
+    assert printed(table).number(key, column) == value
+
+
+def test_printed_tables_are_consistent():
+    """Sums and ratios that the papers print follow from their other numbers."""
+    two = printed("p1-table2").rows
+    for row in {key[0] for key in two}:
+        levels = [values for key, values in two.items() if key[0] == row and key[1] != "all"]
+        # The levels of DBpedia-L and UniProt-L print up to a few rules more or fewer than their total.
+        assert abs(sum(v["recursive"] for v in levels) - two[row, "all"]["recursive"]) <= 1
+    three = printed("p1-table3")
+    times = [three.number((row, "N"), "time CNT") for row in {key[0] for key in two}]
+    assert sum(times) / 12 == pytest.approx(three.number(("Average value", "N"), "time CNT"), abs=0.01)
+    for key, values in printed("p5-table1").rows.items():
+        saved = 100 * (values["time old"] - values["time new"]) / values["time old"]
+        assert saved == pytest.approx(values["reduction %"], abs=0.1), key
+
+
+# -- statistics, tables and claims ---------------------------------------------------------------------------------
+
+
+def test_statistics():
+    """Values worked out by hand."""
+    found = mean([2.0, 4.0, 4.0, 6.0])
+    assert found.value == 4 and found.interval == pytest.approx(1.96 * math.sqrt(8 / 3) / 2) and found.count == 4
+    assert mean([]) is None and mean([3.0]).interval is None
+    assert scores([3.0, 1.5, None]) == [2.0, 1.0, None] and scores([0.0, 2.0]) == [1.0, 1.0]
+    assert middle([1.0, None, 5.0]) == 3.0 and average([None]) is None
+    assert pearson([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    assert pearson([1, 2, 3, 4], [1, 3, 2, 4]) == pytest.approx(0.8)
+    assert pearson([1, 1], [1, 2]) is None and pearson([1], [1]) is None
+
+
+def test_a_table_shows_both_numbers():
+    table = Table("t", ("row",), [])
+    table.put(("a",), "x", mean([1.0, 3.0]))
+    table.put(("a",), "y", 1_500.0, 2_000_000.0)
+    assert table.cells() == [["row", "x", "y"], ["a", "2 ±1.96", "1.5 k (2 M)"]]
+    assert list(csv.reader(io.StringIO(table.to_csv())))[2] == ["a", "y", "1500.0", "", "2000000.0"]
+    assert number(0.5) == "0.5"
+
+
+def test_verdicts_are_computed():
+    """A claim is confirmed or contradicted by the numbers, and open without them."""
+    table = Table("t", ("row",), [])
+    claim = Claim(next(iter(QUESTIONS)), 1, "a is faster", lambda t: faster(t["t"], "a", "b"), {CONFIRMED: "so it is"})
+    assert judged([claim], {"t": table})[0].verdict == OPEN
+    for row, a, b in (("1", 1.0, 2.0), ("2", 1.0, 2.0), ("3", 3.0, 2.0)):
+        table.put((row,), "a", a)
+        table.put((row,), "b", b)
+    assert (judged([claim], {"t": table})[0].verdict, judged([claim], {"t": table})[0].why) == (CONFIRMED, "so it is")
+    table.put(("2",), "a", 4.0)
+    assert judged([claim], {"t": table})[0].verdict == CONTRADICTED
+    assert isinstance(claim.test({"t": table}), Outcome)
+
+
+def test_every_claim_is_under_a_question_and_open_without_cells():
+    tables = {id: each.table(Measured()) for id, each in experiments().items()}
+    assert {claim.question for claim in CLAIMS} == set(QUESTIONS)
+    assert {each.verdict for each in judged(CLAIMS, tables)} == {OPEN}
+    assert all(question.answer(tables) is None for question in QUESTIONS.values())
+
+
+def test_agreement_of_rankings(tmp_path):
+    """Rows count in which the paper orders two columns; the figure is drawn if there are any."""
+    table = Table("t", ("row",), [])
+    for row, ours, paper in (("1", (1, 2), (10, 20)), ("2", (2, 1), (10, 20)), ("3", (1, 2), (5, 5))):
+        for column, mine, theirs in zip(("time old", "time new"), ours, paper, strict=True):
+            table.put((row,), column, float(mine), float(theirs))
+    assert agreements(table, ("time old", "time new")) == {("time old", "time new"): (1, 2)}
+    assert agreement({"p5-table2": table}, tmp_path / "a.svg") and (tmp_path / "a.svg").exists()
+    assert not agreement({}, tmp_path / "b.svg")
+
+
+RESULTS = Path(__file__).parents[2] / "experiments" / "results"
+
+
+def test_the_page_of_findings_is_what_the_committed_cells_give(tmp_path, monkeypatch):
+    """No number of the page is typed by hand."""
+    root = RESULTS.parents[1]
+    monkeypatch.chdir(root)
+    page = root / "docs" / "findings.md"
+    before = page.read_text()
+    settings = Settings("small")
+    assert load(folder_of(RESULTS, settings, "p5-table2"))
+    written = tmp_path / "docs" / "findings.md"
+    (tmp_path / "experiments" / "results").mkdir(parents=True)
+    (tmp_path / "experiments" / "results" / "small").symlink_to(RESULTS / "small")
+    monkeypatch.setattr("upheld.experiments.findings.plots.agreement", lambda tables, file: file.exists())
+    monkeypatch.setattr(Path, "write_text", _only(written, Path.write_text))
+    commands.write_findings(settings, tmp_path / "experiments" / "results", written)
+    assert written.read_text() == before
+
+
+def _only(allowed, write):
+    return lambda self, *args, **more: write(self, *args, **more) if self == allowed else 0
+
+
+def test_cells_are_told_apart_by_all_fields():
+    assert Cell("a", "N", "dred", seed=1) != Cell("a", "N", "dred", seed=2)
+    assert Cell("a", "", "dred").name == "a dred"
