@@ -20,6 +20,7 @@ from threading import Timer
 from typing import Any
 
 import upheld
+from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.errors import Problem, UsageError
 from upheld.experiments.catalogue import experiment_named
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings
@@ -39,6 +40,7 @@ def main() -> None:
     import warnings
 
     warnings.simplefilter("ignore", upheld.UpheldWarning)
+    compile_kernels()  # or small sizes would measure plain Python
     request = json.load(sys.stdin)
     experiment = experiment_named(request["id"])
     assert experiment.measure is not None, "an experiment without measurements of its own is never requested"
