@@ -16,7 +16,7 @@ import upheld
 from tests.engines.spark.sessions import Light
 from tests.helpers.sizes import exhaustive
 from upheld.engines.spark.tasks.driver import DrivenEngine, Driver, task_engine
-from upheld.engines.spark.tasks.sockets import Meeting, packed, portable, unpacked
+from upheld.engines.spark.tasks.sockets import Meeting, gather, packed, portable, unpacked
 from upheld.engines.spark.tasks.tasks import ThreadTasks, in_processes
 from upheld.engines.spark.tasks.wire import Frame
 from upheld.errors import UpheldError
@@ -139,6 +139,28 @@ def test_who_will_not_come():
         meeting.give_up("it has ended")
         with pytest.raises(UpheldError) as caught:
             meeting.next()
+    assert caught.value.slugs == ("task-lost",)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_task_that_ends_before_all_are_ready(again):
+    """Nobody waits for the others then, and a task that is started again is not taken for the first one."""
+    key = os.urandom(32)
+    with Meeting("127.0.0.1", key) as meeting, Client(meeting.address, authkey=key) as stays:
+        stays.send(("commands", 0, None))
+        with Client(meeting.address, authkey=key) as goes:
+            goes.send(("commands", 0 if again else 1, None))
+            if again:
+                assert_lost(meeting)
+        if not again:
+            assert_lost(meeting)
+        with pytest.raises(EOFError):
+            stays.recv()
+
+
+def assert_lost(meeting):
+    with pytest.raises(UpheldError) as caught:
+        gather(meeting, 2)
     assert caught.value.slugs == ("task-lost",)
 
 

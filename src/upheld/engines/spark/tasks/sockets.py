@@ -15,7 +15,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
+from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge, wait
 from types import TracebackType
 from typing import Any, Self
 
@@ -31,6 +31,9 @@ _BACKLOG = 1024
 
 #: Bytes that a connection takes without anybody reading them.
 _SMALL = 1 << 15
+
+#: Seconds after which somebody who waits for a task looks whether the others are still there.
+_LOOK_EVERY = 1.0
 
 #: Seconds that anybody has to prove that he has the key. Nobody waits for him meanwhile.
 _PATIENCE = 60
@@ -142,9 +145,15 @@ class Meeting:
         self._thread = threading.Thread(target=self._accept, name="meeting", daemon=True)
         self._thread.start()
 
-    def next(self) -> Connection:
-        """Return a connection to the next one who has the key."""
-        came = self._came.get()
+    def next(self, others: Sequence[Connection] = ()) -> Connection:
+        """Return a connection to the next one who has the key, unless one of the others, who are silent, is gone."""
+        while True:
+            try:
+                came = self._came.get(timeout=_LOOK_EVERY)
+                break
+            except queue.Empty:
+                if wait(others, timeout=0):
+                    raise task_lost("it ended before all of them were ready") from None
         if isinstance(came, UpheldError):
             raise came
         return came
@@ -236,22 +245,27 @@ def meet(me: int, host: str, address: Address, key: bytes) -> SocketWire:
             peer = peers[q] = connected(addresses[q], key)
             peer.send(me)
         for _ in range(me + 1, len(addresses)):
-            peer = mine.next()
+            peer = mine.next([driver])
             peers[peer.recv()] = peer
+    driver.send("ready")
     return SocketWire(me, [*peers, driver])
 
 
 def gather(meeting: Meeting, parts: int) -> tuple[SocketWire, list[Connection]]:
-    """Return the wire of a driver to all tasks, and a connection for commands to each. Tasks get the addresses of all.
+    """Return the wire of a driver to all tasks, and a connection for commands to each, once all tasks are connected.
 
     A task has a connection of each kind.
     """
     wires: dict[int, tuple[Connection, Address]] = {}
     commands: dict[int, Connection] = {}
+    came: list[Connection] = []
     try:
         while len(wires) < parts or len(commands) < parts:
-            connection = meeting.next()
+            connection = meeting.next(came)
+            came.append(connection)
             kind, me, address = connection.recv()
+            if me in (wires if kind == "wire" else commands):
+                raise task_lost(f"task {me} ended and was started again before all of them were ready")
             if kind == "wire":
                 wires[me] = connection, address
             else:
@@ -259,6 +273,16 @@ def gather(meeting: Meeting, parts: int) -> tuple[SocketWire, list[Connection]]:
         addresses = [wires[q][1] for q in range(parts)]
         for connection, _ in wires.values():
             connection.send(addresses)
-    except (EOFError, OSError) as error:
-        raise task_lost(str(error) or type(error).__name__) from error
+        waiting = [connection for connection, _ in wires.values()]
+        while waiting:  # a task that ends now would keep those waiting that it has not connected to
+            for ready in wait([*waiting, *commands.values()]):
+                assert isinstance(ready, Connection), "a connection of a task"
+                ready.recv()
+                waiting.remove(ready)
+    except BaseException as error:
+        for connection in came:
+            connection.close()
+        if isinstance(error, EOFError | OSError):
+            raise task_lost(str(error) or type(error).__name__) from error
+        raise
     return SocketWire(parts, [*(wires[q][0] for q in range(parts)), None]), [commands[q] for q in range(parts)]
