@@ -71,6 +71,7 @@ def _blocks(settings: Settings, results: Path) -> Iterator[Block]:
         "in `upheld/experiments/papers.py`. The reasons beside the verdicts are our reading of the numbers; no "
         "experiment of their own has tested them."
     )
+    yield f"Rows measured at size `{settings.size}`: {_rows(settings, results)}. Verdicts are on these rows alone."
     yield Heading(2, "In short")
     yield [f"**{question}** {_short(question, about, verdicts, tables)}" for question, about in QUESTIONS.items()]
     agreement = folder_of(results, settings, "agreement.svg")
@@ -101,6 +102,16 @@ def _blocks(settings: Settings, results: Path) -> Iterator[Block]:
             yield notes
     yield Heading(2, "The papers")
     yield [f"[{number}] {paper}" for number, paper in PAPERS.items()]
+
+
+def _rows(settings: Settings, results: Path) -> str:
+    """Return how many rows of each experiment are measured."""
+    parts = []
+    for experiment in experiments().values():
+        if every := {cell.row for cell in experiment.cells(settings)}:
+            rows = load(folder_of(results, settings, experiment.id)).rows()
+            parts.append(f"{experiment.id} {len(rows)} of {len(every)}")
+    return ", ".join(parts)
 
 
 def _short(question: str, about: Question, verdicts: list[Judged], tables: dict[str, Table]) -> str:

@@ -170,7 +170,8 @@ def machine(settings: Settings, began: tuple[float, float, float]) -> dict[str, 
     cpuinfo = Path("/proc/cpuinfo")
     models = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     model = next((line.partition(":")[2].strip() for line in models if line.startswith("model name")), "")
-    chosen = settings.to_dict() | {"programs": "published rule sets" if settings.programs else "generated"}
+    programs = "published rule sets" if settings.programs else "generated"
+    chosen = {"size": settings.size, "seeds": settings.seeds, "programs": programs}
     return {
         "date": time.strftime("%Y-%m-%d"),
         "processor": model or platform.processor() or platform.machine(),
