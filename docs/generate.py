@@ -19,7 +19,9 @@ from typing import Any
 import upheld
 from upheld.cli import parser
 from upheld.language.syntax.rdfox import SPELLINGS
+from upheld.language.types.columns import CODED
 from upheld.language.types.functors import CONSTRAINTS, HOLDS, SIGNATURES, Signature
+from upheld.language.types.primitive import PRIMITIVE_TYPES
 from upheld.language.types.term_functions import CASTS, FUNCTIONS
 from upheld.language.types.terms import FALSE, TRUE
 
@@ -61,6 +63,36 @@ MEANINGS: dict[str, tuple[str, str]] = {
     "to_unsigned/1": ("as an unsigned number", 'to_unsigned("7")'),
     "to_float/1": ("as a float", 'to_float("0.5")'),
     "to_string/1": ("as a symbol", "to_string(0.5)"),
+    "to_date/1": ("as a date: the day of a timestamp in UTC, or an ISO 8601 text", 'to_date("2024-02-29")'),
+    "to_timestamp/1": ("as a timestamp: midnight of a date in UTC, or an ISO 8601 text",
+                       'to_timestamp("2024-02-29T12:30+01:00")'),
+    "to_boolean/1": ("as a Boolean: `true` or `false`, or 1 or 0", 'to_boolean("true")'),
+    "to_decimal/3": ("as a decimal with that many digits, and that many of them after the point; rounded, halves away "
+                     "from zero", "to_decimal(2.345, 10, 2)"),
+    "year/1": ("the year", 'year("2024-02-29")'),
+    "quarter/1": ("the quarter of the year, from 1", 'quarter("2024-02-29")'),
+    "month/1": ("the month, from 1", 'month("2024-02-29")'),
+    "week/1": ("the week of the year by ISO 8601", 'week("2024-02-29")'),
+    "day/1": ("the day of the month", 'day("2024-02-29")'),
+    "day_of_week/1": ("the day of the week, Monday is 1", 'day_of_week("2024-02-29")'),
+    "day_of_year/1": ("the day of the year, from 1", 'day_of_year("2024-02-29")'),
+    "hour/1": ("the hour in UTC", 'hour("2024-02-29T12:30:05.5Z")'),
+    "minute/1": ("the minute", 'minute("2024-02-29T12:30:05.5Z")'),
+    "second/1": ("the second", 'second("2024-02-29T12:30:05.5Z")'),
+    "microsecond/1": ("the microseconds of the second", 'microsecond("2024-02-29T12:30:05.5Z")'),
+    "truncate/2": ("the beginning of the year, quarter, month, week, day, hour, minute or second",
+                   'truncate("2024-02-29", "quarter")'),
+    "add_days/2": ("some days later", 'add_days("2024-02-28", 2)'),
+    "add_months/2": ("some months later, on the last day of the month if it is shorter",
+                     'add_months("2024-01-31", 1)'),
+    "add_seconds/2": ("some seconds later", 'add_seconds("2024-02-29T12:30:05Z", 60)'),
+    "add_microseconds/2": ("some microseconds later", 'add_microseconds("2024-02-29T12:30:05Z", 500)'),
+    "days_between/2": ("whole days from the first to the second", 'days_between("2024-02-28", "2024-03-01")'),
+    "months_between/2": ("whole months from the first to the second", 'months_between("2024-01-31", "2024-03-30")'),
+    "seconds_between/2": ("whole seconds from the first to the second",
+                          'seconds_between("2024-02-29T12:30:05Z", "2024-02-29T12:31:00Z")'),
+    "microseconds_between/2": ("microseconds from the first to the second",
+                               'microseconds_between("2024-02-29T12:30:05Z", "2024-02-29T12:30:05.5Z")'),
     "range/2": ("each value from the first up to but not including the second; downwards if the second is less",
                 "range(2, 5)"),
     "range/3": ("the same with a step", "range(0, 10, 4)"),
@@ -78,6 +110,8 @@ CONSTRAINT_MEANINGS: dict[str, tuple[str, str]] = {
     "!match": ("it does not", '!match("a", "ash")'),
     "contains": ("the first argument occurs in the second", 'contains("sh", "ash")'),
     "!contains": ("it does not", '!contains("s", "ash")'),
+    "is_null": ("the argument, of a column with nulls, is null", "is_null(5)"),
+    "!is_null": ("it is not", "!is_null(5)"),
 }  # fmt: skip
 
 #: The same for the functions of the `.dlog` dialect.
@@ -207,8 +241,8 @@ def evaluated_function(expression: str) -> str:
 
 def types(signature: Signature) -> tuple[str, str]:
     """Return the types of the arguments and of the result, in words."""
-    over = [t for t in ("number", "unsigned", "float", "symbol") if t in signature.ranges_over]
-    generic = "any" if len(over) == 4 else " or ".join(filter(None, (", ".join(over[:-1]), over[-1])))
+    over = [t for t in (*PRIMITIVE_TYPES[:4], *CODED) if t in signature.ranges_over]
+    generic = "any" if len(over) == 4 + len(CODED) else " or ".join(filter(None, (", ".join(over[:-1]), over[-1])))
     distinct = [generic if a == "T" else a for a in dict.fromkeys(signature.arguments)]
     result = signature.result
     if result == "T":

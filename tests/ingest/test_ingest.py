@@ -251,7 +251,7 @@ def test_anything_is_taken_or_refused(data, types):
         (1.0, "number", "ill-typed-value", ["the float `1.0`", "not a `number`"]),
         (5, "symbol", "ill-typed-value", ["the integer `5`", "pass it as text"]),
         ("5", "float", "ill-typed-value", ["the text `5`"]),
-        (True, "number", "ill-typed-value", ["`True`", "no Boolean type", "0 and 1"]),
+        (True, "number", "ill-typed-value", ["`True`", "a `boolean`", "0 and 1"]),
         (np.bool_(False), "symbol", "ill-typed-value", ["`False`"]),
         (b"a", "symbol", "ill-typed-value", ["a `bytes`"]),
         (Decimal(1), "number", "ill-typed-value", ["a `Decimal`"]),
@@ -329,7 +329,7 @@ def test_missing_values_of_tables():
     assert (whole.slug, missing.slug) == ("ill-typed-value", "missing-value")
     assert "pandas makes floats" in whole.hint
     assert problem_of(pa.table({"x": [1, None]})).slug == "missing-value"
-    assert problem_of(pd.DataFrame({"x": [True]})).slug == "ill-typed-value"
+    assert problem_of(pd.DataFrame({"x": [True, None]})).slug == "missing-value"
 
 
 OTHER_NAMES = {

@@ -9,6 +9,7 @@ from upheld.algebra.sets import FactSet
 from upheld.errors import EvaluationError, Problem, quote
 from upheld.language.core import Aggregation
 from upheld.language.core_text import value_text
+from upheld.language.types.columns import ColumnType
 from upheld.language.values import Value
 
 
@@ -26,13 +27,16 @@ class Aggregate(Protocol):
 
 def overflow(aggregation: Aggregation, reason: str, group: Sequence[Value]) -> EvaluationError:
     """Return the error for a sum that its type does not have: it names the aggregate and the group."""
-    shown = ", ".join(map(value_text, group))
+    shown = ", ".join(map(value_text, group, aggregation.group_types))
+    hint = "sum floats, as in `sum to_float(x) : { ... }`, if a rounded result will do"
+    if isinstance(aggregation.type, ColumnType):
+        hint = "sum decimals with more digits, as in `sum to_decimal(x, 18, 2) : { ... }`"
     return EvaluationError(
         Problem(
             "undefined-result",
             f"{reason} in {quote(aggregation.text)}",
             aggregation.span,
             note=f"in the group {shown[:400]}" if group else None,
-            hint="sum floats, as in `sum to_float(x) : { ... }`, if a rounded result will do",
+            hint=hint,
         )
     )

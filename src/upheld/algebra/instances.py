@@ -129,7 +129,9 @@ def evaluate(expression: Expression, binding: Binding) -> Value:
 
 def undefined(rule: Rule, reason: str, binding: Binding) -> EvaluationError:
     """Return the error for a built-in without a result: it names the rule and the binding."""
-    shown = ", ".join(f"{name} = {value_text(value)}" for name, value in binding.items() if name[0] not in "_$")
+    types = rule.whole.types
+    named = ((name, value_text(v, types.get(name, "symbol"))) for name, v in binding.items() if name[0] not in "_$")
+    shown = ", ".join(f"{name} = {text}" for name, text in named)
     return EvaluationError(
         Problem(
             "undefined-result",

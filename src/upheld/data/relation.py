@@ -10,8 +10,10 @@ from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Protocol
 
 from upheld.data.columns import Column, Columns, Row, Texts
+from upheld.data.columns.coded import arrow_array, numpy_array, pandas_series
 from upheld.data.graphs import PACKAGES, graph_of
 from upheld.errors import MissingDependency, Problem, UsageError, count, nearest, quote
+from upheld.language.types.columns import ColumnType, NotAValue, spark_type
 from upheld.language.types.primitive import INTEGER_RANGES, TYPES, normalise_float, sorted_rows
 from upheld.language.types.records import NotARecord, RecordType, from_python
 from upheld.language.values import Value
@@ -61,7 +63,8 @@ class Relation:
     Args:
         name: Name of the relation.
         columns: Names of the columns.
-        types: Types of the columns: `number`, `unsigned`, `float`, `symbol`, `record` or `term`.
+        types: Types of the columns: `number`, `unsigned`, `float`, `symbol`, `record` or `term`, or a type whose values
+            are codes.
         rows: Tuples of values, or values by column. Columns of distinct rows and frozen sets are not copied.
 
     >>> edge = Relation("edge", ("x", "y"), ("number", "symbol"), [(2, "b"), (1, "a")])
@@ -75,7 +78,8 @@ class Relation:
         assert len(columns) == len(types), "a relation needs as many column types as names"
         self.name = name
         self.columns = tuple(columns)
-        self.types = tuple(types)
+        #: The types, by which the rows are stored. A type of codes equals the type of its codes.
+        self.stored_types = tuple(types)
         immutable = isinstance(rows, Columns) or (isinstance(rows, Set) and not isinstance(rows, MutableSet))
         self._live: LiveRows | None = None
         self._read: Set[Row] | Columns | None = rows if immutable else frozenset(rows)  # type: ignore[assignment]
@@ -93,6 +97,16 @@ class Relation:
         relation = cls(name, columns, types, ())
         relation._read, relation._live = None, rows
         return relation
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The names of the types of the columns."""
+        return tuple(str(t) if isinstance(t, ColumnType) else t for t in self.stored_types)
+
+    @property
+    def coded(self) -> dict[int, ColumnType]:
+        """The columns whose values are codes."""
+        return coded_columns(self.stored_types)
 
     @property
     def _kept(self) -> Set[Row] | Columns:
@@ -133,7 +147,7 @@ class Relation:
 
     @cached_property
     def _ordered(self) -> Columns | list[Row]:
-        return sorted_rows(self._rows, self.types) if self.by_column is None else self.by_column
+        return sorted_rows(self._rows, self.stored_types) if self.by_column is None else self.by_column
 
     def __len__(self) -> int:
         if self._live is not None and self._read is None and (count := self._live.count()) is not None:
@@ -141,7 +155,15 @@ class Relation:
         return len(self._kept)
 
     def __iter__(self) -> Iterator[Row]:
-        return iter(self._ordered)
+        return decoded(self._ordered, self.coded)
+
+    def stored(self) -> Columns | list[Row]:
+        """Return the rows in ascending order, with codes in the columns of types of codes."""
+        return self._ordered
+
+    def stored_set(self) -> set[Row]:
+        """Return the rows as a set, with codes in the columns of types of codes."""
+        return set(self._kept)
 
     def __contains__(self, row: object) -> bool:
         """Return whether a row is among the facts; of one column, also whether a value is."""
@@ -151,7 +173,7 @@ class Relation:
             row = (row,)
         # Once the rows are in order they are as good as the engine, and need not wait for it.
         in_order = "by_column" in self.__dict__
-        if (normal := _normal(row, self.types)) is None:
+        if (normal := _normal(row, self.stored_types)) is None:
             return False
         row = normal
         if self._live is not None and not in_order and (found := self._live.has(row)) is not None:
@@ -178,7 +200,7 @@ class Relation:
         return f"<Relation {self.name}({columns}), {size}{': ' if shown else ''}{shown}>"
 
     def __reduce__(self) -> tuple[type[Relation], tuple[str, tuple[str, ...], tuple[str, ...], frozenset[Row]]]:
-        return Relation, (self.name, self.columns, self.types, frozenset(self._rows))
+        return Relation, (self.name, self.columns, self.stored_types, frozenset(self._rows))
 
     def find(self, /, **values: Value) -> Relation:
         """Return the rows with these values in these columns.
@@ -195,19 +217,28 @@ class Relation:
         """
         wanted = {self._position(name): value for name, value in values.items()}
         for i, value in wanted.items():
+            if i in self.coded:
+                try:
+                    wanted[i] = self.coded[i].code(value)
+                except NotAValue as e:
+                    message = (
+                        f"{quote(self.columns[i])} of {quote(self.name)} is looked up by {quote(value)}, which {e}"
+                    )
+                    raise UsageError(Problem("ill-typed-value", message, note=self.coded[i].expected)) from None
+                continue
             if not isinstance(value, accepted := _LOOKED_UP.get(self.types[i], (object,))) or isinstance(value, bool):
                 message = f"{quote(self.columns[i])} of {quote(self.name)} is a `{self.types[i]}`, not {quote(value)}"
                 hint = f"pass {' or '.join(f'a `{type.__name__}`' for type in accepted)}"
                 raise UsageError(Problem("ill-typed-value", message, hint=hint))
-        return Relation(self.name, self.columns, self.types, self._matching(wanted))
+        return Relation(self.name, self.columns, self.stored_types, self._matching(wanted))
 
     def _matching(self, wanted: Mapping[int, Value]) -> Iterable[Row]:
         values: dict[int, Value] = {}
         for i, value in wanted.items():
-            low, high = INTEGER_RANGES.get(self.types[i], (None, None))
+            low, high = INTEGER_RANGES.get(self.stored_types[i], (None, None))
             if low is not None and high is not None and not low <= value <= high:  # type: ignore[operator]
                 return ()
-            values[i] = normalise_float(float(value)) if self.types[i] == "float" else value
+            values[i] = normalise_float(float(value)) if self.stored_types[i] == "float" else value
         if self._live is not None and self._read is None and (rows := self._live.find(values)) is not None:
             return rows
         if self.by_column is not None:
@@ -235,47 +266,61 @@ class Relation:
         if not isinstance(n, int) or n < 0:
             message = f"`n` of `Relation.head` must be a whole number of at least 0, got {quote(n)}"
             raise UsageError(Problem("bad-argument", message))
-        return Relation(self.name, self.columns, self.types, islice(self, n))
+        return Relation(self.name, self.columns, self.stored_types, islice(self.stored(), n))
 
     def to_set(self) -> set[Row]:
         """Return the rows as a set; `{()}` if there are no columns and the relation holds."""
-        return set(self._kept)
+        return set(decoded(self._kept, self.coded))
 
     def to_rows(self) -> list[Row]:
         """Return the rows as a list, in ascending order."""
-        return list(self._ordered)
+        return list(self)
 
     def to_numpy(self) -> dict[str, numpy.ndarray]:
-        """Return an array for each column: int64, uint64 or float64 for numbers, and objects, all `str`, for others."""
+        """Return an array for each column: int64, uint64 or float64 for numbers, and objects, all `str`, for symbols.
+
+        A `date` is datetime64[D], a `timestamp` datetime64[us], a `boolean` bool and a `decimal` an object. Columns
+        with nulls hold objects, `None` for a null; a null date or timestamp is NaT, and a null float NaN.
+        """
         try:
             import numpy
         except ImportError:
             raise missing_package("numpy") from None
         if self.by_column is not None:
-            return dict(zip(self.columns, self.by_column.arrays()))
-        dtypes = [TYPES[type].numpy for type in self.types]
-        return {c: numpy.array(v, d) for c, d, v in zip(self.columns, dtypes, self._values())}
+            arrays = self.by_column.arrays()
+        else:
+            dtypes = [TYPES[type].numpy for type in self.stored_types]
+            arrays = [numpy.array(v, d) for d, v in zip(dtypes, self._values())]
+        for i, type in self.coded.items():
+            arrays[i] = numpy_array(arrays[i], type)
+        return dict(zip(self.columns, arrays))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the rows as a DataFrame: `number` is int64, `unsigned` uint64, `float` float64, the others string."""
+        """Return the rows as a DataFrame: `number` is int64, `unsigned` uint64, `float` float64, `symbol` string.
+
+        A `timestamp` is datetime64[us, UTC], a `boolean` bool, a `date` an object of `datetime`, a `decimal` one of
+        `decimal`. With nulls, `number` is Int64, `unsigned` UInt64 and `boolean` the nullable type of that name.
+        """
         try:
             import pandas
         except ImportError:
             raise missing_package("pandas", "pandas") from None
         columns = {
-            name: pandas.Series(
+            name: pandas_series(values, type)
+            if isinstance(type, ColumnType)
+            else pandas.Series(
                 # Texts are checked and made strings once each, not once a row.
                 pandas.array(values.dictionary, dtype="string").take(values.codes)
                 if isinstance(values, Texts)
                 else values,
                 dtype=TYPES[type].arrow,
             )
-            for name, type, values in zip(self.columns, self.types, self._values())
+            for name, type, values in zip(self.columns, self.stored_types, self._values())
         }
         return pandas.DataFrame(columns, index=pandas.RangeIndex(len(self)), columns=list(self.columns))
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the rows as an Arrow table, with the types of `to_pandas`."""
+        """Return the rows as an Arrow table: int64, uint64, double, string, date32, timestamp, bool and decimal128."""
         try:
             import pyarrow
         except ImportError:
@@ -283,10 +328,12 @@ class Relation:
         if not self.columns:  # only a struct array can say how many rows of nothing there are
             return pyarrow.Table.from_struct_array(pyarrow.array([{}] * len(self), pyarrow.struct([])))
         columns = [
-            arrow_texts(values)
+            arrow_array(values, type)
+            if isinstance(type, ColumnType)
+            else arrow_texts(values)
             if isinstance(values, Texts)
             else pyarrow.array(values, getattr(pyarrow, TYPES[type].arrow)())
-            for type, values in zip(self.types, self._values())
+            for type, values in zip(self.stored_types, self._values())
         ]
         return pyarrow.table(columns, names=list(self.columns))
 
@@ -341,7 +388,7 @@ class Relation:
         Args:
             spark: The Spark session.
         """
-        schema = ", ".join(f"`{name}` {TYPES[type].spark}" for name, type in zip(self.columns, self.types))
+        schema = ", ".join(f"`{name}` {spark_type(type)}" for name, type in zip(self.columns, self.stored_types))
         if not len(self):
             return spark.createDataFrame([], schema or "holds boolean")
         return spark.createDataFrame(arrow_for_spark(self), schema or "holds boolean")
@@ -354,7 +401,12 @@ class Relation:
 
 
 def _normal(row: Sequence[object], types: Sequence[str]) -> tuple[object, ...] | None:
-    """Return a row with floats and records as facts have them, or None if a value is not a record that should be."""
+    """Return a row as it is stored, or None if a value has another type than its column."""
+    if len(row) == len(types) and any(isinstance(t, ColumnType) for t in types):
+        try:
+            row = [t.code(v) if isinstance(t, ColumnType) else v for v, t in zip(row, types)]
+        except NotAValue:
+            return None
     row = tuple(normalise_float(v) if isinstance(v, float) else v for v in row)
     if "record" not in types or len(row) != len(types):
         return row
@@ -364,6 +416,25 @@ def _normal(row: Sequence[object], types: Sequence[str]) -> tuple[object, ...] |
         return None
 
 
+def coded_columns(types: Sequence[str]) -> dict[int, ColumnType]:
+    """Return the columns whose values are codes."""
+    return {i: type for i, type in enumerate(types) if isinstance(type, ColumnType)}
+
+
+def encoded(rows: Iterable[Row], coded: Mapping[int, ColumnType]) -> Iterable[Row]:
+    """Return rows with the codes of the values of some columns."""
+    if not coded:
+        return rows
+    return (tuple(coded[i].code(v) if i in coded else v for i, v in enumerate(row)) for row in rows)
+
+
+def decoded(rows: Iterable[Row], coded: Mapping[int, ColumnType]) -> Iterator[Row]:
+    """Yield rows with the values of the codes of some columns."""
+    if not coded:
+        return iter(rows)
+    return (tuple(coded[i].value(v) if i in coded else v for i, v in enumerate(row)) for row in rows)  # type: ignore[misc]
+
+
 def arrow_for_spark(relation: Relation) -> pyarrow.Table:
     """Return the rows of a relation as an Arrow table of types that Spark has, as `to_spark` has them."""
     import pyarrow
@@ -371,7 +442,7 @@ def arrow_for_spark(relation: Relation) -> pyarrow.Table:
     if not relation.columns:
         return pyarrow.table({"holds": pyarrow.array([True] * len(relation), pyarrow.bool_())})
     table = relation.to_arrow()
-    for i, type in enumerate(relation.types):
+    for i, type in enumerate(relation.stored_types):
         if type == "unsigned":  # which Spark has no type for
             table = table.set_column(i, relation.columns[i], table[i].cast(pyarrow.decimal128(20, 0)))
     return table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from upheld.data.columns import Columns, Row
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.data.factfiles.reading import Reader, rows_in
+from upheld.data.relation import coded_columns, decoded
 from upheld.errors import FactsError, Problem, count, quote
 from upheld.ingest.columnar import Unfit, fit, some_rows, source_of, types_of
 from upheld.ingest.files import kind_of, read_parquet, read_text
@@ -34,6 +35,11 @@ class Facts(NamedTuple):
     types: tuple[str, ...]
     #: The names that the columns had where the facts came from; None if they had none.
     columns: tuple[str, ...] | None = None
+
+    def again(self) -> Iterable[Row]:
+        """Return the rows as they may be passed again, with values instead of codes."""
+        coded = coded_columns(self.types)
+        return list(decoded(self.rows, coded)) if coded and not isinstance(self.rows, Columns) else self.rows
 
 
 def facts_of(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from upheld.data.columns import Column, Columns, Texts
+from upheld.data.columns.coded import days_of, from_arrow, from_numpy
 from upheld.data.relation import Relation
 from upheld.ingest.fitting import is_unicode
 from upheld.ingest.tables import (
@@ -21,6 +22,7 @@ from upheld.ingest.tables import (
     type_of_dtype,
     type_of_integers,
 )
+from upheld.language.types.columns import CODED, ColumnType, plain_name
 from upheld.language.types.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.primitive import INT64_MAX, TYPES
 from upheld.language.types.records import RecordType
@@ -70,7 +72,7 @@ def source_of(data: object, place: str) -> Source | None:
     if isinstance(data, Columns):
         return Source(None, data.types, data.columns, data.count)
     if isinstance(data, Relation) and data.by_column is not None:
-        return Source(names_of_relation(data), data.types, data.by_column.columns, len(data))
+        return Source(names_of_relation(data), data.stored_types, data.by_column.columns, len(data))
     if pandas and isinstance(data, pandas.DataFrame):
         types = tuple(type_of_dtype(str(dtype)) for dtype in data.dtypes)
         columns = tuple(_from_series(data.iloc[:, i]) for i in range(data.shape[1]))
@@ -86,12 +88,18 @@ def source_of(data: object, place: str) -> Source | None:
             parts = [data[name] for name in names]
         else:
             parts = [data] if data.ndim == 1 else list(data.T)
-        return Source(names, (None,) * len(parts), tuple(map(_from_array, parts)), len(data))
+        return Source(names, tuple(map(_type_of_array, parts)), tuple(map(_from_array, parts)), len(data))
     if isinstance(data, Mapping) and data and all(_is_column(column) for column in data.values()):
         first, *others = parts = list(data.values())
         if len(first) and all(len(column) == len(first) for column in others):
-            return Source(tuple(map(str, data)), (None,) * len(parts), tuple(map(_from_array, parts)), len(first))
+            types = tuple(map(_type_of_array, parts))
+            return Source(tuple(map(str, data)), types, tuple(map(_from_array, parts)), len(first))
     return None
+
+
+def _type_of_array(array: Any) -> str | None:
+    """Return the type of codes of an array, or None: the types of all others are inferred."""
+    return type_of_dtype(str(array.dtype)) if array.dtype.kind in "bM" else None
 
 
 def _is_column(column: object) -> bool:
@@ -104,7 +112,7 @@ def some_rows(data: Any, rows: Any) -> Any:
     """Return some rows of data that has columns, as data of the same kind."""
     if isinstance(data, Relation):
         assert data.by_column is not None, "some columns of a relation that has none"
-        return Relation(data.name, data.columns, data.types, data.by_column[rows])
+        return Relation(data.name, data.columns, data.stored_types, data.by_column[rows])
     if hasattr(data, "iloc"):
         return data.iloc[rows]
     if isinstance(data, Mapping):
@@ -150,7 +158,11 @@ def _fit(column: Given, type: str, known: str | None) -> Column | Unfit | None:
         fitted = _fit(column.column, type, known)
         if fitted is None:
             return None
+        if isinstance(type, ColumnType) and type.nullable and not isinstance(fitted, Unfit):
+            return _with_nulls(fitted, column.rows, type)
         return Unfit(np.union1d(fitted.rows, column.rows) if isinstance(fitted, Unfit) else column.rows)
+    if isinstance(type, ColumnType) or isinstance(known, ColumnType):
+        return _fit_codes(column, type, known)
     match "texts" if isinstance(column, Texts) else column.dtype.kind, type:
         case ("texts", "term") if known != "term":
             return _terms(column)
@@ -173,6 +185,49 @@ def _fit(column: Given, type: str, known: str | None) -> Column | Unfit | None:
         case ("i" | "u" | "f", "term"):
             return None  # numbers become literals, each for itself
     return Unfit(np.arange(len(column)))
+
+
+def _fit_codes(column: Column, type: str, known: str | None) -> Column | Unfit | None:
+    """Return a column as one of a type of codes. `known` is the type of codes that it has, if it has one."""
+    import numpy as np
+
+    if not isinstance(type, ColumnType):
+        return None  # dates and the like fit no other type, and are reported one by one
+    name = plain_name(known) if isinstance(known, ColumnType) else None
+    if name == type.plain_name:
+        may_lack = isinstance(known, ColumnType) and known.nullable and not type.nullable
+        return None if may_lack or not _in_bounds(column, type) else column
+    if name == "timestamp" and type.kind == "date":
+        return days_of(column)
+    if name is not None or type.kind in CODED or isinstance(column, Texts) != (type.kind == "symbol"):
+        return None
+    if type.kind in ("symbol", "float"):
+        return _fit(column, type.kind, known)
+    if column.dtype.kind not in "iu":
+        return None
+    low, high = type.bounds
+    bad = np.flatnonzero((column < low) | (column > high))
+    return Unfit(bad) if len(bad) else column.astype(TYPES[type.kind].numpy)
+
+
+def _in_bounds(column: Column, type: ColumnType) -> bool:
+    """Return whether decimals, which may come with more digits than their type says, are of the type."""
+    low, high = type.bounds
+    return type.kind != "decimal" or not len(column) or type.nullable or low <= column.min() <= column.max() <= high
+
+
+def _with_nulls(column: Column, rows: Any, type: ColumnType) -> Column:
+    """Return a column with nulls in some rows."""
+    import numpy as np
+
+    if not isinstance(column, Texts):
+        filled = column.copy()
+        filled[rows] = type.null
+        return filled
+    texts = column.dictionary.take(np.arange(len(column.dictionary))).tolist()
+    codes = np.array(column.codes, np.int64)
+    codes[rows] = len(texts)
+    return _texts(codes, [*texts, str(type.null)])
 
 
 def _terms(column: Texts) -> Column | Unfit:
@@ -201,6 +256,8 @@ def _terms(column: Texts) -> Column | Unfit:
 def _from_array(array: Any) -> Given:
     if array.ndim != 1:
         return None
+    if array.dtype.kind in "bM" and (coded := from_numpy(array)) is not None:
+        return _with_gaps(*coded)
     if array.dtype.kind in "iuf":
         return array if array.dtype.itemsize <= 8 else None
     return _encoded(array.tolist()) if array.dtype.kind in "UOT" else None
@@ -211,6 +268,8 @@ def _from_series(series: Any) -> Given:
     import pandas
 
     type = type_of_dtype(str(series.dtype))
+    if isinstance(type, ColumnType):
+        return _moments(series) if type.kind == "timestamp" else _truths(series) if type.kind == "boolean" else None
     if type is not None:
         if isinstance(series.dtype, np.dtype):
             return _from_array(series.to_numpy())
@@ -228,8 +287,25 @@ def _from_series(series: Any) -> Given:
     return _with_gaps(_texts(codes, texts), codes < 0) if _are_texts(texts) else None
 
 
+def _moments(series: Any) -> Given:
+    """Return a series of moments; those with a zone are turned to UTC."""
+    if getattr(series.dtype, "tz", None) is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    return _from_array(series.to_numpy()) if series.dtype.kind == "M" else None
+
+
+def _truths(series: Any) -> Given:
+    import numpy as np
+
+    return _with_gaps(series.to_numpy(np.int64, na_value=0), series.isna().to_numpy())
+
+
 def _from_chunks(column: Any, place: str) -> Given:
     from pyarrow import types
+
+    if isinstance(type_of_dtype(str(column.type)), ColumnType):
+        coded = from_arrow(column)
+        return None if coded is None else _with_gaps(*coded)
 
     kind = column.type.value_type if types.is_dictionary(column.type) else column.type
     is_text = types.is_string(kind) or types.is_large_string(kind)

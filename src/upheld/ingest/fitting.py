@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import math
+from decimal import Decimal
 from typing import Any
 
 from upheld.data.factfiles.badrows import EXPECTED, BadRows, column_name
 from upheld.errors import FactsError, Problem, count, described_type, quote
 from upheld.ingest.tables import Table, type_of_integers, wrong_arity
+from upheld.language.types.columns import MOST_DIGITS, ColumnType, NotAValue, column_type, is_missing
 from upheld.language.types.ntriples import NotATerm, are_canonical, is_pyoxigraph_term, term_of
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.types.records import NotARecord, RecordType, from_python
@@ -50,6 +53,8 @@ def inferred(table: Table) -> tuple[str, ...]:
 
 def _inferred(table: Table, index: int, problems: list[Problem]) -> str:
     values = [_plain(row[index]) for row in table.rows]
+    if coded := _inferred_codes(values):
+        return coded
     if any(is_pyoxigraph_term(value) for value in values):
         return "term"
     first: dict[type, int] = {}
@@ -64,6 +69,25 @@ def _inferred(table: Table, index: int, problems: list[Problem]) -> str:
     if float in first:
         return "float"
     return type_of_integers(v for v in values if type(v) is int) if first else "symbol"
+
+
+def _inferred_codes(values: list[Any]) -> str | None:
+    """Return the type of codes that all values are of, whether or not some are missing; None if there is none."""
+    kinds = {type(value) for value in values if not is_missing(value)}
+    if not kinds or kinds & {int, float, str}:
+        return None
+    if kinds == {bool}:
+        return column_type("boolean")
+    if all(issubclass(kind, datetime.datetime) for kind in kinds):
+        return column_type("timestamp")
+    if all(issubclass(kind, datetime.date) for kind in kinds):
+        return column_type("date")
+    if kinds != {Decimal}:
+        return None
+    finite = [value.as_tuple() for value in values if isinstance(value, Decimal) and value.is_finite()]
+    scale = max((max(-int(v.exponent), 0) for v in finite), default=0)
+    whole = max((len(v.digits) + int(v.exponent) for v in finite), default=1)
+    return column_type(f"decimal({min(max(whole, 1) + scale, MOST_DIGITS)}, {min(scale, MOST_DIGITS)})")
 
 
 def _mixed(table: Table, index: int, one: int, other: int) -> Problem:
@@ -109,7 +133,8 @@ def fitted(table: Table, types: tuple[str, ...]) -> list[Row]:
             except _Unfit as unfit:
                 message = f"{column_name(i, table.columns)} {unfit.message}"
                 place = table.place(number)
-                problems.append(Problem(unfit.slug, message, place=place, note=EXPECTED[type], hint=unfit.hint))
+                note = type.expected if isinstance(type, ColumnType) else EXPECTED[type]
+                problems.append(Problem(unfit.slug, message, place=place, note=note, hint=unfit.hint))
         if problems:
             bad.add(problems)
         else:
@@ -120,6 +145,11 @@ def fitted(table: Table, types: tuple[str, ...]) -> list[Row]:
 
 def _column(values: list[Any], type_name: str) -> list[Value] | None:
     """Return the values of a column if they are plain and all fit, None if they must be looked at one by one."""
+    if isinstance(type_name, ColumnType):
+        try:
+            return list(map(type_name.code, values))
+        except NotAValue:
+            return None
     kinds = set(map(type, values))
     if type_name in INTEGER_RANGES:
         low, high = INTEGER_RANGES[type_name]
@@ -148,7 +178,7 @@ def _plain(value: object) -> object:
     if type(value) in (int, float, str) or isinstance(value, bool):
         return value
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
-        return value.item()
+        return value if type(value).__name__ == "datetime64" else value.item()
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
@@ -158,6 +188,8 @@ def _plain(value: object) -> object:
 
 def _value(value: object, type_name: str) -> Value:
     """Return a plain value as one of the type."""
+    if isinstance(type_name, ColumnType):
+        return _code(value, type_name)
     if isinstance(type_name, RecordType):
         try:
             return _unicode(from_python(value, type_name))
@@ -165,11 +197,12 @@ def _value(value: object, type_name: str) -> Value:
             hint = "pass its text, a tuple, an `upheld.Record`, or `None` for `nil`"
             raise _Unfit("ill-typed-value", f"holds {_described(value)}, which {wrong}", hint) from None
     if is_missing(value) and not (type_name == "float" and isinstance(value, float)):
-        raise _Unfit("missing-value", "holds no value", "leave the row out, or add a value")
+        hint = "leave the row out, add a value, or declare the column with `?` behind its type"
+        raise _Unfit("missing-value", "holds no value", hint)
     match value:
         case bool():
-            hint = 'pass 0 and 1, or `"false"` and `"true"`'
-            raise _Unfit("ill-typed-value", f"holds `{value}`, but facts have no Boolean type", hint)
+            hint = "declare the column as a `boolean`, or pass 0 and 1"
+            raise _Unfit("ill-typed-value", f"holds `{value}`, which is not a `{type_name}`", hint)
         case int() if type_name in INTEGER_RANGES:
             low, high = INTEGER_RANGES[type_name]
             if low <= value <= high:
@@ -200,18 +233,23 @@ def _value(value: object, type_name: str) -> Value:
     raise _Unfit("ill-typed-value", f"holds {_described(value)}, which is not a `{type_name}`", hint)
 
 
+def _code(value: object, type: ColumnType) -> Value:
+    """Return the code of a value."""
+    try:
+        return type.code(value)
+    except NotAValue as wrong:
+        if wrong.slug == "missing-value":
+            hint = "leave the row out, add a value, or declare the column with `?` behind its type"
+            raise _Unfit("missing-value", "holds no value", hint) from None
+        shown = quote(value) if isinstance(value, str | int | float) else quote(str(value))
+        raise _Unfit(wrong.slug, f"holds {shown}, which {wrong}", "correct it, or declare another type") from None
+
+
 def _unicode(text: str) -> str:
     """Return a text that all files can hold."""
     if is_unicode(text):
         return text
     raise _Unfit("lone-surrogate", f"holds {quote(text)}, which has a lone surrogate", "remove it")
-
-
-def is_missing(value: object) -> bool:
-    """Return whether this is None or what pandas has in its stead; NaN is a value only of floats."""
-    if isinstance(value, float):
-        return math.isnan(value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _outside(value: object, type_name: str) -> _Unfit:

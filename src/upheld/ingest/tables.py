@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from upheld.data.columns.coded import coded_dtype
 from upheld.data.factfiles.badrows import BadRows
 from upheld.data.relation import Relation
 from upheld.errors import FactsError, Problem, count, described_type, quote
@@ -52,7 +53,7 @@ def table_of(relation: str, data: object, name: str, types: tuple[str, ...] | No
     # A package that was not imported cannot have been passed.
     pandas, pyarrow, numpy = (sys.modules.get(module) for module in ("pandas", "pyarrow", "numpy"))
     if isinstance(data, Relation):
-        table = Table(relation, names_of_relation(data) or (), data.types, data.to_rows(), name)
+        table = Table(relation, names_of_relation(data) or (), data.stored_types, data.to_rows(), name)
         return _by_name(table, types, columns)
     if pandas and isinstance(data, pandas.DataFrame):
         return _by_name(_from_pandas(relation, data, name), types, columns)
@@ -185,7 +186,7 @@ def type_of_dtype(dtype: str) -> str | None:
         return "unsigned"
     if re.match(r"u?int\d", dtype, re.IGNORECASE):
         return "number"
-    return "float" if re.match("float|double|halffloat", dtype, re.IGNORECASE) else None
+    return "float" if re.match("float|double|halffloat", dtype, re.IGNORECASE) else coded_dtype(dtype)
 
 
 def _by_name(table: Table, types: tuple[str, ...] | None, columns: tuple[str, ...]) -> Table:

@@ -38,8 +38,9 @@ from upheld.language.syntax.ast import (
 )
 from upheld.language.syntax.parser import LOOK_EVERY, first_problems
 from upheld.language.syntax.rdfox import COLUMNS
+from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.functors import HOLDS, NEGATED, Undefined, constraint, functor, is_test, signatures_of
-from upheld.language.types.inference import FACTS, Inference
+from upheld.language.types.inference import FACTS, Inference, decimal_of
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.types.records import RECORD, Field, is_functor
 from upheld.language.types.regex import NotARegex, with_flags
@@ -124,9 +125,9 @@ class _Builder:
         return Predicate(name, columns, types, hidden=name in self.draft.hidden)
 
     def _aggregation(self, aggregation: Aggregation) -> Aggregation:
-        if aggregation.target is None:
-            return aggregation
-        return replace(aggregation, type=self.types.column_types(aggregation.body)[aggregation.target])
+        columns = self.types.column_types(aggregation.body)
+        aggregation = replace(aggregation, group_types=tuple(columns[group] for group in aggregation.groups))
+        return aggregation if aggregation.target is None else replace(aggregation, type=columns[aggregation.target])
 
     def _fact(self, clause: Clause, predicates: dict[str, Predicate]) -> Iterator[Fact]:
         atom = clause.heads[0]
@@ -161,7 +162,12 @@ class _Builder:
         builtins.sort(key=lambda b: any(isinstance(a, Apply) for a in b.arguments))
         # An atom written twice is one condition, not two: a body is a set.
         return Rule(
-            head, tuple(dict.fromkeys(positive)), tuple(dict.fromkeys(negative)), tuple(dict.fromkeys(builtins)), clause
+            head,
+            tuple(dict.fromkeys(positive)),
+            tuple(dict.fromkeys(negative)),
+            tuple(dict.fromkeys(builtins)),
+            clause,
+            types=_types(positive, predicates),
         )
 
     def _atom(self, atom: ast.Atom, predicates: dict[str, Predicate]) -> Atom:
@@ -180,6 +186,13 @@ class _Builder:
         type = self.types.operand_type(self.number, test)
         if test.operator in (HOLDS, NEGATED[HOLDS]):
             return self._condition(self._expression(test.terms[0], type), test.operator == HOLDS)
+        if test.operator.endswith("is_null"):
+            with_nulls = column_type(f"{type}?")
+            assert isinstance(with_nulls, ColumnType), "a type without nulls"
+            null = Constant(with_nulls.null, with_nulls)
+            return Builtin(
+                "!=" if test.operator[0] == "!" else "=", type, (self._expression(test.terms[0], type), null)
+            )
         left, right = (self._expression(t, type) for t in test.terms)
         if test.operator.endswith("match") and isinstance(left, Constant):
             self._check_pattern(str(left.value), "", test.terms[0])
@@ -237,13 +250,16 @@ class _Builder:
                 chosen = self.types.operand_type(self.number, term)
                 signatures = signatures_of(name)
                 signature = next((s for s in signatures if len(s.arguments) == len(arguments)), signatures[0])
-                expected = [chosen if a == "T" else a for a in signature.arguments]
+                applied = plain_name(chosen)
+                if signature.result == "decimal":
+                    applied = f"{applied}>{decimal_of(term)}"
+                expected = [chosen if a == "T" else column_type(a) or a for a in signature.arguments]
                 expected += [chosen] * (len(arguments) - len(expected))
                 parts = [self._expression(a, t) for a, t in zip(arguments, expected, strict=True)]
                 arity = len(signature.arguments)
-                result = Apply(functor(name, arity, chosen), tuple(parts[:arity]))
+                result = Apply(functor(name, arity, applied), tuple(parts[:arity]))
                 for part in parts[arity:]:  # min(a, b, c) is min(min(a, b), c)
-                    result = Apply(functor(name, arity, chosen), (result, part))
+                    result = Apply(functor(name, arity, applied), (result, part))
                 return result
             case Wildcard() | Aggregate():
                 raise AssertionError("a wildcard or an aggregate where a value is needed")
@@ -251,6 +267,16 @@ class _Builder:
     def _constant(self, term: Constant, type: str) -> Constant:
         """Give a literal the type of its place, and check that it fits."""
         value = term.value
+        if isinstance(type, ColumnType):
+            return Constant(self._code(term, type), type)
+        if term.type == "null":
+            self.draft.problem(
+                "missing-value",
+                "a null in a column without nulls",
+                term.span,
+                note="a column may hold nulls if it is declared so",
+                hint=f"declare the column with `{type}?`",
+            )
         if isinstance(value, int) and type in INTEGER_RANGES:
             low, high = INTEGER_RANGES[type]
             if not low <= value <= high:
@@ -264,6 +290,29 @@ class _Builder:
             value = normalise_float(float(value))
         return replace(term, value=value, type=type, span=None)
 
+    def _code(self, term: Constant, type: ColumnType) -> Value:
+        """Return the code of a literal in a place of a type whose values are codes."""
+        value = term.value
+        if isinstance(term.type, ColumnType):
+            return value
+        try:
+            if term.type == "null":
+                return type.code(None)
+            if type.kind == "boolean":
+                return value
+            if isinstance(value, float) and type.kind == "decimal" and term.span is not None:
+                value = term.span.source.text[term.span.start : term.span.end].replace(" ", "")  # with all its digits
+            code = type.code(value)
+        except NotAValue as e:
+            hint = "declare the column with `?` behind its type" if e.slug == "missing-value" else None
+            shown = "a null" if term.type == "null" else quote(str(value))
+            self.draft.problem(e.slug, f"{shown}, which {e}", term.span, note=type.expected, hint=hint)
+            return 0
+        if type.is_null(code):
+            message = f"{quote(str(value))} stands for the null in a column of type `{type}`"
+            self.draft.problem("number-out-of-range", message, term.span, hint="write `null` for a null")
+        return code
+
     def _evaluate(self, expression: Expression, term: Term) -> Value:
         match expression:
             case Constant(value=value):
@@ -272,6 +321,16 @@ class _Builder:
                 parts = (partial(self._evaluate, a, term) for a in arguments)
                 return function.evaluate(*(parts if function.lazy else (part() for part in parts)))
         raise AssertionError("a variable in a fact")
+
+
+def _types(atoms: list[Atom], predicates: dict[str, Predicate]) -> dict[str, str]:
+    """Return the types of the variables of atoms whose values are codes."""
+    return {
+        term.name: type
+        for atom in atoms
+        for term, type in zip(atom.terms, predicates[atom.predicate].types, strict=True)
+        if isinstance(type, ColumnType) and isinstance(term, Variable)
+    }
 
 
 def _bound_once(builtins: list[Builtin], bound: set[str]) -> list[Builtin]:

@@ -80,6 +80,8 @@ class Rule(Printable):
     clause: Clause | None = field(default=None, repr=False)
     #: The original rule, if this one results from a transformation.
     part_of: Rule | None = field(default=None, repr=False)
+    #: The types of variables whose values are codes (`types.columns`), for messages.
+    types: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def span(self) -> Span | None:
@@ -154,6 +156,8 @@ class Aggregation:
     text: str
     #: The type of the values, if there are some.
     type: str = "number"
+    #: The types of the columns that make groups.
+    group_types: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

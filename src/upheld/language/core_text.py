@@ -11,9 +11,11 @@ from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.patterns import Taken, constructed, taken
 from upheld.language.printable import prints
 from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.types.columns import NULL, ColumnType
 from upheld.language.types.functors import functor, is_test
 from upheld.language.types.records import composed, is_constructor
 from upheld.language.types.terms import FALSE, TRUE
+from upheld.language.values import Value
 
 _INFIX = frozenset("+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor = != < <= > >= && ||".split())
 _PREFIX = frozenset(("-", "bnot", "lnot", "!"))
@@ -24,6 +26,8 @@ Lifted = dict[str, Expression]
 
 def value_text(value: object, type: str = "symbol") -> str:
     """Return a value as the `.dl` dialect writes it; RDF terms as N-Triples."""
+    if isinstance(type, ColumnType):
+        return type.literal(cast("Value", value))
     if isinstance(value, str) and type not in ("term", "record"):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
         return f'"{escaped}"'
@@ -63,6 +67,8 @@ def builtin_text(builtin: Builtin, lifted: Lifted | None = None) -> str:
         value, holds = condition
         return expression_text(value, lifted) if holds else f"!{expression_text(value, lifted, within=True)}"
     left, right = (expression_text(a, lifted) for a in builtin.arguments)
+    if right == NULL and isinstance(builtin.arguments[1], Constant):
+        return f"{'!' if builtin.operator == '!=' else ''}is_null({left})"
     if builtin.operator[-1].isalpha():
         return f"{builtin.operator}({left}, {right})"
     # `==` is the core's own spelling of an equation that only tests.

@@ -137,7 +137,9 @@ def materialise(
     if unknown := [problem for problem in unused if problem.severity == "error"]:
         raise FactsError(unknown)
     warn(some([*lint(parsed), *without_facts(parsed, given), *unused]))
-    ready: dict[str, object] = {name: inferred[name].rows if name in inferred else data for name, data in given.items()}
+    ready: dict[str, object] = {
+        name: inferred[name].again() if name in inferred else data for name, data in given.items()
+    }
     fitted = fitted_facts(core, ready, read).items()
     return materialise_core(
         core,
@@ -344,7 +346,7 @@ class _SavedFacts:
         for name in names:
             relation = self._saved.relations[name]
             for side, tables in zip((given, without), self._store.explicit(name)):
-                side += [(name, self._rows(name, table, relation.types)) for table in tables]
+                side += [(name, self._rows(name, table, relation.column_types)) for table in tables]
         return given, without
 
     def explicit_of(self, books: SavedBooks) -> _ByName:
@@ -364,7 +366,7 @@ class _SavedFacts:
     def _written(self, books: SavedBooks, name: str, kind: str, numbers: int) -> _ByName:
         """Return the rows of a file of a relation: its columns, followed by `numbers` counters."""
         relation = books.relations[name]
-        types = (*relation.types, *("number",) * numbers)
+        types = (*relation.column_types, *("number",) * numbers)
         table = self._store.as_written(relation, kind, len(books.numbers.get(name, ())) if kind == "facts" else 0)
         if table is None:
             return []
@@ -379,5 +381,5 @@ def compile_saved(program: str | Path | Program, saved: Manifest) -> Core:
     parsed = parse(program)
     declared = {d.name for d in parsed.declarations}
     undeclared = {name: relation for name, relation in saved.relations.items() if name not in declared}
-    core = compile_program(parsed, {name: relation.types for name, relation in undeclared.items()}).core
+    core = compile_program(parsed, {name: relation.column_types for name, relation in undeclared.items()}).core
     return core.with_columns({name: relation.columns for name, relation in undeclared.items()})

@@ -16,7 +16,7 @@ from upheld.arguments import ALGORITHM_OR_NONE, UPDATES, checked
 from upheld.data import sql
 from upheld.data.change import ByRelation, Change, relation_of, unknown_relation
 from upheld.data.columns import Columns, Row
-from upheld.data.relation import Relation
+from upheld.data.relation import Relation, coded_columns, decoded
 from upheld.data.sql import Parameters
 from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, count, nearest, quote, warn
@@ -249,7 +249,9 @@ class Materialisation:
     def facts(self) -> set[Fact]:
         """Return all facts of the materialisation, as pairs of relation name and row."""
         with self._turns.look():
-            return {(p.name, row) for p in self._visible() for row in self._rows(p.name)}
+            return {
+                (p.name, row) for p in self._visible() for row in decoded(self._rows(p.name), coded_columns(p.types))
+            }
 
     def representative(self, constant: str) -> str:
         """Return the representative of the class of a constant: the constant itself, unless `equality` is `rewrite`.

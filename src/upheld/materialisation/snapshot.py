@@ -165,6 +165,6 @@ class Snapshot:
         """Return a materialisation of the facts of the snapshot, which is made when it is first needed."""
         with self._turns.work():
             if self._copy is None:
-                explicit = ((name, r.unordered or r.to_set()) for name, r in self._explicit.items())
+                explicit = ((name, r.unordered or r.stored_set()) for name, r in self._explicit.items())
                 self._copy = self._source._copy_with(explicit)
             return self._copy

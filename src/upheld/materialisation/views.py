@@ -187,9 +187,9 @@ def _together(changes: Iterable[tuple[Relation, Relation]]) -> tuple[Rows, Rows]
     """Return the rows that came and that went with changes that were made one after the other."""
     some = [(came, went) for came, went in changes if len(came) or len(went)]
     if len(some) == 1:
-        return some[0][0].unordered or some[0][0].to_set(), some[0][1].unordered or some[0][1].to_set()
+        return some[0][0].unordered or some[0][0].stored_set(), some[0][1].unordered or some[0][1].stored_set()
     all_came, all_went = set[Row](), set[Row]()
-    for came, went in ((came.to_set(), went.to_set()) for came, went in some):
+    for came, went in ((came.stored_set(), went.stored_set()) for came, went in some):
         new, gone = came - all_went, went - all_came
         all_came, all_went = (all_came - went) | new, (all_went - came) | gone
     return all_came, all_went

@@ -13,7 +13,7 @@ from typing import TextIO
 from upheld.arguments import PATH_OR_NONE, checked
 from upheld.data.change import Change
 from upheld.data.columns import Row
-from upheld.data.relation import Relation
+from upheld.data.relation import Relation, encoded
 from upheld.errors import FactsError, Problem, UpheldError, UsageError, VerificationFailed, quote
 from upheld.language.core import Predicate
 from upheld.language.lints import some
@@ -54,7 +54,7 @@ def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
     <Update 2: -1 edge> [] [('a', 'b')]
     """
     relations = (m[name] for name in m.relations)
-    return updates_of(updates, {r.name: Predicate(r.name, r.columns, r.types) for r in relations})
+    return updates_of(updates, {r.name: Predicate(r.name, r.columns, r.stored_types) for r in relations})
 
 
 @checked(facts=PATH_OR_NONE)
@@ -222,16 +222,16 @@ class _Oracle:
         core = job.compiled.core
         # Facts of the program are explicit facts, which updates may delete.
         self._core, self._job = replace(core, facts=frozenset()), job
-        self._explicit = {name: m.explicit(name).to_set() for name in m.relations}
-        self._facts = {name: m[name].to_set() for name in m.relations}
+        self._explicit = {name: m.explicit(name).stored_set() for name in m.relations}
+        self._facts = {name: m[name].stored_set() for name in m.relations}
 
     def check(self, made: Sequence[Update], m: Materialisation, change: Change) -> None:
         """Apply updates here, and raise what differs in the materialisation and in the change it has reported."""
         for update in made:
             for name, rows in update.delete.items():
-                self._explicit[name].difference_update(rows)
+                self._explicit[name].difference_update(encoded(rows, m[name].coded))
             for name, rows in update.insert.items():
-                self._explicit[name].update(rows)
+                self._explicit[name].update(encoded(rows, m[name].coded))
         new = materialise_core(
             self._core,
             self._explicit.items(),
@@ -240,7 +240,7 @@ class _Oracle:
             decompose=self._job.decompose,
             equality=self._job.equality,
         )
-        before, self._facts = self._facts, {name: new[name].to_set() for name in m.relations}
+        before, self._facts = self._facts, {name: new[name].stored_set() for name in m.relations}
         compared = (
             ("explicit facts", m.explicit, self._explicit),
             ("facts", m.__getitem__, self._facts),
@@ -266,9 +266,9 @@ def _difference(update: Update, what: str, found: Sequence[Relation], right: _Ro
     too_many: list[str] = []
     missing: list[str] = []
     for relation in found:
-        rows = relation.to_set()
+        rows, types = relation.stored_set(), relation.stored_types
         for facts, difference in ((too_many, rows - right[relation.name]), (missing, right[relation.name] - rows)):
-            facts += fact_texts(relation.name, relation.types, sorted_rows(difference, relation.types))
+            facts += fact_texts(relation.name, types, sorted_rows(difference, types))
     if too_many or missing:
         yield Problem(
             "verification-failed",

@@ -38,7 +38,7 @@ class Report:
         """Return the report as JSON-compatible data."""
         return {
             "relations": [
-                {"name": p.name, "columns": dict(zip(p.columns, p.types, strict=True)), "arity": p.arity}
+                {"name": p.name, "columns": dict(zip(p.columns, map(str, p.types), strict=True)), "arity": p.arity}
                 for p in self.core.predicates.values()
                 if not p.hidden
             ],

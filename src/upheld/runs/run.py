@@ -229,9 +229,9 @@ class Job:
             elif directive.kind == "output":
                 format = self.formats[directive]
                 if format.io == "stdout" or str(output) == "-":
-                    printed.append(stdout_text(relation, relation.types, format, to_text))
+                    printed.append(stdout_text(relation, relation.stored_types, format, to_text))
                 else:
-                    files.append(Output(Path(output) / format.filename, relation, relation.types, format))
+                    files.append(Output(Path(output) / format.filename, relation, relation.stored_types, format))
         return _Outputs("".join(printed) if printed else None, files, to_text)
 
     def _triples(self, m: Materialisation, output: str | Path) -> _Outputs:

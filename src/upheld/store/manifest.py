@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from upheld.errors import FactsError, Problem
 from upheld.language.core import Predicate
+from upheld.language.types.columns import column_type
 from upheld.store.files import Checksum
 
 T = TypeVar("T")
@@ -30,9 +31,6 @@ FORMAT = 2
 BOOKS_FORMAT = 1
 
 _FIRST_LINE = re.compile(rb'\{"format": (\d+), "sha256": "([0-9a-f]{64})",')
-
-#: The types of columns.
-_TYPES = frozenset(("number", "unsigned", "float", "symbol", "record", "term"))
 
 #: The sums that bookkeeping by ranks needs.
 _RANKS = frozenset(("top", "bottom", "below"))
@@ -64,7 +62,12 @@ class SavedRelation:
 
     @classmethod
     def of(cls, predicate: Predicate) -> SavedRelation:
-        return cls(predicate.columns, predicate.types)
+        return cls(predicate.columns, tuple(map(str, predicate.types)))
+
+    @property
+    def column_types(self) -> tuple[str, ...]:
+        """The types of the columns, of which `types` has the names."""
+        return tuple(column_type(name) or name for name in self.types)
 
     def files(self) -> Iterator[str]:
         yield from (path for path in (self.explicit, self.facts) if path is not None)
@@ -214,7 +217,7 @@ def _sha256(data: bytes) -> str:
 def _relation(given: Mapping[str, Any]) -> SavedRelation:
     explicit, facts, changed = given["sizes"]
     columns, types = (tuple(_typed(text, str) for text in given[key]) for key in ("columns", "types"))
-    if len(columns) != len(types) or not _TYPES.issuperset(types):
+    if len(columns) != len(types) or not all(map(column_type, types)):
         raise ValueError(types)
     return SavedRelation(
         columns,

@@ -26,11 +26,11 @@ def statuses(inserted: Relation, deleted: Relation, asserted: Relation, retracte
     """Return what there is to say of each fact that an update has changed."""
     if not len(asserted) and not len(retracted):
         return {DERIVED: inserted, GONE: deleted}
-    new, gone, stated = inserted.to_set(), deleted.to_set(), asserted.to_set()
-    derived = (new - stated) | (retracted.to_set() - gone)
+    new, gone, stated = inserted.stored_set(), deleted.stored_set(), asserted.stored_set()
+    derived = (new - stated) | (retracted.stored_set() - gone)
     return {
         EXPLICIT: asserted,
-        DERIVED: Relation(inserted.name, inserted.columns, inserted.types, derived),
+        DERIVED: Relation(inserted.name, inserted.columns, inserted.stored_types, derived),
         GONE: deleted,
     }
 

@@ -13,7 +13,7 @@ from upheld.updatefiles.records import FILES, Records, kind_of, records_in, reco
 from upheld.updatefiles.streams import STDIN
 from upheld.updatefiles.tables import read_table, read_tables
 from upheld.updatefiles.text import read_text
-from upheld.updatefiles.transactions import Update
+from upheld.updatefiles.transactions import Update, with_values
 from upheld.updatefiles.writing import ChangeFile, fact_texts, transaction_text
 
 __all__ = [
@@ -34,11 +34,12 @@ def updates_of(updates: object, predicates: Mapping[str, Predicate]) -> Iterator
     Raises `FactsError` in the place of the first transaction that is faulty, with all that is wrong from there on.
     """
     if isinstance(updates, Mapping):
-        return read_tables({name: _records(name, data) for name, data in updates.items()}, predicates)
+        tables = {name: _records(name, data) for name, data in updates.items()}
+        return with_values(read_tables(tables, predicates), predicates)
     if isinstance(updates, str | os.PathLike):
         path = Path(updates)
         if path.is_dir():
-            return read_tables(_in_folder(path), predicates)
+            return with_values(read_tables(_in_folder(path), predicates), predicates)
         return updates_in(path, predicates)
     return updates_in_table(updates, predicates)
 
@@ -49,8 +50,9 @@ def updates_in(path: Path, predicates: Mapping[str, Predicate], relation: str | 
     Raises as `updates_of` does.
     """
     if path != STDIN and kind_of(path):
-        return read_table(records_in(path), predicates, relation or path.name.partition(".")[0])
-    return read_text(path, predicates)
+        table = read_table(records_in(path), predicates, relation or path.name.partition(".")[0])
+        return with_values(table, predicates)
+    return with_values(read_text(path, predicates), predicates)
 
 
 def updates_in_table(
@@ -60,7 +62,7 @@ def updates_in_table(
     table = records_of(data, place)
     if table is None:
         raise _unsupported(data, place)
-    return read_table(table, predicates, relation)
+    return with_values(read_table(table, predicates, relation), predicates)
 
 
 def _records(relation: str, data: object) -> Records:

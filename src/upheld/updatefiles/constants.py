@@ -9,6 +9,7 @@ from upheld.data.factfiles.badrows import EXPECTED, column_name
 from upheld.errors import Problem, count, nearest, quote
 from upheld.language.core import Predicate
 from upheld.language.syntax.ast import Atom, Call, Constant, Term, Variable
+from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.types.records import NotARecord, RecordType, canonical
 from upheld.language.values import Value
@@ -75,6 +76,11 @@ def _value(term: Term, type: str, column: str) -> Value | Problem:
 
 def _fitted(value: Value, written: str, type: str, column: str, span: Span) -> Value | Problem:
     """Return a constant, written as one of some type, as the same value of the type of its column."""
+    if isinstance(type, ColumnType):
+        return _code(value, written, type, column, span)
+    if written == "null":
+        message, hint = f"{column} holds a null", "declare the column with `?` behind its type"
+        return Problem("missing-value", message, span, note=EXPECTED[type], hint=hint)
     if isinstance(type, RecordType) and written == "record":
         try:
             return canonical(str(value), type)
@@ -96,6 +102,30 @@ def _fitted(value: Value, written: str, type: str, column: str, span: Span) -> V
     message = f"{column} holds {quote(shown)}, which is not a `{type}`"
     hint = f"write it in quotes, as in {quote(chr(34) + shown + chr(34))}" if type == "symbol" else "correct it"
     return Problem("ill-typed-value", message, span, note=EXPECTED[type], hint=hint)
+
+
+def _code(value: Value, written: str, type: ColumnType, column: str, span: Span) -> Value | Problem:
+    """Return the code of a constant in a column whose values are codes."""
+    shown = span.source.text[span.start : span.end]
+    kinds = {"boolean": ("boolean",), "date": ("symbol",), "timestamp": ("symbol",), "decimal": ("number", "float")}
+    fitting = kinds.get(type.kind, (type.kind, "number") if type.kind in ("unsigned", "float") else (type.kind,))
+    try:
+        if written == "null":
+            return type.code(None)
+        if written not in fitting:
+            raise NotAValue(f"is not a `{type}`")
+        if written == "boolean":
+            return value
+        code = type.code(shown.replace(" ", "") if type.kind == "decimal" else value)
+        if type.is_null(code):
+            raise NotAValue("stands for the null", "number-out-of-range")
+        return code
+    except NotAValue as wrong:
+        if wrong.slug == "missing-value":
+            hint = "declare the column with `?` behind its type"
+            return Problem(wrong.slug, f"{column} holds a null", span, note=type.expected, hint=hint)
+        message = f"{column} holds {quote(shown)}, which {wrong}"
+        return Problem(wrong.slug, message, span, note=type.expected, hint="correct it")
 
 
 def _span(node: Atom | Term) -> Span:

@@ -14,6 +14,7 @@ from upheld.data.columns import Row
 from upheld.language.core import Predicate
 from upheld.language.syntax.rdfox import TRIPLE, XSD
 from upheld.language.syntax.souffle import ESCAPES_HERE
+from upheld.language.types.columns import ColumnType
 from upheld.language.types.ntriples import are_canonical
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.values import Value
@@ -130,7 +131,7 @@ class _Columns:
 
     def rows(self, facts: Sequence[str]) -> list[Row] | None:
         """Return a row for each fact, or None if some fact needs a closer look."""
-        if "record" in self.types:
+        if "record" in self.types or any(isinstance(type, ColumnType) for type in self.types):
             return None
         found = self._pattern.findall("\n".join(facts))
         if len(found) != len(facts):

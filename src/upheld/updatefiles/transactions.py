@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from upheld.data.columns import Row
+from upheld.data.relation import coded_columns, decoded
+from upheld.language.core import Predicate
 
 #: The rows of each relation.
 Rows = dict[str, list[Row]]
@@ -25,6 +28,18 @@ class Update:
         signed = (("+", self.insert), ("-", self.delete))
         sizes = [f"{sign}{len(rows)} {name}" for sign, by_name in signed for name, rows in by_name.items()]
         return f"<Update {self.number}: {', '.join(sizes) or 'nothing'}>"
+
+
+def with_values(updates: Iterator[Update], predicates: Mapping[str, Predicate]) -> Iterator[Update]:
+    """Return updates with the values of codes, as callers know them."""
+    coded = {name: columns for name, p in predicates.items() if (columns := coded_columns(p.types))}
+    if not coded:
+        return updates
+
+    def values(rows: Rows) -> Rows:
+        return {name: list(decoded(some, coded.get(name, {}))) for name, some in rows.items()}
+
+    return (replace(update, insert=values(update.insert), delete=values(update.delete)) for update in updates)
 
 
 @dataclass

@@ -15,6 +15,7 @@ from upheld.data.relation import Relation
 from upheld.errors import FactsError, Problem
 from upheld.language.syntax.rdfox import TRIPLE
 from upheld.language.syntax.souffle import quoted
+from upheld.language.types.columns import ColumnType
 from upheld.runtime.interruptions import uninterrupted
 
 #: How each type is written. Floats have a point or an exponent, by which programs too know them.
@@ -35,7 +36,7 @@ def fact_texts(relation: str, types: Sequence[str], rows: Iterable[Row]) -> Iter
     ['age("Zoë", 7)']
     """
     opening, closing = ("[", "]") if relation == TRIPLE and "term" in types else (f"{relation}(", ")")
-    as_text = [_AS_TEXT[type] for type in types]
+    as_text = [type.literal if isinstance(type, ColumnType) else _AS_TEXT[type] for type in types]
     for row in rows:
         yield opening + ", ".join([write(value) for write, value in zip(as_text, row)]) + closing
 
@@ -45,7 +46,9 @@ def transaction_text(delete: Iterable[Relation], insert: Iterable[Relation]) -> 
     lines = []
     for sign, relations in (("-", delete), ("+", insert)):
         for relation in relations:
-            lines += [f"{sign}{fact}.\n" for fact in fact_texts(relation.name, relation.types, relation)]
+            lines += [
+                f"{sign}{fact}.\n" for fact in fact_texts(relation.name, relation.stored_types, relation.stored())
+            ]
     return "".join(lines) + "commit.\n"
 
 

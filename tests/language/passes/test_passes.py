@@ -39,6 +39,7 @@ def test_the_order_is_visible():
         "take_heads_apart",
         "lift_expressions",
         "name_wildcards",
+        "guard_nulls",
         "split_components",
     ]
 

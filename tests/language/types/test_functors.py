@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
+from upheld.errors import UpheldError
 from upheld.language.types import terms
 from upheld.language.types.functors import CONSTRAINTS, HOLDS, NEGATED, SIGNATURES, Undefined, constraint, functor
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, NAN, UINT64_MAX
@@ -413,6 +414,78 @@ def test_what_is_not_a_pattern(pattern):
         constraint("match", "symbol")(pattern, "aa")
     with pytest.raises(NoValue):
         apply("REGEX", "term", '"aa"', terms.literal(pattern))
+
+
+# -- dates, timestamps, decimals and Booleans -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "expression, expected",
+    [
+        ('year("2024-02-29")', 2024),
+        ('quarter("2024-04-01")', 2),
+        ('month("2024-02-29")', 2),
+        ('week("2021-01-03")', 53),
+        ('day("2024-02-29")', 29),
+        ('day_of_week("2024-02-29")', 4),
+        ('day_of_year("2024-12-31")', 366),
+        ('hour("2024-02-29T01:30:05+02:00")', 23),
+        ('minute("2024-02-29T12:30:05Z")', 30),
+        ('second("2024-02-29T12:30:05Z")', 5),
+        ('microsecond("1969-12-31T23:59:59.9Z")', 900_000),
+        ('to_string(truncate(to_timestamp("2024-02-29T12:30:05Z"), "hour"))', "2024-02-29T12:00:00Z"),
+        ('to_string(to_date(add_days(to_timestamp("2024-02-28T12:00:00Z"), 2)))', "2024-03-01"),
+        ('to_string(add_months(to_date("2024-03-31"), -1))', "2024-02-29"),
+        ('to_string(add_months(to_timestamp("2024-01-31T06:00Z"), 1))', "2024-02-29T06:00:00Z"),
+        ('to_string(add_seconds("2024-02-29T23:59:59Z", 1))', "2024-03-01T00:00:00Z"),
+        ('to_string(add_microseconds("2024-02-29T00:00:00Z", -1))', "2024-02-28T23:59:59.999999Z"),
+        ('days_between("2024-03-01", "2024-02-28")', -2),
+        ('days_between(to_timestamp("2024-03-01"), to_timestamp("2024-02-28T01:00Z"))', -1),
+        ('months_between("2024-01-31", "2024-02-29")', 1),
+        ('months_between(to_timestamp("2024-01-31T06:00Z"), to_timestamp("2024-02-29T05:00Z"))', 0),
+        ('seconds_between("2024-02-29T00:00Z", "2024-02-29T00:01:00.9Z")', 60),
+        ('microseconds_between("2024-02-29T00:00Z", "2024-02-29T00:00:01Z")', 1_000_000),
+        ('to_number(to_date("1970-01-02"))', 1),
+        ('to_string(to_timestamp(to_date("2024-02-29")))', "2024-02-29T00:00:00Z"),
+        ("to_number(to_boolean(1))", 1),
+        ('to_string(to_boolean("false"))', "false"),
+        ("to_string(to_decimal(2.5, 4, 2) * 0.15)", "0.38"),
+        ("to_string(to_decimal(-10, 4, 2) / 3)", "-3.33"),
+        ("to_string(to_decimal(-2.345, 4, 2))", "-2.35"),
+        ("to_string(to_decimal(to_decimal(1.25, 3, 2), 2, 1))", "1.3"),
+        ('to_string(-to_decimal("-7.5", 4, 1) % 2)', "1.5"),
+        ("to_number(to_decimal(-7.9, 4, 1))", -7),
+        ("to_float(to_decimal(1.5, 4, 1) - 2)", -0.5),
+        ('to_string(max("2024-02-29", to_date("2024-03-01")))', "2024-03-01"),
+    ],
+)
+def test_dates_and_decimals(expression, expected):
+    assert value(expression) == expected
+
+
+@pytest.mark.parametrize(
+    "expression, words",
+    [
+        ('to_date("2023-02-29")', "there is no such day"),
+        ('add_days("9999-12-31", 1)', "does not fit a date"),
+        ('add_months("0001-01-01", -1)', "years are from 1 to 9999"),
+        ('truncate("2024-02-29", "century")', "a date is truncated to"),
+        ("to_boolean(2)", "not a boolean"),
+        ("to_decimal(1, 3, 2) / 0", "division by zero"),
+        ("to_decimal(100, 4, 2)", "no `decimal(4, 2)` can hold"),
+        ("to_decimal(99.99, 4, 2) + 1", "100.99 does not fit a decimal(4, 2)"),
+    ],
+)
+def test_dates_and_decimals_without_a_result(expression, words):
+    with pytest.raises(UpheldError) as caught:
+        value(expression)
+    assert words in str(caught.value)
+
+
+def test_is_null_asks_for_nulls():
+    program = ".decl p(x: number?) .decl q(x: number?) .decl r(x: number) p(1). p(null). q(x) :- p(x), is_null(x)."
+    m = upheld.materialise(program + " r(x) :- p(x), !is_null(x).")
+    assert (m["q"].to_rows(), m["r"].to_rows()) == ([(None,)], [(1,)])
 
 
 def test_every_functor_and_constraint_is_tested():

@@ -11,14 +11,17 @@ from pathlib import Path
 from upheld.data.columns import Row
 from upheld.data.factfiles.badrows import BadRows
 from upheld.data.factfiles.formats import Format
+from upheld.data.factfiles.jsonfiles import stored
 from upheld.data.factfiles.reading import UNREADABLE, check_file, rows_of, unreadable
 from upheld.errors import FactsError, Problem, nearest, quote
-from upheld.language.types.primitive import float_text, sorted_rows
+from upheld.language.types.columns import CODED, NULL_IN_FILES, ColumnType
+from upheld.language.types.primitive import float_text
 from upheld.language.types.records import in_file
 from upheld.runtime.limits import look
 
 #: Types of SQLite columns; all other types are texts.
 _COLUMN_TYPES = {"number": "INTEGER", "float": "REAL"}
+_UNSAFE = ("unsigned", "float", "record")
 _BATCH = 10_000
 _LARGEST = 2**63
 
@@ -43,11 +46,11 @@ def table_rows(path: Path, types: Sequence[str], format: Format) -> list[Row]:
                 numbers: list[int] = []
                 records: list[list[str]] = []
                 for values in batch:
-                    if any(value is None or isinstance(value, bytes) for value in values):
+                    if any(map(_is_unfit, values, types)):
                         bad.add([_unfit(path, number, values)])
                     else:
                         numbers.append(number)
-                        records.append([float_text(v) if isinstance(v, float) else str(v) for v in values])
+                        records.append(list(map(_text, values, types)))
                     number += 1
                 rows += rows_of((numbers, records), types, format, bad)
     except sqlite3.Error as error:
@@ -81,18 +84,18 @@ def _fill(connection: sqlite3.Connection, rows: Iterable[Row], types: Sequence[s
     name = _quoted(format.relation)
     for kind in _kinds(connection, format.relation):
         connection.execute(f"DROP {kind.upper()} {name}")
-    ordered = sorted_rows(rows, types)
+    ordered = stored(rows, types)
     if not types:  # SQLite has no tables without columns
         connection.execute(f'CREATE TABLE {name} ("()" TEXT)')
         connection.executemany(f"INSERT INTO {name} VALUES (?)", [("()",) for _ in ordered])
         return
     named = zip(format.columns, types, strict=True)
-    columns = [f"{_quoted(column)} {_COLUMN_TYPES.get(type, 'TEXT')}" for column, type in named]
+    columns = [f"{_quoted(column)} {_column_type(type)}" for column, type in named]
     connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
     places = ", ".join("?" * len(types))
     # SQLite has neither unsigned numbers of 64 bits nor NaN: these are texts, which read back the same.
     # A record is the text of other files.
-    unsafe = {index: type for index, type in enumerate(types) if type in ("unsigned", "float", "record")}
+    unsafe = {i: type for i, type in enumerate(types) if isinstance(type, ColumnType) or type in _UNSAFE}
     connection.executemany(f"INSERT INTO {name} VALUES ({places})", (_stored(row, unsafe) for row in ordered))
 
 
@@ -102,6 +105,13 @@ def _stored(row: Row, unsafe: Mapping[int, str]) -> Row:
     values = list(row)
     for index, type in unsafe.items():
         value = values[index]
+        if isinstance(type, ColumnType):
+            if type.is_null(value):
+                values[index] = None  # type: ignore[call-overload]
+                continue
+            if type.kind in ("date", "timestamp", "decimal"):
+                values[index] = type.text(value)
+                continue
         if type == "record":
             values[index] = in_file(value)
         if isinstance(value, int) and value >= _LARGEST:
@@ -109,6 +119,28 @@ def _stored(row: Row, unsafe: Mapping[int, str]) -> Row:
         elif isinstance(value, float) and value != value:
             values[index] = float_text(value)
     return tuple(values)
+
+
+def _column_type(type: str) -> str:
+    """Return the type of a column of SQLite, which keeps the digits of decimals only in texts."""
+    if isinstance(type, ColumnType) and type.kind in CODED:
+        return "BOOLEAN" if type.kind == "boolean" else "TEXT"
+    return _COLUMN_TYPES.get(type, "TEXT")
+
+
+def _is_unfit(value: object, type: str) -> bool:
+    if value is None:
+        return not (isinstance(type, ColumnType) and type.nullable)
+    return isinstance(value, bytes)
+
+
+def _text(value: object, type: str) -> str:
+    """Return a value as facts files have it."""
+    if value is None:
+        return NULL_IN_FILES
+    if isinstance(type, ColumnType) and type.kind == "boolean" and value in (0, 1):
+        return "true" if value else "false"
+    return float_text(value) if isinstance(value, float) else str(value)
 
 
 def _kinds(connection: sqlite3.Connection, name: str) -> list[str]:
@@ -132,7 +164,7 @@ def _quoted(name: str) -> str:
 def _unfit(path: Path, number: int, values: Sequence[object]) -> Problem:
     kind = "NULL" if None in values else "a BLOB"
     message = f"the row holds {kind}"
-    note = "values are texts and numbers; a relation has no value for NULL"
+    note = "values are texts and numbers; only a column declared with `?` behind its type may hold NULL"
     return Problem("ill-typed-value", message, place=f"{path}:{number}", note=note)
 
 

@@ -1,7 +1,8 @@
 """Facts in JSON files (`IO=jsonfile`), as Soufflé reads and writes them.
 
 A file holds an array with a row in each element: an array of values or, with `format=object`, an object with a value
-for each column. Numbers are JSON numbers, all other values are strings.
+for each column. Numbers are JSON numbers, `boolean` is `true` or `false`, a null is `null`, and all other values are
+strings; so is a `decimal`, which keeps its digits then.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from upheld.data.columns import Row
 from upheld.data.factfiles.badrows import BadRows, column_name
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.reading import decoded, rows_of
+from upheld.data.relation import Relation
 from upheld.errors import FactsError, Problem, quote
-from upheld.language.types.primitive import float_text, sorted_rows
+from upheld.language.types.columns import CODED, NULL_IN_FILES, ColumnType
+from upheld.language.types.primitive import TYPES, float_text, sorted_rows
 from upheld.language.types.records import in_file
 from upheld.language.values import Value
 from upheld.runtime.limits import allow
@@ -59,18 +62,27 @@ def json_rows(data: bytes, path: Path, types: Sequence[str], format: Format) -> 
     return rows
 
 
+def stored(rows: Iterable[Row], types: Sequence[str]) -> Iterable[Row]:
+    """Return rows in ascending order, as a relation stores them."""
+    return rows.stored() if isinstance(rows, Relation) else sorted_rows(rows, types)
+
+
 def json_text(rows: Iterable[Row], types: Sequence[str], format: Format) -> str:
     """Return the text of a JSON file: a row on each line, sorted."""
     lines = []
-    for row in sorted_rows(rows, types):
+    for row in stored(rows, types):
         values = [_value(value, type) for value, type in zip(row, types)]
         element = dict(zip(format.columns, values, strict=True)) if format.layout == "object" else values
         lines.append(json.dumps(element, ensure_ascii=False))
     return "[" + ",\n".join(lines) + "]\n"
 
 
-def _value(value: Value, type: str) -> Value:
+def _value(value: Value, type: str) -> object:
     """Return a value as JSON can hold it: it has no infinite numbers, and a record is the string of other files."""
+    if isinstance(type, ColumnType):
+        if type.is_null(value) or type.kind == "boolean":
+            return type.value(value)
+        return _value(value, type.kind) if type.kind in TYPES else type.text(value)
     if type == "record":
         return in_file(value)
     return float_text(value) if isinstance(value, float) and not math.isfinite(value) else value
@@ -86,11 +98,23 @@ def _record(element: Any, types: Sequence[str], format: Format) -> list[str] | s
         element = [element[name] for name in format.columns]
     if not isinstance(element, list):
         return f"this is {_kind(element)}, not an array"
+    texts: list[str] = []
     for index, (value, type) in enumerate(zip(element, types)):
+        if isinstance(type, ColumnType) and value is None and type.nullable:
+            texts.append(NULL_IN_FILES)
+            continue
+        if isinstance(type, ColumnType) and isinstance(value, bool) and type.kind == "boolean":
+            texts.append(str(value).lower())
+            continue
+        texts.append(str(value))
+        if isinstance(type, ColumnType) and type.kind in CODED:
+            if isinstance(value, str) and isinstance(value, _Numeral) <= (type.kind == "decimal"):
+                continue
+            return f"{column_name(index, format.columns)} holds {_kind(value)}, which is not a `{type}`"
         fits = isinstance(value, str) and isinstance(value, _Numeral) == (type in _NUMERIC)
         if not fits and not (type == "float" and value in ("inf", "-inf", "nan")):
             return f"{column_name(index, format.columns)} holds {_kind(value)}, which is not a `{type}`"
-    return list(map(str, element))
+    return texts + list(map(str, element[len(types) :]))
 
 
 def _kind(value: Any) -> str:

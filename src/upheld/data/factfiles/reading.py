@@ -18,6 +18,7 @@ from upheld.data.columns import Columns, Row
 from upheld.data.factfiles.badrows import EXPECTED, BadRows, column_name
 from upheld.data.factfiles.formats import Format
 from upheld.errors import FactsError, Problem, count, nearest, quote
+from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.primitive import FLOAT, INTEGER, INTEGER_RANGES, normalise_float
 from upheld.language.types.records import NotARecord, RecordType, from_file
@@ -309,6 +310,12 @@ def _rows(records: list[list[str]], types: Sequence[str]) -> list[Row] | None:
 
 
 def _column(fields: tuple[str, ...], type: str) -> Sequence[Value] | None:
+    if isinstance(type, ColumnType):
+        try:
+            codes = {text: type.parse(text) for text in set(fields)}
+        except NotAValue:
+            return None
+        return [codes[text] for text in fields]
     if type == "symbol":
         return fields
     if type == "term":
@@ -339,7 +346,7 @@ def _column(fields: tuple[str, ...], type: str) -> Sequence[Value] | None:
 class _Unfit(Exception):
     """A text that is not a value of the type; `slug` says why, and of a text that is not a term or record `reason`."""
 
-    def __init__(self, slug: str, reason: NotATerm | NotARecord | None = None) -> None:
+    def __init__(self, slug: str, reason: NotATerm | NotARecord | NotAValue | None = None) -> None:
         self.slug, self.reason = slug, reason
 
 
@@ -355,6 +362,11 @@ def _row(record: list[str], types: Sequence[str]) -> Row | None:
 
 
 def _value(text: str, type: str) -> Value:
+    if isinstance(type, ColumnType):
+        try:
+            return type.parse(text)
+        except NotAValue as unlike:
+            raise _Unfit(unlike.slug, unlike) from None
     if type == "symbol":
         return text
     if type == "term":
@@ -424,9 +436,10 @@ def _wrong_length(record: list[str], types: Sequence[str], format: Format) -> Pr
 
 
 def _wrong_value(unfit: _Unfit, text: str, type: str, column: str) -> Problem:
-    if isinstance(unfit.reason, NotARecord):
+    if isinstance(unfit.reason, NotARecord | NotAValue):
         message = f"{column} holds {quote(text)}, which {unfit.reason}"
-        return Problem("ill-typed-value", message, note=EXPECTED[type], hint="correct it, or declare another type")
+        note = type.expected if isinstance(type, ColumnType) else EXPECTED[type]
+        return Problem(unfit.slug, message, note=note, hint="correct it, or declare another type")
     if unfit.reason is not None:
         message = f"{column} holds {quote(text)}, which {unfit.reason.reason}"
         return Problem("bad-term", message, note=EXPECTED[type], hint=unfit.reason.hint)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from upheld.data.columns import Row
 from upheld.data.factfiles.formats import Format
-from upheld.data.factfiles.jsonfiles import json_text
+from upheld.data.factfiles.jsonfiles import json_text, stored
 from upheld.data.factfiles.replacement import Replacement, unwritable
 from upheld.errors import FactsError, Problem, quote
-from upheld.language.types.primitive import float_text, sorted_rows
+from upheld.language.types.columns import ColumnType
+from upheld.language.types.primitive import float_text
 from upheld.language.types.records import in_file
 from upheld.language.values import Value
 
@@ -38,10 +39,10 @@ def facts_text(rows: Iterable[Row], types: Sequence[str], format: Format) -> str
 
     Without `rfc4180` symbols stand as they are, so a symbol with a delimiter or a line break in it does not read back.
     """
-    ordered = sorted_rows(rows, types)
+    ordered = stored(rows, types)
     header = header_text(format)
     if not types:
-        return header + "()\n" * len(ordered)
+        return header + "()\n" * len(list(ordered))
     write = [as_text(type, format.rfc4180) for type in types]
     columns = [map(convert, column) for convert, column in zip(write, zip(*ordered))]
     return header + "".join(f"{format.delimiter.join(fields)}\n" for fields in zip(*columns))
@@ -62,6 +63,8 @@ def stdout_text(rows: Iterable[Row], types: Sequence[str], format: Format, to_te
 
 def as_text(type: str, rfc4180: bool) -> Callable[[Value], str]:
     """Return the function that writes the values of a type."""
+    if isinstance(type, ColumnType):
+        return (lambda code: enclosed(type.text(code))) if rfc4180 and type.kind == "symbol" else type.text
     if type == "float":
         return float_text  # type: ignore[return-value]
     if type == "record":

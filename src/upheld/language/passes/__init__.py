@@ -9,6 +9,7 @@ from upheld.language.passes.equivalences import close_equivalences
 from upheld.language.passes.expressions import lift_expressions
 from upheld.language.passes.groupings import lift_local_bodies
 from upheld.language.passes.negation import push_negation
+from upheld.language.passes.nulls import guard_nulls
 from upheld.language.passes.records import match_records, take_heads_apart
 from upheld.language.passes.relations import check_relations
 from upheld.language.passes.safety import check_safety
@@ -31,6 +32,7 @@ PASSES = (
     take_heads_apart,
     lift_expressions,
     name_wildcards,
+    guard_nulls,
     split_components,
 )
 

@@ -28,6 +28,8 @@ class Draft:
     hidden: set[str] = field(default_factory=set)
     #: Hidden relations with values of aggregates.
     aggregations: dict[str, Aggregation] = field(default_factory=dict)
+    #: Which columns may hold nulls, of the relations that have such columns.
+    nullable: dict[str, tuple[bool, ...]] = field(default_factory=dict)
     #: The texts of aggregates that a pass has rewritten.
     texts: dict[Aggregate, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)

@@ -38,9 +38,10 @@ class Wildcard:
 class Constant:
     """A value as written.
 
-    `type` is `number`, `unsigned`, `float`, `symbol`, `record` or `term`. A plain integer literal of the `.dl` dialect
-    is a `number` until type inference makes it an `unsigned` or `float` where its place asks for one. A `term` is an
-    RDF term, its value the N-Triples text of it. A `record` is `nil`, or a branch or record without fields.
+    `type` is `number`, `unsigned`, `float`, `symbol`, `boolean`, `record`, `term` or `null`. Type inference gives it
+    the type of its place: a number may be an `unsigned`, a `float` or a `decimal` there, and a string a `date` or a
+    `timestamp`. A `term` is an RDF term, its value the N-Triples text of it. A `record` is `nil`, or a branch or record
+    without fields.
     """
 
     value: Value
@@ -88,7 +89,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A built-in atom: a comparison (`= != < <= > >=`), or `match` or `contains`, over terms."""
+    """A built-in atom: a comparison (`= != < <= > >=`), or `match`, `contains` or `is_null`, over terms."""
 
     __test__ = False  # for pytest: this is a class of ours, not a test case
 

@@ -35,6 +35,7 @@ from upheld.language.syntax.ast import (
     Wildcard,
 )
 from upheld.language.syntax.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, TIGHTEST
+from upheld.language.types.columns import ColumnType
 
 Node = Term | Formula
 #: A text, or a node with the loosest level at which it needs no brackets.
@@ -106,7 +107,11 @@ def _joined(node: Conjunction | Disjunction) -> Parts:
 
 
 def _constant(constant: Constant) -> str:
+    if isinstance(constant.type, ColumnType):
+        return constant.type.literal(constant.value)
     match constant.type:
+        case "boolean":
+            return "true" if constant.value else "false"
         case "symbol":
             return souffle.quoted(str(constant.value))
         case "unsigned":

@@ -75,7 +75,7 @@ OPERATORS = {
     "^": POWER,
 }
 PREFIXES = ("-", "bnot", "lnot")
-BUILT_IN_TESTS = ("match", "contains")
+BUILT_IN_TESTS = ("match", "contains", "is_null")
 AGGREGATES = ("count", "sum", "min", "max", "mean")
 #: Operators that look like names.
 RESERVED = frozenset(word for word in (*OPERATORS, *PREFIXES) if word.isalpha())
@@ -416,14 +416,14 @@ class SouffleParser(Parser):
         name = self.relation_name("the name of a type")
         kind, parents = "subtype", [TYPE_DIRECTIVES.get(directive, "symbol")]
         if directive == ".type" and self.accept("<:"):
-            parents = [self.relation_name("a type")]
+            parents = [self.type_name()]
         elif directive == ".type" and self.accept("="):
             if self.token.kind == "[" or _BRANCH.match(self.source.text, self.token.start):
                 self.structure(name, span)
                 return
-            kind, parents = "union", [self.relation_name("a type")]
+            kind, parents = "union", [self.type_name()]
             while self.accept("|"):
-                parents.append(self.relation_name("a type"))
+                parents.append(self.type_name())
         self.draft.types.append(TypeDeclaration(name, kind, tuple(parents), span=span))
 
     def structure(self, name: str, span: Span) -> None:
@@ -454,11 +454,25 @@ class SouffleParser(Parser):
             start = self.token.start
             name = self.expect("name", expected).text
             self.expect(":")
-            attributes.append(Attribute(name, self.relation_name("a type"), self.since(start)))
+            attributes.append(Attribute(name, self.type_name(), self.since(start)))
             if not self.accept(","):
                 break
         self.close(closing, opened)
         return tuple(attributes)
+
+    def type_name(self) -> str:
+        """Read the name of a type, which may have digits in brackets (`decimal(10, 2)`) and a sign of nulls (`?`)."""
+        name = self.relation_name("a type")
+        opened = self.token.start
+        if name == "decimal" and self.accept("("):
+            digits = self.expect("number", "the number of digits").text
+            self.expect(",")
+            name += f"({digits}, {self.expect('number', 'the number of digits after the point').text})"
+            self.close(")", opened)
+            if self.token.kind == "name" and self.token.text == "?":
+                self.advance()
+                name += "?"
+        return name
 
     def io_directive(self, kind: str) -> None:
         relations = self.names("the name of a relation")
@@ -569,8 +583,11 @@ class SouffleParser(Parser):
             return Constant(self.source.position(start)[0], "number", self.since(start))
         if name == "nil":
             return Constant("nil", "record", self.since(start))
+        if name == "null":
+            return Constant("null", "null", self.since(start))
         if name in CONSTANT_WORDS:
-            return Truth(name == "true", self.since(start))
+            span = self.since(start)
+            return Truth(name == "true", span) if level <= LITERAL else Constant(int(name == "true"), "boolean", span)
         return Variable(name, self.since(start))
 
     def aggregate(self, function: Token, target: Term | None) -> Aggregate:

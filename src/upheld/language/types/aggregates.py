@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from upheld.language.types import term_aggregates
+from upheld.language.types.columns import ColumnType, decimal_text
 from upheld.language.types.functors import Undefined
 from upheld.language.types.primitive import INTEGER_RANGES, exact_sum, normalise_float
 from upheld.language.values import Value
@@ -46,7 +47,7 @@ def aggregated(function: str, type: str, values: Sequence[Value]) -> tuple[Value
         case "sum":
             return len(values), total(values, type)
         case _:
-            return len(values), total(values, type), mean(total(values, type), len(values))
+            return len(values), total(values, type), mean(total(values, type), len(values), type)
 
 
 def order(value: Value) -> tuple[bool, Value]:
@@ -63,12 +64,16 @@ def total(values: Sequence[Value], type: str) -> Value:
 
 def fitting(number: int, type: str) -> int:
     """Return a sum if a type has it."""
-    low, high = INTEGER_RANGES[type]
-    if not low <= number <= high:
-        raise Undefined(f"the sum {number} does not fit a 64-bit {type}")
-    return number
+    low, high = type.bounds if isinstance(type, ColumnType) else INTEGER_RANGES[type]
+    if low <= number <= high:
+        return number
+    if isinstance(type, ColumnType):
+        raise Undefined(f"the sum {decimal_text(number, type)} does not fit a {type}")
+    raise Undefined(f"the sum {number} does not fit a 64-bit {type}")
 
 
-def mean(sum: Value, count: int) -> float:
-    """Return the mean of `count` numbers with this sum."""
+def mean(sum: Value, count: int, type: str) -> float:
+    """Return the mean of `count` values of a type with this sum."""
+    if isinstance(type, ColumnType):
+        count *= 10**type.scale
     return normalise_float(sum / count)  # type: ignore[operator]

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from upheld.errors import nearest, quote
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import Branch, TypeDeclaration
-from upheld.language.types.primitive import PRIMITIVE_TYPES
+from upheld.language.types.columns import CODED, MOST_DIGITS, NULLS, column_type, plain_name
 from upheld.language.types.records import RECORD, RecordType
 from upheld.source import Span
 
-#: The primitive types that programs name; a record type has the name that its declaration gives it.
-_NAMED = tuple(type for type in PRIMITIVE_TYPES if type != RECORD)
+#: The primitive types that programs name. A record type has the name that its declaration gives it, and a program may
+#: declare a type with the name of any other type.
+_NAMED = (*NULLS, "term")
 
 #: Names of the types in other languages.
 _ELSEWHERE = {
@@ -21,11 +22,18 @@ _ELSEWHERE = {
     for type, names in {
         "number": "int integer long int32 int64 i32 i64 bigint",
         "unsigned": "uint uint32 uint64 u32 u64",
-        "float": "double real decimal f64 float64",
+        "float": "double real f64 float64",
         "symbol": "string str text varchar char",
+        "boolean": "bool bit",
+        "timestamp": "datetime timestamptz time",
+        "decimal(18, 2)": "decimal numeric money",
     }.items()
     for elsewhere in names.split()
 }
+_TYPES = (
+    "the types are `number`, `unsigned`, `float`, `symbol`, `date`, `timestamp`, `boolean`, `decimal(p, s)`, and the "
+    "types that the program declares"
+)
 
 
 class TypeTable:
@@ -62,8 +70,17 @@ class TypeTable:
         self._fill_below()
 
     def primitive(self, name: str) -> str | None:
-        """Return the primitive type that a type stands on, or None for an unknown or faulty one."""
-        return self._primitive.get(name)
+        """Return the type of this table that a type stands on, or None for an unknown or faulty one."""
+        return self._built_in(name) or self._primitive.get(name)
+
+    def _built_in(self, name: str) -> str | None:
+        """Return the name of a type that no program declares, without the sign of nulls."""
+        type = None if name in self._declared else column_type(name)
+        return None if type is None or type == RECORD else plain_name(type)
+
+    def without_sign(self, name: str) -> str:
+        """Return the name of the type of the values of a column that are not null: `T` for `T?`."""
+        return name if name in self._declared else name.removesuffix("?")
 
     def structure(self, name: str) -> RecordType | None:
         """Return the record type or algebraic data type of that name, or None for any other type."""
@@ -74,18 +91,31 @@ class TypeTable:
         return self._below.get(name, frozenset({name}))
 
     def known(self, name: str, span: Span | None, draft: Draft) -> str | None:
-        """Return the primitive type of `name`; report it if there is no such type."""
-        if name not in self._primitive and name not in self._declared:
+        """Return the built-in type that `name` stands on; report it if there is no such type."""
+        plain = self.without_sign(name)
+        if (built_in := self._built_in(plain)) is not None:
+            return built_in
+        if plain not in self._primitive and plain not in self._declared:
+            digits = f"a decimal has 1 to {MOST_DIGITS} digits, as many or fewer of them after the point"
             draft.problem(
                 "unknown-type",
                 f"unknown type {quote(name)}",
                 span,
-                note="the types are `number`, `unsigned`, `float`, `symbol`, and the types that the program declares",
-                hint=_ELSEWHERE.get(name.lower())
-                or nearest(name, [*_NAMED[:-1], *self._declared])
+                note=_TYPES,
+                hint=_ELSEWHERE.get(plain.lower())
+                or (digits if plain.startswith("decimal(") else None)
+                or nearest(plain, [*NULLS, *CODED, *self._declared])
                 or "use one of these, or declare it with `.type`",
             )
-        return self._primitive.get(name)
+        if plain != name and self._primitive.get(plain) == RECORD:
+            draft.problem(
+                "unsupported-null",
+                f"{quote(name)} is a record type with nulls",
+                span,
+                note="a record type has the value `nil`, and its columns have no nulls",
+                hint=f"write `{plain[:40]}`",
+            )
+        return self._primitive.get(plain)
 
     def _resolve(self, name: str, declaration: TypeDeclaration, draft: Draft) -> None:
         """Find the primitive types that a declared type rests on; there must be exactly one."""
@@ -99,11 +129,20 @@ class TypeTable:
                     "cyclic-type",
                     f"type {quote(name)} is defined by itself",
                     declaration.span,
-                    note="each type is derived from a primitive type: number, unsigned, float or symbol",
+                    note="each type is derived from one that needs no declaration, such as `number`",
                 )
                 return
-            if parent in _NAMED:
-                found.add(parent)
+            if (built_in := self._built_in(parent)) is not None and parent.endswith("?"):
+                draft.problem(
+                    "unsupported-null",
+                    f"type {quote(name)} is derived from {quote(parent)}",
+                    declaration.span,
+                    note="columns have nulls, types do not",
+                    hint=f"write `?` behind the type of a column, as in `.decl p(x: {name[:40]}?)`",
+                )
+                return
+            if built_in is not None:
+                found.add(built_in)
             elif parent in self._declared and self._declared[parent].branches:
                 if declaration.kind == "subtype" or len(declaration.parents) > 1:
                     draft.problem(
@@ -124,7 +163,7 @@ class TypeTable:
                 return
         if len(found) == 1:
             (only,) = found
-            self._primitive[name] = self._primitive[only] if only in _NAMED else RECORD
+            self._primitive[name] = RECORD if only in self._declared else only
         elif found:
             draft.problem(
                 "mixed-union",
@@ -149,7 +188,14 @@ class TypeTable:
                         field.span,
                         hint="give each field its own name",
                     )
-                self.known(field.type, field.span, draft)
+                if self.known(field.type, field.span, draft) not in (*NULLS, RECORD, None):
+                    draft.problem(
+                        "unsupported-field",
+                        f"field {quote(field.name)} of {quote(name)} is a {quote(field.type)}",
+                        field.span,
+                        note="the fields of a record are numbers, symbols and records",
+                        hint="make the field a `symbol`, with `to_string`",
+                    )
             structure.branches[branch.name] = tuple(self._field_type(f.type) for f in branch.fields)
             if declaration.kind == "record":
                 continue
@@ -191,7 +237,7 @@ class TypeTable:
                         lower[parent].add(name)
             # Whatever its declaration, a type is part of its primitive type.
             lower[self._primitive[name]].add(name)
-        for name in self._primitive:
+        for name in {*self._primitive, *self._primitive.values()}:
             seen, pending = {name}, [name]
             while pending:
                 for other in lower[pending.pop()] - seen:

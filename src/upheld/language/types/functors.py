@@ -15,10 +15,13 @@ import math
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
+from typing import Any
 
 from upheld.errors import Problem, ProgramError, quote
-from upheld.language.types import records
+from upheld.language.types import dates, records
+from upheld.language.types.columns import ColumnType, NotAValue, column_type, rescaled
 from upheld.language.types.primitive import (
     FLOAT,
     INT64_MAX,
@@ -34,8 +37,11 @@ from upheld.language.values import Value
 
 NUMERIC = frozenset({"number", "unsigned", "float"})
 INTEGRAL = frozenset({"number", "unsigned"})
-ALL = frozenset({"number", "unsigned", "float", "symbol", "record", "term"})
 PLAIN = frozenset({"number", "unsigned", "float", "symbol"})
+DATES = frozenset({"date", "timestamp"})
+#: All types but `term` that have an order. `decimal` stands for the decimals of any number of digits.
+ORDERED = PLAIN | DATES | {"boolean", "decimal"}
+ALL = ORDERED | {"record", "term"}
 
 #: Characters of the text of a record. The text includes the fields, so it doubles where a record is a field twice.
 LONGEST_RECORD = 1 << 24
@@ -49,7 +55,8 @@ class Undefined(Exception):
 class Functor:
     """A functor at one type. `evaluate` takes and returns plain values; a generator yields any number of them.
 
-    The type of a functor that constructs a record is those of its arguments, with commas between them.
+    The type of a functor that constructs a record is those of its arguments, with commas between them. The type of one
+    that makes decimals is that of its argument, and behind `>` that of its results.
     """
 
     name: str
@@ -67,20 +74,28 @@ class Functor:
             return ["term"] * arity
         if records.is_functor(self.name):
             return [records.RECORD] if records.Field.of(self.name) else self.type.split(",")[:arity]
-        return [self.type if a == "T" else a for a in self._signature(arity).arguments]
+        type = self.type.partition(">")[0]
+        return [_held(type if a == "T" else a) for a in self._signature(arity).arguments]
 
     def result_type(self, arity: int) -> str:
         """Return the type of the results for this number of arguments."""
         if records.is_functor(self.name):
             return self.type if records.Field.of(self.name) else records.RECORD
         result = "T" if self.type == "term" else self._signature(arity).result
-        return self.type if result == "T" else result
+        if result == "decimal":
+            return _held(self.type.partition(">")[2])
+        return _held(self.type if result == "T" else result)
 
     def _signature(self, arity: int) -> Signature:
         return next(s for s in signatures_of(self.name) if len(s.arguments) == arity)
 
     def __repr__(self) -> str:
         return f"Functor({self.name}: {self.type})"
+
+
+def _held(type: str) -> str:
+    """Return the type by whose name functors are known, as columns have it."""
+    return column_type(type) or type
 
 
 @dataclass(frozen=True)
@@ -99,27 +114,42 @@ def _same(count: int, over: frozenset[str], *, folds: bool = False, generates: b
     return Signature(("T",) * count, "T", over, folds, generates)
 
 
+_COMPUTED = NUMERIC | {"decimal"}
+
 #: The functors of plain values; `types.term_functions` has the functions of RDF terms. A name may have several
 #: signatures, which differ in their number of arguments.
 SIGNATURES: dict[str, tuple[Signature, ...]] = {
-    "+": (_same(2, NUMERIC),),
-    "-": (_same(2, NUMERIC), _same(1, NUMERIC)),
-    "*": (_same(2, NUMERIC),),
-    "/": (_same(2, NUMERIC),),
-    "%": (_same(2, NUMERIC),),
+    "+": (_same(2, _COMPUTED),),
+    "-": (_same(2, _COMPUTED), _same(1, _COMPUTED)),
+    "*": (_same(2, _COMPUTED),),
+    "/": (_same(2, _COMPUTED),),
+    "%": (_same(2, _COMPUTED),),
     "^": (_same(2, NUMERIC),),
     **{name: (_same(2, INTEGRAL),) for name in ("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor")},
     **{name: (_same(1, INTEGRAL),) for name in ("bnot", "lnot")},
-    "min": (_same(2, PLAIN, folds=True),),
-    "max": (_same(2, PLAIN, folds=True),),
+    "min": (_same(2, ORDERED, folds=True),),
+    "max": (_same(2, ORDERED, folds=True),),
     "cat": (_same(2, frozenset({"symbol"}), folds=True),),
     "ord": (Signature(("symbol",), "number"),),
     "strlen": (Signature(("symbol",), "number"),),
     "substr": (Signature(("symbol", "number", "number"), "symbol"),),
-    "to_number": (Signature(("T",), "number", PLAIN),),
+    "to_number": (Signature(("T",), "number", ORDERED),),
     "to_unsigned": (Signature(("T",), "unsigned", PLAIN),),
-    "to_float": (Signature(("T",), "float", PLAIN),),
-    "to_string": (Signature(("T",), "symbol", PLAIN),),
+    "to_float": (Signature(("T",), "float", PLAIN | {"decimal"}),),
+    "to_string": (Signature(("T",), "symbol", ORDERED),),
+    "to_date": (Signature(("T",), "date", frozenset({"symbol", "timestamp"})),),
+    "to_timestamp": (Signature(("T",), "timestamp", frozenset({"symbol", "date"})),),
+    "to_boolean": (Signature(("T",), "boolean", frozenset({"symbol", "number"})),),
+    "to_decimal": (Signature(("T", "number", "number"), "decimal", PLAIN | {"decimal"}),),
+    **{name: (Signature(("T",), "number", DATES),) for name in dates.PARTS_OF_DATES},
+    **{name: (Signature(("timestamp",), "number"),) for name in dates.PARTS_OF_TIMES},
+    "truncate": (Signature(("T", "symbol"), "T", DATES),),
+    **{name: (Signature(("T", "number"), "T", DATES),) for name in ("add_days", "add_months")},
+    **{name: (Signature(("timestamp", "number"), "timestamp"),) for name in ("add_seconds", "add_microseconds")},
+    **{name: (Signature(("T", "T"), "number", DATES),) for name in ("days_between", "months_between")},
+    **{
+        name: (Signature(("timestamp", "timestamp"), "number"),) for name in ("seconds_between", "microseconds_between")
+    },
     "range": (_same(2, NUMERIC, generates=True), _same(3, NUMERIC, generates=True)),
 }
 
@@ -134,10 +164,12 @@ CONSTRAINTS: dict[str, Signature] = {
     **{name: Signature(("T", "T"), "", ALL - {"record"}) for name in ("<", "<=", ">", ">=")},
     **{name: Signature(("symbol", "symbol"), "") for name in ("match", "!match", "contains", "!contains")},
     **{name: Signature(("term",), "") for name in (HOLDS, f"!{HOLDS}")},
+    **{name: Signature(("T",), "", ORDERED) for name in ("is_null", "!is_null")},
 }
 
 #: The constraint that holds exactly where the other does not.
 NEGATED = {"=": "!=", "<": ">=", ">": "<=", "match": "!match", "contains": "!contains", HOLDS: f"!{HOLDS}"}
+NEGATED |= {"is_null": "!is_null"}
 NEGATED |= {negated: name for name, negated in NEGATED.items()}
 
 
@@ -294,6 +326,159 @@ def _to_string(value: Value) -> Value:
     return float_text(value) if isinstance(value, float) else str(value)
 
 
+# -- dates, timestamps, decimals and Booleans -------------------------------------------------------------------------
+
+
+def _in_range(code: int, type: ColumnType) -> int:
+    try:
+        return type.fitting(code)
+    except NotAValue:
+        shown = type.text(code) if type.kind == "decimal" else "the result"
+        raise Undefined(f"{shown} does not fit a {type.name}") from None
+
+
+def _decimal_operations(type: ColumnType) -> dict[str, Callable[..., Value]]:
+    """Sums and differences are exact. Products and quotients have the digits of the type, and are rounded once."""
+    unit = 10**type.scale
+
+    def quotient(a: int, b: int) -> Value:
+        if b == 0:
+            raise Undefined("division by zero")
+        return _in_range(rescaled(a * unit, b), type)
+
+    return {
+        "+": lambda a, b: _in_range(a + b, type),
+        "*": lambda a, b: _in_range(rescaled(a * b, unit), type),
+        "/": quotient,
+        "%": _remainder,
+        "minus": lambda a, b: _in_range(a - b, type),
+        "negate": operator.neg,
+    }
+
+
+def _to_decimal(type: str, result: ColumnType) -> Callable[..., Value]:
+    """Return the conversion to a decimal, which is rounded; the digits are arguments only to be seen."""
+    source = column_type(type)
+
+    def convert(value: Value, *_: Value) -> Value:
+        try:
+            if isinstance(source, ColumnType):
+                return result.fitting(rescaled(int(value) * 10**result.scale, 10**source.scale))
+            if isinstance(value, int):
+                return result.fitting(value * 10**result.scale)
+            if isinstance(value, float):
+                if not math.isfinite(value):
+                    raise Undefined(f"{value} is not a {result.name}")
+                scaled = Fraction(value) * 10**result.scale
+                return result.fitting(rescaled(scaled.numerator, scaled.denominator))
+            return result.parse(value)
+        except NotAValue as e:
+            raise Undefined(f"{value!r} {_as_predicate(e)}") from None
+
+    return convert
+
+
+def _as_predicate(e: NotAValue) -> str:
+    """Return what is wrong with a value, as a sentence that begins with it."""
+    return f"is a value that {e}" if e.slug == "number-out-of-range" else str(e)
+
+
+def _parsing(type: ColumnType) -> Callable[..., Value]:
+    def parse(text: str) -> Value:
+        try:
+            return type.parse(text)
+        except NotAValue as e:
+            raise Undefined(f"{text[:40]!r} {_as_predicate(e)}") from None
+
+    return parse
+
+
+def _to_boolean(value: int) -> Value:
+    if value in (0, 1):
+        return value
+    raise Undefined(f"{value} is not a boolean, which is 0 or 1")
+
+
+def _conversion_of_codes(name: str, type: str) -> Callable[..., Value]:
+    """Return a conversion from or to a type whose values are codes."""
+    source = _held(type.partition(">")[0])
+    match name, source:
+        case "to_decimal", _:
+            result = _held(type.partition(">")[2])
+            assert isinstance(result, ColumnType), "a decimal without digits"
+            return _to_decimal(source if not isinstance(source, ColumnType) else source.name, result)
+        case "to_string", ColumnType():
+            return source.text
+        case "to_float", ColumnType(scale=scale):
+            return lambda code: code / 10**scale
+        case "to_number", ColumnType(scale=scale):
+            return lambda code: _quotient(code, 10**scale)
+        case "to_date", ColumnType():
+            return dates.day_of
+        case "to_timestamp", ColumnType():
+            return lambda days: days * dates.DAY
+        case "to_boolean", "number":
+            return _to_boolean
+    wanted = _held(name.removeprefix("to_"))
+    return _parsing(wanted) if isinstance(wanted, ColumnType) else _conversion(name)
+
+
+def _checked(f: Callable[..., int], type: str) -> Callable[..., Value]:
+    """Return a function on dates whose results may be outside of the calendar."""
+    held = _held(type)
+    assert isinstance(held, ColumnType), "a type of dates"
+
+    def evaluate(*arguments: Value) -> Value:
+        try:
+            return _in_range(f(*arguments), held)
+        except dates.NotADate as e:
+            raise Undefined(str(e)) from None
+
+    return evaluate
+
+
+def _plus_months_to_timestamp(moment: int, months: int) -> int:
+    return dates.plus_months(dates.day_of(moment), months) * dates.DAY + moment % dates.DAY
+
+
+def _months_between_timestamps(start: int, end: int) -> int:
+    if end < start:
+        return -_months_between_timestamps(end, start)
+    months = dates.months_between(dates.day_of(start), dates.day_of(end))
+    return months if _plus_months_to_timestamp(start, months) <= end else months - 1
+
+
+def _functions_of_dates(type: str) -> dict[str, Callable[..., Value]]:
+    """Return the functors on dates or timestamps."""
+    is_date = type == "date"
+    in_day = 1 if is_date else dates.DAY
+
+    def part(f: Callable[[Any], int]) -> Callable[..., Value]:
+        return lambda code: f(dates.as_date(code) if is_date else dates.as_datetime(code))
+
+    plus_months = dates.plus_months if is_date else _plus_months_to_timestamp
+    functions = {name: part(f) for name, f in dates.PARTS_OF_DATES.items()}
+    functions |= {
+        "truncate": _checked(dates.truncated_date if is_date else dates.truncated_timestamp, type),
+        "add_days": _checked(lambda code, days: code + days * in_day, type),
+        "add_months": _checked(plus_months, type),
+        "days_between": lambda start, end: dates.whole(end - start, in_day),
+        "months_between": dates.months_between if is_date else _months_between_timestamps,
+    }
+    if not is_date:
+        functions |= {name: part(f) for name, f in dates.PARTS_OF_TIMES.items()}
+        functions |= {
+            "add_seconds": _checked(lambda code, seconds: code + seconds * dates.SECOND, type),
+            "add_microseconds": _checked(operator.add, type),
+            "seconds_between": lambda start, end: dates.whole(end - start, dates.SECOND),
+            "microseconds_between": lambda start, end: end - start,
+        }
+    return functions
+
+
+_DATES = {type: _functions_of_dates(type) for type in sorted(DATES)}
+
+
 def _range(start: Value, stop: Value, step: Value | None = None) -> Iterator[Value]:
     assert not isinstance(start, str) and not isinstance(stop, str) and not isinstance(step, str)
     if step is None:
@@ -407,13 +592,25 @@ def _built_in(name: str, arity: int, type: str) -> Functor:
         return Functor(name, type, FUNCTIONS[name].evaluate, lazy=FUNCTIONS[name].lazy)
     if name in ("min", "max"):
         return Functor(name, type, min if name == "min" else max)
+    if name in _CONVERSIONS_OF_CODES or (name.startswith("to_") and isinstance(_held(type), ColumnType)):
+        return Functor(name, type, _conversion_of_codes(name, type))
+    if type in _DATES:
+        return Functor(name, type, _DATES[type][name])
+    if isinstance(held := column_type(type), ColumnType):
+        return Functor(name, type, _decimal_operations(held)[_spelled(name, arity)])
     if name.startswith("to_"):
         return Functor(name, type, _conversion(name))
     if name in _SYMBOL:
         return Functor(name, type, _SYMBOL[name])
     operations = _FLOAT if type == "float" else _INTEGERS[type]
-    spelled = ("minus" if arity == 2 else "negate") if name == "-" else name
-    return Functor(name, type, operations[spelled])
+    return Functor(name, type, operations[_spelled(name, arity)])
+
+
+def _spelled(name: str, arity: int) -> str:
+    return ("minus" if arity == 2 else "negate") if name == "-" else name
+
+
+_CONVERSIONS_OF_CODES = frozenset(("to_date", "to_timestamp", "to_boolean", "to_decimal"))
 
 
 _COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {

@@ -26,11 +26,14 @@ from upheld.language.syntax.ast import (
     Variable,
 )
 from upheld.language.types.aggregates import COLUMNS, is_of_terms
+from upheld.language.types.columns import ColumnType, column_type, plain_name
 from upheld.language.types.declared import TypeTable
 from upheld.language.types.functors import (
     ALL,
     CONSTRAINTS,
+    DATES,
     NUMERIC,
+    ORDERED,
     PLAIN,
     SIGNATURES,
     Signature,
@@ -40,14 +43,24 @@ from upheld.language.types.functors import (
 from upheld.language.types.records import BRACKETS, NIL, RECORD, Field, RecordType, is_functor
 from upheld.source import Span
 
+#: The types that a literal may have. Of several, the first one of `_PREFERRED` is chosen where nothing else decides.
 _LITERALS = {
-    "number": NUMERIC,
+    "number": NUMERIC | {"decimal"},
     "unsigned": frozenset({"unsigned"}),
-    "float": frozenset({"float"}),
-    "symbol": frozenset({"symbol"}),
+    "float": frozenset({"float", "decimal"}),
+    "symbol": DATES | {"symbol"},
+    "boolean": frozenset({"boolean"}),
     "record": frozenset({"record"}),
     "term": frozenset({"term"}),
+    "null": ORDERED,
 }
+_PREFERRED = ("symbol", "number", "float", "date")
+
+#: The types that the facts at hand may have. As with literals, whole numbers fit every numeric type: use decides.
+_KNOWN = {"number": NUMERIC}
+
+#: The types of the fields of records.
+_IN_RECORDS = PLAIN | {"record"}
 
 #: The number under which all facts stand; those of rules count from zero.
 FACTS = -1
@@ -105,8 +118,10 @@ class Slot:
             root.shape = root.shape or Shape()
             return root.shape.type()
         if len(allowed) == 1:
-            return next(iter(allowed))
-        return "number" if allowed <= NUMERIC else "symbol"
+            (only,) = allowed
+            return column_type(only) or only
+        chosen = next((type for type in _PREFERRED if type in allowed), "symbol")
+        return column_type(chosen) or chosen
 
 
 class Inference:
@@ -133,7 +148,11 @@ class Inference:
     # -- what the core is made from ------------------------------------------------------------------------------------
 
     def column_types(self, predicate: str) -> tuple[str, ...]:
-        return tuple(slot.type() for slot in self.columns[predicate])
+        types = [slot.type() for slot in self.columns[predicate]]
+        nullable = self.draft.nullable.get(predicate)
+        if nullable is None:
+            return tuple(types)
+        return tuple(column_type(f"{t}?") or t if null else t for t, null in zip(types, nullable, strict=True))
 
     def operand_type(self, number: int, operation: Call | Test) -> str:
         """Return the type that an operation of a clause works on: that of `T`, or of its first argument."""
@@ -151,19 +170,20 @@ class Inference:
             for attribute in declaration.attributes:
                 primitive = self.table.known(attribute.type, attribute.span, self.draft)
                 allowed = frozenset({primitive}) if primitive else ALL
-                shape = Shape(structure) if (structure := self.table.structure(attribute.type)) else None
+                type = self.table.without_sign(attribute.type)
+                shape = Shape(structure) if (structure := self.table.structure(type)) else None
                 slots.append(Slot(allowed, f"declared {attribute.type} here", attribute.span, shape))
             self.columns.setdefault(declaration.name, tuple(slots))
-            self.declared.setdefault(declaration.name, tuple(a.type for a in declaration.attributes))
+            names = tuple(self.table.without_sign(a.type) for a in declaration.attributes)
+            self.declared.setdefault(declaration.name, names)
         everything_is = frozenset({"term"}) if self.draft.program.dialect == "dlog" else ALL - {"term"}
         for name, arity in self.draft.arities.items():
             if name in self.columns:
                 continue
             known = self.draft.known_types.get(name)
             if known is not None and len(known) == arity and self.draft.program.dialect != "dlog":
-                # As with literals, whole numbers fit every numeric type: use decides.
                 self.columns[name] = tuple(
-                    Slot(_LITERALS[t], f"{t} in the facts given", shape=self._known_shape(t)) for t in known
+                    Slot(_known(t), f"{t} in the facts given", shape=self._known_shape(t)) for t in known
                 )
             else:
                 # An aggregate may keep a number for a group where everything else is a term.
@@ -182,7 +202,7 @@ class Inference:
             if id(type) not in known:
                 known[id(type)] = new = Shape()  # before its fields, which may be such records themselves
                 new.fields = tuple(
-                    Slot(_LITERALS[f], shape=shape(f) if isinstance(f, RecordType) and f.branches else None)
+                    Slot(_known(f), shape=shape(f) if isinstance(f, RecordType) and f.branches else None)
                     for f in type.branches[BRACKETS]
                 )
             return known[id(type)]
@@ -216,10 +236,12 @@ class Inference:
         numbers = dict(zip(COLUMNS[function], columns[len(aggregation.groups) :], strict=True))
         if aggregation.target is not None:
             target = body[aggregation.target]
-            what = frozenset({"term"}) if is_of_terms(function) else NUMERIC
-            self._narrow(
-                target, what, f"{quote(function)} is of {'terms' if is_of_terms(function) else 'numbers'}", span
-            )
+            what, of = NUMERIC | {"decimal"}, "numbers"
+            if is_of_terms(function):
+                what, of = frozenset({"term"}), "terms"
+            elif function in ("min", "max"):
+                what, of = what | DATES | {"boolean"}, "numbers and dates"
+            self._narrow(target, what, f"{quote(function)} is of {of}", span)
             for name in ("sum", "min", "max"):
                 if name in numbers:
                     self._join(numbers[name], target, span)
@@ -243,6 +265,8 @@ class Inference:
                 return self._taken(number, term, field)
             case Call(functor=functor, arguments=arguments) if is_functor(functor):
                 fields = tuple(self._slot(number, a) for a in arguments)
+                for part, argument in zip(fields, arguments):
+                    self._narrow(part, _IN_RECORDS, "a field of a record here", argument.span)
                 self._fields[number, id(term)] = fields
                 return self._constructed(functor, fields, term.span, arguments)
             case Call(arguments=arguments) if self.draft.program.dialect == "dlog":
@@ -383,7 +407,22 @@ class Inference:
         self._uses[number, id(call)] = first
         if signature.result == "T":
             return first
+        if signature.result == "decimal":
+            return self._decimal(call)
         return Slot(frozenset({signature.result}), f"a result of {call.functor} here", call.span)
+
+    def _decimal(self, call: Call) -> Slot:
+        """Return the slot of a decimal whose digits are arguments."""
+        if (type := decimal_of(call)) is None:
+            self.draft.problem(
+                "unknown-type",
+                f"{quote(call.functor)} names no type of decimals",
+                call.span,
+                note="its second and third argument are numbers: the digits of the result, and those after the point",
+                hint="write for example `to_decimal(x, 10, 2)`",
+            )
+            return Slot(frozenset({"decimal"}))
+        return Slot(frozenset({type.plain_name}), f"a result of {call.functor} here", call.span)
 
     def _apply(self, number: int, signature: Signature, terms: Sequence[Term], hint: str | None = None) -> Slot:
         """Fit terms to the arguments of a signature; return the slot of `T`, or of the first argument."""
@@ -400,7 +439,7 @@ class Inference:
 
     def _narrow(self, slot: Slot, allowed: frozenset[str], reason: str, span: Span | None) -> None:
         root = slot.root()
-        both = root.allowed & allowed
+        both = root.allowed & allowed or _decimals(root.allowed, allowed)
         if not both:
             self._clash(_own(slot, allowed), allowed, reason, span)
         elif both != root.allowed:
@@ -410,7 +449,7 @@ class Inference:
         a, b = one.root(), other.root()
         if a is b:
             return
-        both = a.allowed & b.allowed
+        both = a.allowed & b.allowed or _decimals(a.allowed, b.allowed)
         if not both:
             self._clash(_own(other, a.allowed), a.allowed, a.reason, a.span or span, span, hint)
             return
@@ -481,7 +520,7 @@ class Inference:
             at or span,
             related=tuple(related),
             note="a variable or column has one type everywhere",
-            hint=hint if allowed == {"symbol"} else None,
+            hint=hint if "symbol" in allowed and not allowed & NUMERIC else None,
         )
 
 
@@ -497,9 +536,34 @@ def _kind(term: Constant) -> str:
     return "a string" if term.type == "symbol" else f"a {term.type}"
 
 
+def _known(type: str) -> frozenset[str]:
+    """Return the types that facts at hand of some type may have."""
+    name = plain_name(type)
+    return _KNOWN.get(name, frozenset({name}))
+
+
+def decimal_of(call: Call) -> ColumnType | None:
+    """Return the type of a decimal that a call names by its arguments."""
+    digits = [a.value for a in call.arguments[1:] if isinstance(a, Constant) and a.type == "number"]
+    type = column_type(f"decimal({', '.join(map(str, digits))})") if len(digits) == 2 else None
+    return type if isinstance(type, ColumnType) else None
+
+
+def _decimals(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
+    """Return the decimals with certain digits among types that are decimals of any digits, and types of other sets."""
+    for some, certain in ((one, other), (other, one)):
+        if "decimal" in some and len(certain) == 1 and next(iter(certain)).startswith("decimal("):
+            return certain
+    return frozenset()
+
+
 def _spell(types: frozenset[str]) -> str:
-    if types >= ALL - {"term"}:
+    if types >= ORDERED:
         return "any type"
+    if "symbol" in types:  # a string may be a date, which goes without saying
+        types -= DATES
+    if types & NUMERIC:
+        types -= {"decimal"}
     if types == PLAIN:
         return "a number or symbol"
     return "number" if types == NUMERIC else " or ".join(sorted(types))

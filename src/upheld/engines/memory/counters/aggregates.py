@@ -22,6 +22,7 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table, slots_for
 from upheld.language.core import Aggregation
 from upheld.language.types.aggregates import COLUMNS, aggregated, fitting, is_of_terms, mean, total
+from upheld.language.types.columns import ColumnType
 from upheld.language.types.functors import Undefined
 from upheld.language.types.term_aggregates import corrected, of_count
 from upheld.language.values import Value
@@ -197,6 +198,10 @@ class MemoryAggregate:
         low &= 0xFFFFFFFF
         least, most = (0, 0xFFFFFFFF) if unsigned else (-(1 << 31), (1 << 31) - 1)
         beyond = np.flatnonzero(there & ((high < least) | (high > most)))
+        if not len(beyond) and isinstance(self.aggregation.type, ColumnType):
+            lowest, highest = self.aggregation.type.bounds
+            sums = (high << 32) | low
+            beyond = np.flatnonzero(there & ((sums < lowest) | (sums > highest)))
         if len(beyond):
             self._refuse((int(high[beyond[0]]) << 32) + int(low[beyond[0]]), groups.keys[beyond[0]])
         numbers[:, 1] = np.where(there, (high << 32) | low, 0)
@@ -206,7 +211,9 @@ class MemoryAggregate:
 
     def _add_means(self, numbers: Codes, there: npt.NDArray[np.bool_]) -> None:
         sums = self.context.codec.decode(numbers[there, 1], self.aggregation.type)
-        means = [mean(sum, count) for sum, count in zip(sums, numbers[there, 0].tolist(), strict=True)]
+        means = [
+            mean(sum, count, self.aggregation.type) for sum, count in zip(sums, numbers[there, 0].tolist(), strict=True)
+        ]
         numbers[:, 2] = 0
         numbers[there, 2] = np.array(means, np.float64).view(np.int64)
 

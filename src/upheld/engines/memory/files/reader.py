@@ -22,8 +22,9 @@ from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.reading import rows_in
 from upheld.engines.memory.kernels.jit import kernel
 from upheld.engines.memory.storage.dictionary import NEWLINE, Bytes, Places, TextPool
+from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.ntriples import are_canonical
-from upheld.language.types.primitive import INTEGER_RANGES
+from upheld.language.types.primitive import INTEGER_RANGES, TYPES
 from upheld.runtime.limits import allow, look
 
 #: Bytes below which the careful reader finishes before the kernels are loaded.
@@ -71,6 +72,7 @@ def _parsed(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, 
         raise _NotPlain
     bounds = np.empty((len(types) + 1, _ROWS_AT_A_TIME), np.int64)
     pool = TextPool()
+    pools = [TextPool() if isinstance(t, ColumnType) and t.kind != "symbol" else pool for t in types]
     parts: list[list[npt.NDArray[Any]]] = [[] for _ in types]
     rows, count = 0, 0
     while at < len(data) or not count:
@@ -80,13 +82,17 @@ def _parsed(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, 
             raise _NotPlain
         count += rows
         for c, type in enumerate(types):
-            parts[c].append(_part(data, bounds[c, :rows], bounds[c + 1, :rows], type, pool))
+            parts[c].append(_part(data, bounds[c, :rows], bounds[c + 1, :rows], type, pools[c]))
         if not rows:
             break
-    pool.check()
+    for one in {id(one): one for one in pools}.values():
+        one.check()
     allow(8 * count, path)  # columns are joined one after the other
     wholes = map(np.concatenate, parts)
-    columns = tuple(Texts(w, pool) if t in ("symbol", "term") else w for w, t in zip(wholes, types))
+    columns = tuple(
+        _codes(w, t, p) if isinstance(t, ColumnType) else Texts(w, p) if t in ("symbol", "term") else w
+        for w, t, p in zip(wholes, types, pools)
+    )
     terms = [c for c, type in zip(columns, types) if type == "term" and isinstance(c, Texts)]
     if not all(are_canonical(pool.take(column.used()).tolist()) for column in terms):
         raise _NotPlain
@@ -95,6 +101,8 @@ def _parsed(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, 
 
 def _part(data: Bytes, before: Places, after: Places, type: str, pool: TextPool) -> npt.NDArray[Any]:
     """Return the values of fields of one type; of texts, their codes."""
+    if isinstance(type, ColumnType):
+        return pool.intern(data, before, after)
     if type == "float":
         return _floats(data, before, after)
     if type not in INTEGER_RANGES:
@@ -104,6 +112,18 @@ def _part(data: Bytes, before: Places, after: Places, type: str, pool: TextPool)
     if not integers(data, before, after, np.uint64(-low), np.uint64(high), values):
         raise _NotPlain
     return values.view(np.int64) if type == "number" else values
+
+
+def _codes(texts: npt.NDArray[Any], type: ColumnType, pool: TextPool) -> Texts | npt.NDArray[Any]:
+    """Return the codes of the values that texts are; each distinct text is read once."""
+    if type.kind == "symbol":
+        return Texts(texts, pool)
+    distinct, places = np.unique(texts, return_inverse=True)
+    try:
+        codes = [type.parse(text) for text in pool.take(distinct).tolist()]
+    except NotAValue:
+        raise _NotPlain from None
+    return np.array(codes, TYPES[str.__str__(type)].numpy)[places.reshape(-1)]
 
 
 def _floats(data: Bytes, before: Places, after: Places) -> npt.NDArray[np.float64]:

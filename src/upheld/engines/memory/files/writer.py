@@ -19,6 +19,7 @@ from upheld.data.factfiles.writing import as_text, enclosed, facts_text, header_
 from upheld.data.relation import Relation
 from upheld.engines.memory.kernels.jit import kernel
 from upheld.engines.memory.storage.dictionary import NEWLINE, Places, utf8
+from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import float_text
 
 #: Rows below which Python finishes before the kernel is loaded.
@@ -43,7 +44,7 @@ def lines(columns: Columns, format: Format) -> str:
     kinds = np.empty(len(columns.types), np.int64)
     values: list[npt.NDArray[Any]] = []
     for c, (column, type) in enumerate(zip(columns.columns, columns.types)):
-        kinds[c] = {"number": SIGNED, "unsigned": UNSIGNED}.get(type, TEXT)
+        kinds[c] = TEXT if isinstance(type, ColumnType) else {"number": SIGNED, "unsigned": UNSIGNED}.get(type, TEXT)
         if kinds[c] == TEXT:
             codes, spelled = _spelled(column, type, format.rfc4180)
             values.append(codes + len(texts))
@@ -62,6 +63,9 @@ def lines(columns: Columns, format: Format) -> str:
 
 def _spelled(column: Column, type: str, rfc4180: bool) -> tuple[npt.NDArray[Any], list[str]]:
     """Return a column of floats or texts as numbers of texts, and these."""
+    if isinstance(type, ColumnType) and not isinstance(column, Texts):
+        distinct, codes = np.unique(column, return_inverse=True)
+        return codes, list(map(type.text, distinct.tolist()))
     if isinstance(column, Texts) and type == "record":
         used, codes = np.unique(column.codes, return_inverse=True)
         return codes, list(map(as_text(type, rfc4180), column.dictionary.take(used).tolist()))
