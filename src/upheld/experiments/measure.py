@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
@@ -137,7 +138,8 @@ def _measure(experiment: Experiment, settings: Settings, cells: list[Cell], file
         timer.start()
         measured = set()
         try:
-            with process.stdin as asked:
+            # A process that has ended reads no request; its exit code says more than the broken pipe.
+            with suppress(BrokenPipeError), process.stdin as asked:
                 json.dump(request, asked)
             for line in process.stdout:
                 if not line.endswith("\n"):
@@ -145,12 +147,15 @@ def _measure(experiment: Experiment, settings: Settings, cells: list[Cell], file
                 out.write(line)
                 out.flush()
                 measured.add(Cell(**json.loads(line)["cell"]))
+            code = process.wait()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
         finally:
             timer.cancel()
             timer.join()
-            process.kill()
             process.stdout.close()
-            code = process.wait()
         if not late and code != 0:
             raise UsageError(
                 Problem(
