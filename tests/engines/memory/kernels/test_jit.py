@@ -236,6 +236,15 @@ def test_compiled_in_the_middle_of_an_update(last):
     assert plain.stdout == switched.stdout and plain.stdout.count("\n") == 48
 
 
+def test_compiled_before_a_module_is_imported():
+    """A module that is imported later has compiled kernels, and functions that these can call, at once."""
+    early = "from upheld.engines.memory.kernels.jit import compile_kernels\ncompile_kernels()\n"
+    late = "from upheld.engines.memory.rounds import tables\nfrom upheld.engines.memory.kernels import rows\n"
+    assert in_a_process(f"{early}{late}print(type(tables.number), hasattr(rows.find_or_add, 'py_func'))").endswith(
+        "_Intrinsic'> True"
+    )
+
+
 def test_a_signal_waits_for_a_kernel_in_plain_python():
     """As it does for machine code: the kernel is done when `KeyboardInterrupt` is raised."""
     done = []

@@ -118,7 +118,11 @@ def plain(function: F, twin: Callable[[Any], Any]) -> F:
 
         return twin(machine_code)
 
-    if not NEVER_COMPILED:
+    if NEVER_COMPILED:
+        return function
+    with _state.lock:
+        if _state.is_compiled:
+            return make()  # type: ignore[no-any-return]
         _state.replaced.append((function, make))
     return function
 
