@@ -413,7 +413,7 @@ def described_class(name: str, cls: type) -> list[str]:
         fields = zip(dataclasses.fields(cls), comments(cls), strict=True)
         rows = [(f"`{f.name}`", f"`{f.type}`{default_of(f)}", told) for f, told in fields]
         lines.append(as_table([("field", "type", ""), *rows]))
-    for member, value in vars(cls).items():
+    for member, value in members(cls):
         if isinstance(value, property) and not member.startswith("_"):
             lines += [f"#### {name}.{member}", *paragraphs(value)]
         elif member == "__getitem__":
@@ -421,6 +421,13 @@ def described_class(name: str, cls: type) -> list[str]:
         elif inspect.isfunction(value) and not member.startswith("_"):
             lines += described(f"#### {name}.{member}", member, value)
     return lines
+
+
+def members(cls: type) -> Iterator[tuple[str, Any]]:
+    """Yield the members of a class, after those of the class that it shares its package with."""
+    for base in reversed(cls.__mro__):
+        if base.__module__.rpartition(".")[0] == cls.__module__.rpartition(".")[0]:
+            yield from vars(base).items()
 
 
 def default_of(field: dataclasses.Field[Any]) -> str:

@@ -27,7 +27,10 @@ def public() -> Iterator[tuple[str, Callable[..., Any], str]]:
             elif inspect.isclass(value):
                 if not dataclasses.is_dataclass(value) and value not in NOT_CONSTRUCTED:
                     yield name, value.__init__, inspect.getdoc(value) or ""
-                for member, method in vars(value).items():
+                members = {
+                    m: f for base in reversed(value.__mro__) if base is not object for m, f in vars(base).items()
+                }
+                for member, method in members.items():
                     method = getattr(method, "__func__", method)
                     if inspect.isfunction(method) and (not member.startswith("_") or member == "__getitem__"):
                         yield f"{name}.{member}", method, inspect.getdoc(method) or ""

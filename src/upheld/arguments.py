@@ -119,16 +119,15 @@ def checked(**kinds: Kind) -> Callable[[Callable[A, R]], Callable[A, R]]:
         known = {name: kinds.get(name) or KINDS.get(name) for name in parameters}
         rest = next((name for name, p in parameters.items() if p.kind is p.VAR_POSITIONAL), None)
         names = [name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
-        title = function.__qualname__.removesuffix(".__init__")
 
         @functools.wraps(function)
         def call(*args: A.args, **kwargs: A.kwargs) -> R:
             for i, value in enumerate(args):
                 name = names[i] if i < len(names) else rest
                 if name is not None:
-                    _check(title, name, value, known[name])
+                    _check(function, args, name, value, known[name])
             for name, value in kwargs.items():
-                _check(title, name, value, known.get(name))
+                _check(function, args, name, value, known.get(name))
             return function(*args, **kwargs)
 
         return call
@@ -136,10 +135,19 @@ def checked(**kinds: Kind) -> Callable[[Callable[A, R]], Callable[A, R]]:
     return check
 
 
-def _check(function: str, name: str, value: object, kind: Kind | None) -> None:
+def _check(
+    function: Callable[..., object], args: tuple[object, ...], name: str, value: object, kind: Kind | None
+) -> None:
     if kind is not None and not kind.accepts(value):
-        message = f"`{name}` of `{function}` must be {kind.meaning}, got {described(value)}"
+        message = f"`{name}` of `{_title(function, args)}` must be {kind.meaning}, got {described(value)}"
         raise UsageError(Problem("bad-argument", message))
+
+
+def _title(function: Callable[..., object], args: tuple[object, ...]) -> str:
+    """Return the name of a function that was called; a method has the class of its object, whichever defines it."""
+    is_method = next(iter(inspect.signature(function).parameters), None) == "self"
+    name = f"{type(args[0]).__name__}.{function.__name__}" if is_method else function.__qualname__
+    return name.removesuffix(".__init__")
 
 
 def described(value: object) -> str:
