@@ -19,11 +19,11 @@ from typing import Any
 import upheld
 from upheld.cli import parser
 from upheld.language.syntax.rdfox import SPELLINGS
+from upheld.language.terms.functions import CASTS, FUNCTIONS
+from upheld.language.terms.terms import FALSE, TRUE
 from upheld.language.types.columns import CODED
 from upheld.language.types.functors import CONSTRAINTS, HOLDS, SIGNATURES, Signature
 from upheld.language.types.primitive import PRIMITIVE_TYPES
-from upheld.language.types.term_functions import CASTS, FUNCTIONS
-from upheld.language.types.terms import FALSE, TRUE
 
 DOCS = Path(__file__).parent
 WIDTH = 120

@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 
 from upheld.errors import Problem, UsageError, quote
 from upheld.language.syntax.ast import Program
-from upheld.language.types.ntriples import is_graph
+from upheld.language.terms.ntriples import is_graph
 from upheld.runtime.limits import Limits
 
 A = ParamSpec("A")

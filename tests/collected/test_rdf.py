@@ -20,8 +20,8 @@ import pytest
 import upheld
 from tests.helpers.cases import CASES, requires_cases
 from tests.helpers.isomorphism import entails
-from upheld.language.types.datatypes import canonical
-from upheld.language.types.terms import NoValue
+from upheld.language.terms.datatypes import canonical
+from upheld.language.terms.terms import NoValue
 
 pytestmark = requires_cases
 

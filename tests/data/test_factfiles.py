@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from upheld.data.factfiles import Format, Output, facts_text, read_facts, stdout_text, write_all, write_facts
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN
 from upheld.errors import FactsError, ProgramError
+from upheld.language.terms.terms import literal
 from upheld.language.types.primitive import (
     INT64_MAX,
     INT64_MIN,
@@ -26,7 +27,6 @@ from upheld.language.types.primitive import (
     sorted_rows,
 )
 from upheld.language.types.records import RecordType, from_python
-from upheld.language.types.terms import literal
 from upheld.source import Source, Span
 
 

@@ -33,8 +33,8 @@ from upheld.language.syntax.ast import (
     Wildcard,
 )
 from upheld.language.syntax.parser import COMPARISONS, TERM
+from upheld.language.terms.functions import FUNCTIONS
 from upheld.language.types.functors import HOLDS
-from upheld.language.types.term_functions import FUNCTIONS
 
 #: Few enough leaves to stay below the limit of nesting, many enough to mix every operator with every other.
 LEAVES = 12

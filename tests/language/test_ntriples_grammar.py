@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from upheld.language.types.ntriples import NotATerm, term
-from upheld.language.types.ntriples_grammar import PLAIN_TRIPLE, TRIPLE
+from upheld.language.terms.ntriples import NotATerm, term
+from upheld.language.terms.ntriples_grammar import PLAIN_TRIPLE, TRIPLE
 
 #: Terms as files write them, and whether they are terms.
 TERMS = {

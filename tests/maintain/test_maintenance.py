@@ -17,7 +17,7 @@ from tests.helpers.term_expressions import TERMS, expression
 from upheld.engines import ENGINES
 from upheld.language.strata import STRATIFICATIONS
 from upheld.language.syntax.ast import Constant
-from upheld.language.types.terms import XSD
+from upheld.language.terms.terms import XSD
 from upheld.maintain.registry import ALGORITHMS
 
 #: Streams come in blocks, so that test processes can share them. Each block makes so many updates by every algorithm.

@@ -13,7 +13,7 @@ import pytest
 
 import upheld
 from upheld.language.core import Predicate
-from upheld.language.types import ntriples
+from upheld.language.terms import ntriples
 
 pytestmark = pytest.mark.xdist_group("spark")
 

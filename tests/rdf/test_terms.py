@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from upheld.language.types.ntriples import NotATerm, are_canonical, term
-from upheld.language.types.terms import RDF, XSD
+from upheld.language.terms.ntriples import NotATerm, are_canonical, term
+from upheld.language.terms.terms import RDF, XSD
 
 PARTS = {
     "iri": "a http urn // / ? # : @ [ ] ::1 %41 %zz \ue000 é \\u0041 \\u0020 \\U0001F600 1 + - . v1.x | 80 h".split(),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import upheld
 from tests.helpers.isomorphism import isomorphic
-from upheld.language.types.terms import escape
+from upheld.language.terms.terms import escape
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 IRIS = st.sampled_from(["<http://e/a>", "<http://e/b#c>", "<urn:x:é>", "<http://www.w3.org/2002/07/owl#Thing>"])

@@ -11,8 +11,8 @@ from upheld.language.core import Apply, Atom, Builtin, Expression, Fact, Rule, e
 from upheld.language.core_text import value_text
 from upheld.language.strata import Stratum
 from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.terms.terms import NoValue
 from upheld.language.types.functors import constraint
-from upheld.language.types.terms import NoValue
 from upheld.language.values import Value
 
 Binding = dict[str, Value]

@@ -7,9 +7,9 @@ from typing import Any
 
 from upheld.data.columns import Row
 from upheld.errors import Problem, UsageError, count, quote, warn
-from upheld.language.types.ntriples import is_statement
-from upheld.language.types.ntriples_grammar import literal_parts
-from upheld.language.types.terms import unescape
+from upheld.language.terms.ntriples import is_statement
+from upheld.language.terms.ntriples_grammar import literal_parts
+from upheld.language.terms.terms import unescape
 
 #: The packages that a graph may be made for.
 PACKAGES = ("pyoxigraph", "rdflib")

@@ -13,7 +13,7 @@ from upheld.data.factfiles import Reader
 from upheld.errors import FactsError, Problem
 from upheld.ingest import facts_of
 from upheld.language.core import Core
-from upheld.language.types.ntriples import is_graph
+from upheld.language.terms.ntriples import is_graph
 from upheld.rdf.graphs import read_graph
 from upheld.rdf.reading import read as read_rdf
 

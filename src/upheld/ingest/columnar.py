@@ -22,8 +22,8 @@ from upheld.ingest.tables import (
     type_of_dtype,
     type_of_integers,
 )
+from upheld.language.terms.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.columns import CODED, ColumnType, plain_name
-from upheld.language.types.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.primitive import INT64_MAX, TYPES
 from upheld.language.types.records import RecordType
 

@@ -38,6 +38,7 @@ from upheld.language.syntax.ast import (
 )
 from upheld.language.syntax.parser import LOOK_EVERY, first_problems
 from upheld.language.syntax.rdfox import COLUMNS
+from upheld.language.terms.terms import NoValue, boolean, string_of
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.functors import HOLDS, NEGATED, Undefined, constraint, functor, is_test, signatures_of
 from upheld.language.types.inference import FACTS, Inference, decimal_of
@@ -45,7 +46,6 @@ from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.types.records import RECORD, Field, is_functor
 from upheld.language.types.regex import NotARegex, with_flags
 from upheld.language.types.subtypes import check_subtypes
-from upheld.language.types.terms import NoValue, boolean, string_of
 from upheld.language.values import Value
 from upheld.runtime.limits import look
 

@@ -11,10 +11,10 @@ from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.patterns import Taken, constructed, taken
 from upheld.language.printable import prints
 from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.terms.terms import FALSE, TRUE
 from upheld.language.types.columns import NULL, ColumnType
 from upheld.language.types.functors import functor, is_test
 from upheld.language.types.records import composed, is_constructor
-from upheld.language.types.terms import FALSE, TRUE
 from upheld.language.values import Value
 
 _INFIX = frozenset("+ - * / % ^ band bor bxor bshl bshr bshru land lor lxor = != < <= > >= && ||".split())

@@ -19,7 +19,7 @@ from upheld.language.syntax.ast import (
     variables,
 )
 from upheld.language.syntax.rdfox import COLUMNS
-from upheld.language.types.terms import number_of, string_of
+from upheld.language.terms.terms import number_of, string_of
 from upheld.source import Source
 
 #: Warnings of one kind that are shown where nobody has asked for all of them.
@@ -167,7 +167,7 @@ def _never(body: Formula) -> Iterator[Problem]:
 
 def _unfit(operator: str, term: str) -> str | None:
     """Return what an operator works on, if a term is nothing of the sort."""
-    from upheld.language.types.term_values import is_by_identity  # which programs without RDF do not need
+    from upheld.language.terms.values import is_by_identity  # which programs without RDF do not need
 
     is_number, is_string = number_of(term) is not None, string_of(term) is not None
     if operator in _ORDERINGS:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from upheld.errors import FactsError, Problem, UsageError, quote
-from upheld.language.types import ntriples
-from upheld.language.types.ntriples import NotATerm
-from upheld.language.types.terms import XSD
-from upheld.language.types.terms import literal as literal_of
+from upheld.language.terms import ntriples
+from upheld.language.terms.ntriples import NotATerm
+from upheld.language.terms.terms import XSD
+from upheld.language.terms.terms import literal as literal_of
 
 
 def iri(text: str) -> str:

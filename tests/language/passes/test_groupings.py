@@ -7,7 +7,7 @@ import pytest
 import upheld
 from upheld.engines import ENGINES
 from upheld.errors import ProgramError
-from upheld.language.types.terms import XSD
+from upheld.language.terms.terms import XSD
 
 PREFIX = "PREFIX : <https://e/>\n"
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import upheld
 from upheld.errors import UpheldError
-from upheld.language.types import terms
+from upheld.language.terms import terms
+from upheld.language.terms.terms import XSD, NoValue, number_of, string_of
 from upheld.language.types.functors import CONSTRAINTS, HOLDS, NEGATED, SIGNATURES, Undefined, constraint, functor
 from upheld.language.types.primitive import INT64_MAX, INT64_MIN, NAN, UINT64_MAX
-from upheld.language.types.terms import XSD, NoValue, number_of, string_of
 
 NUMBERS = st.integers(INT64_MIN, INT64_MAX)
 UNSIGNED = st.integers(0, UINT64_MAX)

@@ -18,8 +18,8 @@ from upheld.data.columns import Columns, Row
 from upheld.data.factfiles.badrows import EXPECTED, BadRows, column_name
 from upheld.data.factfiles.formats import Format
 from upheld.errors import FactsError, Problem, count, nearest, quote
+from upheld.language.terms.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.columns import ColumnType, NotAValue
-from upheld.language.types.ntriples import NotATerm, are_canonical, term
 from upheld.language.types.primitive import FLOAT, INTEGER, INTEGER_RANGES, normalise_float
 from upheld.language.types.records import NotARecord, RecordType, from_file
 from upheld.language.values import Value

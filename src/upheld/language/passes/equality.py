@@ -79,6 +79,6 @@ def _next_equation(body: list[Literal], by_value: bool) -> tuple[int, str, Term]
 
 
 def _means_identity(value: Variable | Constant) -> bool:
-    from upheld.language.types.term_values import is_by_identity  # which programs without RDF do not need
+    from upheld.language.terms.values import is_by_identity  # which programs without RDF do not need
 
     return isinstance(value, Constant) and is_by_identity(str(value.value))

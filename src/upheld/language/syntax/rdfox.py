@@ -41,14 +41,14 @@ from upheld.language.syntax.lexer import (
     string_value,
 )
 from upheld.language.syntax.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, PREFIX, TERM, Draft, Parser
-from upheld.language.types import ntriples
+from upheld.language.terms import ntriples
+from upheld.language.terms.ntriples import NotATerm
+from upheld.language.terms.terms import boolean, literal
 from upheld.language.types.functors import HOLDS, is_test
-from upheld.language.types.ntriples import NotATerm
-from upheld.language.types.terms import boolean, literal
 from upheld.source import Source, Span
 
 if TYPE_CHECKING:
-    from upheld.language.types.term_functions import Function
+    from upheld.language.terms.functions import Function
 
 #: The operators inside expressions, where `,` ends an argument.
 EXPRESSION = {
@@ -121,7 +121,7 @@ _LOCAL_ESCAPE = re.compile(r"\\(.)")
 
 def _functions() -> dict[str, Function]:
     """Return the functions of terms, which programs of the other dialect do not need."""
-    from upheld.language.types.term_functions import FUNCTIONS
+    from upheld.language.terms.functions import FUNCTIONS
 
     return FUNCTIONS
 

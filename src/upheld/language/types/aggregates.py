@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from upheld.language.types import term_aggregates
+from upheld.language.terms import aggregates as term_aggregates
 from upheld.language.types.columns import ColumnType, decimal_text
 from upheld.language.types.functors import Undefined
 from upheld.language.types.primitive import INTEGER_RANGES, exact_sum, normalise_float

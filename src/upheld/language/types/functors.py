@@ -116,7 +116,7 @@ def _same(count: int, over: frozenset[str], *, folds: bool = False, generates: b
 
 _COMPUTED = NUMERIC | {"decimal"}
 
-#: The functors of plain values; `types.term_functions` has the functions of RDF terms. A name may have several
+#: The functors of plain values; `terms.functions` has the functions of RDF terms. A name may have several
 #: signatures, which differ in their number of arguments.
 SIGNATURES: dict[str, tuple[Signature, ...]] = {
     "+": (_same(2, _COMPUTED),),
@@ -558,7 +558,7 @@ def is_user_defined(name: str) -> bool:
 
 def is_test(name: str) -> bool:
     """Return whether the values of a function of terms are booleans."""
-    from upheld.language.types.term_functions import FUNCTIONS  # which programs without RDF do not need
+    from upheld.language.terms.functions import FUNCTIONS  # which programs without RDF do not need
 
     return FUNCTIONS[name].is_test
 
@@ -587,7 +587,7 @@ def _built_in(name: str, arity: int, type: str) -> Functor:
     if name == "range":
         return Functor(name, type, _range, generates=True)  # type: ignore[arg-type]
     if type == "term":
-        from upheld.language.types.term_functions import FUNCTIONS  # which programs without RDF do not need
+        from upheld.language.terms.functions import FUNCTIONS  # which programs without RDF do not need
 
         return Functor(name, type, FUNCTIONS[name].evaluate, lazy=FUNCTIONS[name].lazy)
     if name in ("min", "max"):
@@ -630,7 +630,7 @@ _COMPARISONS: dict[str, Callable[[Value, Value], bool]] = {
 def constraint(name: str, type: str) -> Callable[[Value, Value], bool]:
     """Return the test of that name on values of that type."""
     if type == "term":
-        from upheld.language.types.term_values import CONSTRAINTS  # which programs without RDF do not need
+        from upheld.language.terms.values import CONSTRAINTS  # which programs without RDF do not need
 
         return CONSTRAINTS[name]
     return _COMPARISONS[name]

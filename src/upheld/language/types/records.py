@@ -18,8 +18,8 @@ from itertools import chain, repeat
 from typing import Any
 
 from upheld.language.syntax.souffle import ESCAPES_HERE, quoted
+from upheld.language.terms.terms import NoValue
 from upheld.language.types.primitive import FLOAT, INT64_MAX, INTEGER, INTEGER_RANGES, float_text, normalise_float
-from upheld.language.types.terms import NoValue
 from upheld.language.values import Value
 
 #: The primitive type of all these values, and the value without fields that every record type has.

@@ -23,10 +23,10 @@ from pyspark.sql import SparkSession
 
 from upheld.data.factfiles.reading import Unpacked
 from upheld.errors import FactsError
-from upheld.language.types.ntriples import are_canonical
-from upheld.language.types.ntriples_grammar import PLAIN_TRIPLE
+from upheld.language.terms.ntriples import are_canonical
+from upheld.language.terms.ntriples_grammar import PLAIN_TRIPLE
+from upheld.language.terms.terms import XSD
 from upheld.language.types.primitive import TYPES
-from upheld.language.types.terms import XSD
 from upheld.spark.files import shown
 from upheld.spark.packing import packed, unpacked
 

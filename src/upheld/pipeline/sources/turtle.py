@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from upheld.data.factfiles.reading import GZIP_MAGIC, Unpacked
 from upheld.data.relation import missing_package
 from upheld.errors import FactsError
-from upheld.language.types.terms import escape
+from upheld.language.terms.terms import escape
 from upheld.pipeline.sources.ntriples import NAMES
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row
 from upheld.spark.paths import verbatim

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name
 from upheld.errors import FactsError, Problem, count, quote
 from upheld.language.core import Predicate
-from upheld.language.types.ntriples import CANONICAL, NotATerm, term
+from upheld.language.terms.ntriples import CANONICAL, NotATerm, term
 from upheld.pipeline.job import Source
 from upheld.pipeline.sources.columnar import Columnar
 from upheld.pipeline.sources.rows import Reading, Table

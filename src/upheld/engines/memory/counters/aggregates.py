@@ -21,10 +21,10 @@ from upheld.engines.memory.sets.expressions import Settled, load_codes, membersh
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table, slots_for
 from upheld.language.core import Aggregation
+from upheld.language.terms.aggregates import corrected, of_count
 from upheld.language.types.aggregates import COLUMNS, aggregated, fitting, is_of_terms, mean, total
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.functors import Undefined
-from upheld.language.types.term_aggregates import corrected, of_count
 from upheld.language.values import Value
 
 Numbers = npt.NDArray[np.int64]

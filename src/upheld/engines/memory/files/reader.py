@@ -22,8 +22,8 @@ from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.reading import rows_in
 from upheld.engines.memory.kernels.jit import kernel
 from upheld.engines.memory.storage.dictionary import NEWLINE, Bytes, Places, TextPool
+from upheld.language.terms.ntriples import are_canonical
 from upheld.language.types.columns import ColumnType, NotAValue
-from upheld.language.types.ntriples import are_canonical
 from upheld.language.types.primitive import INTEGER_RANGES, TYPES
 from upheld.runtime.limits import allow, look
 

@@ -19,9 +19,9 @@ from upheld.algebra.instances import evaluate as value_of
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.language.core import Apply, Builtin, Expression, expression_variables
 from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.terms.terms import NoValue
 from upheld.language.types.functors import Functor, Undefined, constraint
 from upheld.language.types.primitive import INTEGER_RANGES
-from upheld.language.types.terms import NoValue
 from upheld.language.values import Value
 from upheld.runtime.limits import MUCH, reserve
 

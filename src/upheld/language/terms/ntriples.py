@@ -12,8 +12,8 @@ from functools import cache
 from ipaddress import AddressValueError, IPv6Address
 
 from upheld.errors import quote
-from upheld.language.types.ntriples_grammar import BLANK_NODE, SHORT_ESCAPES, literal_parts
-from upheld.language.types.terms import RDF, XSD, escape, literal
+from upheld.language.terms.ntriples_grammar import BLANK_NODE, SHORT_ESCAPES, literal_parts
+from upheld.language.terms.terms import RDF, XSD, escape, literal
 
 # -- IRIs -------------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """RDF terms as values: their N-Triples text, and the numbers and strings that literals stand for.
 
-`types.term_values` has SPARQL's operators on terms, `types.term_functions` its functions.
+`terms.values` has SPARQL's operators on terms, `terms.functions` its functions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 from functools import lru_cache
 
-from upheld.language.types.ntriples_grammar import SHORT_ESCAPES, literal_parts
+from upheld.language.terms.ntriples_grammar import SHORT_ESCAPES, literal_parts
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"

@@ -12,7 +12,7 @@ import struct
 from decimal import Decimal
 from functools import lru_cache
 
-from upheld.language.types.terms import RDF, XSD, NoValue, escape, parts, unescape
+from upheld.language.terms.terms import RDF, XSD, NoValue, escape, parts, unescape
 
 _UNBOUNDED = (-math.inf, math.inf)
 #: The integers that a datatype has, from the least to the greatest.

@@ -11,10 +11,10 @@ import pytest
 from tests.helpers import term_expressions
 from tests.helpers.term_expressions import expression
 from upheld.language.syntax.files import read_text
+from upheld.language.terms.functions import FUNCTIONS
+from upheld.language.terms.terms import FALSE, TRUE, XSD, NoValue, literal
+from upheld.language.terms.values import CONSTRAINTS, equal, value_of
 from upheld.language.types.functors import functor
-from upheld.language.types.term_functions import FUNCTIONS
-from upheld.language.types.term_values import CONSTRAINTS, equal, value_of
-from upheld.language.types.terms import FALSE, TRUE, XSD, NoValue, literal
 from upheld.materialisation.build import materialise
 
 PREFIX = f"PREFIX xsd: <{XSD}>\nPREFIX : <http://e/>\n"

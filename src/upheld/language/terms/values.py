@@ -14,9 +14,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from upheld.language.types import temporal
-from upheld.language.types.temporal import EXACT
-from upheld.language.types.terms import XSD, NoValue, escape, literal, number_of, parts, to_double, unescape
+from upheld.language.terms import temporal
+from upheld.language.terms.temporal import EXACT
+from upheld.language.terms.terms import XSD, NoValue, escape, literal, number_of, parts, to_double, unescape
 from upheld.language.values import Value as Plain
 
 #: Quotients of integers and decimals have this many digits.

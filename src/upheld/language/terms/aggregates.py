@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 
+from upheld.language.terms.terms import Number, literal, number_of, string_of, to_double
 from upheld.language.types.primitive import exact_sum
-from upheld.language.types.terms import Number, literal, number_of, string_of, to_double
 from upheld.language.values import Value
 
 #: The values that each function keeps for a group. The last one is the result, a term, as is `sum`; others are numbers.

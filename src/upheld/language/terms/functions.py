@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from upheld.language.types import datatypes, temporal
-from upheld.language.types.iris import resolve
-from upheld.language.types.ntriples import NotATerm, iri, language_tag
-from upheld.language.types.regex import NotARegex, replaced, with_flags
-from upheld.language.types.temporal import EXACT, Moment
-from upheld.language.types.term_values import (
+from upheld.language.terms import datatypes, temporal
+from upheld.language.terms.iris import resolve
+from upheld.language.terms.ntriples import NotATerm, iri, language_tag
+from upheld.language.terms.temporal import EXACT, Moment
+from upheld.language.terms.terms import RDF, XSD, NoValue, boolean, literal, parts, to_double, unescape
+from upheld.language.terms.values import (
     COMPARISONS,
     ROUNDING,
     arithmetic,
@@ -39,7 +39,7 @@ from upheld.language.types.term_values import (
     typed_value,
     value_of,
 )
-from upheld.language.types.terms import RDF, XSD, NoValue, boolean, literal, parts, to_double, unescape
+from upheld.language.types.regex import NotARegex, replaced, with_flags
 
 Thunk = Callable[[], str]
 
