@@ -15,6 +15,7 @@ import pytest
 import upheld
 from tests.engines.spark.sessions import Light
 from tests.helpers.sizes import exhaustive
+from upheld.engines.spark.tasks import sockets
 from upheld.engines.spark.tasks.driver import DrivenEngine, Driver, task_engine
 from upheld.engines.spark.tasks.sockets import Meeting, gather, packed, portable, unpacked
 from upheld.engines.spark.tasks.tasks import ThreadTasks, in_processes
@@ -140,6 +141,13 @@ def test_who_will_not_come():
         with pytest.raises(UpheldError) as caught:
             meeting.next()
     assert caught.value.slugs == ("task-lost",)
+
+
+def test_tasks_that_are_never_started(monkeypatch):
+    """A job that gets no slots ends in an error, not in waiting for ever."""
+    monkeypatch.setattr(sockets, "_STARTING", 0.0)
+    with Meeting("127.0.0.1", os.urandom(32)) as meeting, pytest.raises(UpheldError, match="has not started all"):
+        gather(meeting, 2)
 
 
 @pytest.mark.parametrize("again", [False, True])

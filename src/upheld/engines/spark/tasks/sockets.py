@@ -6,12 +6,14 @@ read, so nothing of a stranger is ever unpickled. Arrays travel as they are, bes
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import queue
 import socket
 import struct
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing import AuthenticationError
@@ -34,6 +36,9 @@ _SMALL = 1 << 15
 
 #: Seconds after which somebody who waits for a task looks whether the others are still there.
 _LOOK_EVERY = 1.0
+
+#: Seconds that a driver waits for tasks to connect: a job may have to wait for slots, but not for ever.
+_STARTING = 600.0
 
 #: Seconds that anybody has to prove that he has the key. Nobody waits for him meanwhile.
 _PATIENCE = 60
@@ -145,8 +150,11 @@ class Meeting:
         self._thread = threading.Thread(target=self._accept, name="meeting", daemon=True)
         self._thread.start()
 
-    def next(self, others: Sequence[Connection] = ()) -> Connection:
-        """Return a connection to the next one who has the key, unless one of the others, who are silent, is gone."""
+    def next(self, others: Sequence[Connection] = (), until: float = math.inf) -> Connection:
+        """Return a connection to the next one who has the key, unless one of the others, who are silent, is gone.
+
+        Nobody is waited for after `until`, a time of the monotonic clock.
+        """
         while True:
             try:
                 came = self._came.get(timeout=_LOOK_EVERY)
@@ -154,6 +162,8 @@ class Meeting:
             except queue.Empty:
                 if wait(others, timeout=0):
                     raise task_lost("it ended before all of them were ready") from None
+                if time.monotonic() > until:
+                    raise task_lost(f"Spark has not started all of them in {_STARTING:.0f} seconds") from None
         if isinstance(came, UpheldError):
             raise came
         return came
@@ -259,9 +269,10 @@ def gather(meeting: Meeting, parts: int) -> tuple[SocketWire, list[Connection]]:
     wires: dict[int, tuple[Connection, Address]] = {}
     commands: dict[int, Connection] = {}
     came: list[Connection] = []
+    until = time.monotonic() + _STARTING
     try:
         while len(wires) < parts or len(commands) < parts:
-            connection = meeting.next(came)
+            connection = meeting.next(came, until)
             came.append(connection)
             kind, me, address = connection.recv()
             if me in (wires if kind == "wire" else commands):
