@@ -193,7 +193,8 @@ def assert_followed(tasks: list[list[Kept]], states: list[Recomputed | None]) ->
 
 
 def assert_together(tasks: list[Kept], now: Recomputed, before: Recomputed | None) -> None:
-    assert all(task.agreed == tasks[0].agreed for task in tasks), "tasks that have decided differently"
+    decided = [task.agreed for task in tasks]
+    assert all(one == decided[0] for one in decided), f"tasks that have decided differently: {decided}"
     assert all(task.books == tasks[0].books for task in tasks)
     assert union(task.I for task in tasks) == now.facts
     assert union(task.E for task in tasks) == now.explicit
