@@ -29,6 +29,7 @@ FUNCTORS = [
     for signature in signatures
     for type in EXTREMES
     if len(signature.arguments) == 2 and type in signature.ranges_over and not signature.generates
+    if {"T", *EXTREMES}.issuperset(signature.arguments)
 ]
 
 
