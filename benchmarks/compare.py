@@ -5,7 +5,7 @@
     python -m benchmarks.compare ../before/src --only campus --algorithms adaptive dred
 
 Each version has a process. The two do the same work by turns, so that whatever else the machine does slows both, and
-the least CPU time of several turns counts. Both use the workloads of this version, through the public API alone.
+the least CPU time of several turns counts. This version makes the workloads, and both use the public API alone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import gc
 import json
 import math
 import os
+import pickle
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
@@ -64,12 +66,24 @@ def compare(versions: tuple[Version, Version], names: list[str], algorithms: lis
             continue
         for algorithm in algorithms:
             for version in versions:
-                version.ask("begin", name, algorithm)
+                version.ask("begin", str(pickled(name)), algorithm)
             yield f"{name}: materialise, {algorithm}", least(versions, "materialise")
             for label in versions[0].ask("cells"):
                 spent = updates(versions, label)
                 for way in ("delete", "insert"):
                     yield f"{name}: {way} {label}, {algorithm}", [min(s[way] for s in spent[v]) for v in versions]
+
+
+@cache
+def pickled(name: str) -> Path:
+    """Return a file with a workload of updates in objects that any version can read."""
+    from benchmarks.workloads.updates import WORKLOADS
+
+    made = WORKLOADS["small"][name]()
+    cells = {cell.label: cell.batches for cell in made.cells}
+    path = CACHE / f"{name}.pickle"
+    path.write_bytes(pickle.dumps((made.rules, made.facts, cells, made.first)))
+    return path
 
 
 def updates(versions: tuple[Version, Version], label: str) -> dict[Version, list[dict[str, float]]]:
@@ -102,10 +116,12 @@ def serve() -> None:
     """Answer requests on standard input, one JSON line each."""
     import upheld
     from benchmarks.workloads.rulesets import read_program
-    from benchmarks.workloads.updates import WORKLOADS, Maintained
 
+    warnings.simplefilter("ignore", upheld.UpheldWarning)
     answers, sys.stdout = sys.stdout, sys.stderr
-    workload: Maintained
+    rules, first = "", ""
+    facts: dict[str, Any] = {}
+    cells: dict[str, list[dict[str, Any]]] = {}
     m: upheld.Materialisation
     algorithm = ""
 
@@ -116,24 +132,24 @@ def serve() -> None:
         return timed(lambda: upheld.materialise(program, named, engine="memory", algorithm="rematerialise"))
 
     def update(label: str, turn: int) -> dict[str, float]:
-        cell = next(cell for cell in workload.cells if cell.label == label)
-        batch = cell.batches[turn % len(cell.batches)]
-        ways = ("delete", "insert") if workload.first == "delete" else ("insert", "delete")
+        batch = cells[label][turn % len(cells[label])]
+        ways = ("delete", "insert") if first == "delete" else ("insert", "delete")
         return {way: timed(partial(m.update, **{way: batch})) for way in ways}  # type: ignore[arg-type]
 
     for line in sys.stdin:
         match json.loads(line):
             case ["files", folder]:
                 answer: Any = files(folder)
-            case ["begin", name, algorithm]:
-                workload, answer = WORKLOADS["small"][name](), None
+            case ["begin", path, algorithm]:
+                rules, facts, cells, first = pickle.loads(Path(path).read_bytes())
+                answer = None
             case ["materialise"]:
                 m = None  # type: ignore[assignment]  # one at a time
                 began = time.process_time()
-                m = upheld.materialise(workload.rules, dict(workload.facts), engine="memory", algorithm=algorithm)
+                m = upheld.materialise(rules, dict(facts), engine="memory", algorithm=algorithm)
                 answer = time.process_time() - began
             case ["cells"]:
-                answer = [cell.label for cell in workload.cells]
+                answer = list(cells)
             case ["update", label, turn]:
                 answer = update(label, turn)
         print(json.dumps(answer), file=answers, flush=True)
