@@ -194,7 +194,7 @@ FUNCTION_MEANINGS: dict[str, tuple[str, str]] = {
 
 #: Where functions of terms depart from SPARQL 1.1.
 DEPARTURES = (
-    "Regular expressions are those of RE2: no backreferences, no lookaround, no classes of XML such as `\\i`, no class "
+    "Regular expressions follow RE2: no backreferences, no lookaround, no classes of XML such as `\\i`, no class "
     "subtraction. The flags are `i`, `m`, `s`, `x` and `q`. A constant that is not a regular expression is an "
     "[error](errors.md#invalid-regex); a computed one has no match and no value.",
     "Integers have no bound. Sums and products of decimals are exact.",
@@ -424,7 +424,7 @@ def described_class(name: str, cls: type) -> list[str]:
 
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
-    """Yield the members of a class, after those of the class that it shares its package with."""
+    """Yield the members of a class: first the members of its base classes in the same package, then its own."""
     for base in reversed(cls.__mro__):
         if base.__module__.rpartition(".")[0] == cls.__module__.rpartition(".")[0]:
             yield from vars(base).items()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
-#: The columns before those of the relations.
+#: The columns that precede the columns of the relations.
 RELATION, SIGN = "relation", "sign"
 
 #: The types of pandas that can miss values, by the types of Arrow.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-class Reading:
+class Reading(ABC):
     """The methods of `Materialisation` that read. Its methods that change it are in `materialisation`."""
 
     _written: Core
@@ -341,9 +342,9 @@ class Reading:
             facts, explicit = ({name: of(name) for name in self.relations} for of in (self.__getitem__, self.explicit))
             return Snapshot(self, self.version, facts, explicit)
 
+    @abstractmethod
     def _copy_with(self, explicit: Iterable[tuple[str, Iterable[Row]]]) -> Self:
         """Return a materialisation of the same program with other explicit facts, by the algorithm that keeps least."""
-        raise NotImplementedError
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

@@ -279,7 +279,7 @@ class _Doomed(NamedTuple):
 
     key: Key
     leg: int
-    #: The number of the built-in among those of the rule.
+    #: The position of the built-in among the built-ins of the rule.
     builtin: int
     variables: tuple[str, ...]
     B: Codes
