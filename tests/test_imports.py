@@ -255,8 +255,8 @@ def reach(graph: dict[Path, set[Path]], file: Path) -> set[Path]:
         ("algebra/sets.py", "from ..maintain import dred", ["upheld.maintain.dred"]),
         ("algebra/sets.py", "from upheld import materialise", ["upheld.materialise"]),
         ("language/passes/heads.py", "from . import other\nfrom .. import ast\nfrom ...source import Span", []),
-        ("cli/run.py", "import argparse\nfrom upheld import materialise\nfrom upheld.cli import show", []),
-        ("cli/run.py", "from upheld.language import parse", ["upheld.language.parse"]),
+        ("cli/commands/run.py", "import argparse\nfrom upheld import materialise\nfrom upheld.cli import show", []),
+        ("cli/commands/run.py", "from upheld.language import parse", ["upheld.language.parse"]),
     ],
 )
 def test_the_rules_are_enforced(

@@ -1,4 +1,4 @@
-"""The command line: one module per command, on the public API only."""
+"""The command line, on the public API only: the parser of all commands and the exit codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import upheld
 from upheld import UpheldError
-from upheld.cli import apply, check, demo, experiments, explain, owl, pipeline, query, run
+from upheld.cli.commands import apply, check, demo, experiments, explain, owl, pipeline, query, run
 from upheld.cli.messages import show, warnings_shown
 from upheld.cli.outcome import BAD_INPUT, INTERRUPTED
 from upheld.cli.standardoutput import standard_output

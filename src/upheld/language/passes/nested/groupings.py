@@ -19,8 +19,8 @@ from dataclasses import replace
 
 from upheld.errors import quote
 from upheld.language.core import Aggregation
-from upheld.language.passes.bindings import ANYTHING, alternatives, enter_bindings, is_relation, with_variables
 from upheld.language.passes.draft import Draft
+from upheld.language.passes.nested.bindings import ANYTHING, alternatives, enter_bindings, is_relation, with_variables
 from upheld.language.passes.safety import bound_variables
 from upheld.language.syntax.ast import (
     Atom,

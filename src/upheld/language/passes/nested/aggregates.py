@@ -24,10 +24,10 @@ from typing import TypeVar
 
 from upheld.errors import quote
 from upheld.language.core import Aggregation
-from upheld.language.passes.bindings import alternatives, enter_bindings, is_relation, with_variables
 from upheld.language.passes.disjunction import Literal, literals, split_disjunctions
 from upheld.language.passes.draft import Draft
 from upheld.language.passes.negation import push_negation
+from upheld.language.passes.nested.bindings import alternatives, enter_bindings, is_relation, with_variables
 from upheld.language.passes.records import PREFIX as RECORD
 from upheld.language.passes.safety import bound_variables
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
