@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import upheld
+from tests.engines.spark.tasks import Driven
 from upheld.cli import main
 from upheld.language.types import functors
 
@@ -23,7 +24,7 @@ def registered():
     functors._DEFINED.update(before)
 
 
-@pytest.fixture(params=["memory", "reference"])
+@pytest.fixture(params=["memory", "reference", Driven(2)], ids=["memory", "reference", "spark"])
 def engine(request):
     return request.param
 
@@ -168,13 +169,6 @@ def test_mistakes_in_python(name, types):
     with pytest.raises(upheld.UpheldError) as error:
         upheld.functor(name, types)
     assert error.value.slugs == ("bad-argument",)
-
-
-def test_other_engines_refuse_them():
-    upheld.functor("f", ["number", "number"])(double)
-    with pytest.raises(upheld.UpheldError) as error:
-        upheld.materialise(RULES, {"p": [1]}, engine="spark")
-    assert error.value.slugs == ("unsupported-functor",)
 
 
 def test_programs_print_back():

@@ -26,8 +26,8 @@ def functor(name: str, types: Sequence[str], *, arrays: bool = False) -> Callabl
     """Register the decorated function as the functor that programs declare with `.functor` and call as `@name(...)`.
 
     The function must be pure: the same arguments give the same result in every run. It is called once for each
-    combination of arguments that a rule evaluates at a time, and may be called again later. The memory engine and the
-    reference engine have user-defined functors.
+    combination of arguments that a rule evaluates at a time, and may be called again later. The Spark engine sends the
+    function to its tasks.
 
     Args:
         name: Name of the functor, without `@`. A function registered earlier under this name is replaced.

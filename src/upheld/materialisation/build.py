@@ -12,11 +12,11 @@ from typing import Any
 from upheld.arguments import checked
 from upheld.data.columns import Row
 from upheld.engines import EngineChoice, chosen_engine, facts_reader
-from upheld.errors import FactsError, Problem, ProgramError, UsageError, nearest, quote, warn
+from upheld.errors import FactsError, Problem, UsageError, nearest, quote, warn
 from upheld.ingest import facts_of
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.compile import compile_program
-from upheld.language.core import Core, rule_functors
+from upheld.language.core import Core
 from upheld.language.equality.equality import with_equality
 from upheld.language.hypertrees.deciding import check_mode
 from upheld.language.lints import lint, some, unused_facts, without_facts
@@ -24,7 +24,6 @@ from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_file, read_text
 from upheld.language.syntax.rdfox import COLUMNS
-from upheld.language.types.functors import is_user_defined
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.progress import ProgressWatcher
@@ -163,18 +162,6 @@ def chosen_stratification(stratification: str, granular: bool | None) -> str:
     return instead
 
 
-def _check_functors(core: Core, engine: str | EngineChoice) -> None:
-    """Refuse user-defined functors on engines that evaluate rules in other processes."""
-    if engine in ("memory", "reference"):
-        return
-    for rule in core.rules:
-        for name in rule_functors(rule):
-            if is_user_defined(name):
-                message = f"{quote(name)} is a Python function, which this engine does not call"
-                hint = "use the memory engine"
-                raise ProgramError(Problem("unsupported-functor", message, rule.span, hint=hint))
-
-
 def materialise_core(
     core: Core,
     facts: Iterable[tuple[str, Iterable[Row]]],
@@ -197,7 +184,6 @@ def materialise_core(
     for predicate, row in core.facts:
         own.setdefault(predicate, []).append(row)
     check_mode(decompose)
-    _check_functors(core, engine)
     core = with_equality(core, equality)
     if not representation_of(core, equality).decomposes and decompose in ("always", "all"):
         raise UsageError(

@@ -6,12 +6,12 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterable
-from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
-from upheld.engines.spark.tasks import tasks
-from upheld.engines.spark.tasks.driver import DrivenEngine, task_engine
+from tests.engines.spark import processes
+from upheld.engines.spark.tasks.driver import DrivenEngine, taught_engine
+from upheld.engines.spark.tasks.tasks import ThreadTasks
 from upheld.errors import UpheldError
 
 R = TypeVar("R")
@@ -37,11 +37,11 @@ class Losing:
 
     def open(self, core: Any, limits: Any = None) -> Any:
         self.opened += 1
-        new_engine = partial(task_engine, core, limits)
+        new_engine = taught_engine(core, limits)
         before = multiprocessing.active_children()
-        start = tasks.in_processes if self._in_processes else tasks.ThreadTasks
+        start = processes.in_processes if self._in_processes else ThreadTasks
         started: Any = start(2, new_engine)
-        processes = [p.pid for p in multiprocessing.active_children() if p not in before]
+        pids = [p.pid for p in multiprocessing.active_children() if p not in before]
         send, self._left = started.send, next(self._after, None)
 
         def send_or_lose(command: bytes) -> None:
@@ -49,8 +49,8 @@ class Losing:
                 self._left -= 1
                 if self._left == 0:
                     self.lost += 1
-                    if processes:
-                        os.kill(self._r.choice(processes), signal.SIGKILL)
+                    if pids:
+                        os.kill(self._r.choice(pids), signal.SIGKILL)
                     else:
                         started.wire.close()
             send(command)

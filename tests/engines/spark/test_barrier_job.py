@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import suppress
 
 import pytest
@@ -13,6 +14,7 @@ from tests.engines.spark.jobs import Jobs
 from upheld.engines.spark.tasks.barrier_job import InBarrierJob, in_barrier_job
 from upheld.engines.spark.tasks.driver import Driver
 from upheld.errors import UpheldError
+from upheld.language.types import functors
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -91,6 +93,25 @@ def test_a_materialisation_that_loses_its_tasks(spark):
         assert m["q"].to_set() == {(1,), (3,), (4,)}
         assert not jobs.active(1) & lost
     jobs.active(0)
+
+
+def test_user_defined_functors(spark, monkeypatch):
+    """Tasks get the functions of rules and queries, which nothing that they import defines."""
+    monkeypatch.setattr(functors, "_DEFINED", {})
+    factor = 3
+    upheld.functor("times", ["number", "number"])(lambda x: factor * x)
+    upheld.functor("half", ["number", "number"], arrays=True)(lambda x: x // 2)
+    declared = ".functor times(x:number):number\n.functor half(x:number):number\n"
+    rules = f"{declared}.decl p, q(x:number)\nq(@times(x)) :- p(x)."
+    with upheld.materialise(rules, {"p": [1, 2]}, engine=InBarrierJob(spark, 2, "a test")) as m:
+        m.update(insert={"p": [5]}, delete={"p": [1]})
+        assert m["q"].to_set() == {(6,), (15,)}
+        assert m.query("q(x), y = @half(x)").to_set() == {(6, 3), (15, 7)}
+    lock = threading.Lock()
+    upheld.functor("times", ["number", "number"])(lambda x: x if lock else 0)
+    with pytest.raises(UpheldError) as caught:
+        upheld.materialise(rules, {"p": [1, 2]}, engine=InBarrierJob(spark, 2, "a test"))
+    assert caught.value.slugs == ("unsupported-functor",)
 
 
 def test_more_partitions_than_slots(job, spark):

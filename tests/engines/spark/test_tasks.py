@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import socket
-from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client
 
@@ -13,12 +12,13 @@ import numpy as np
 import pytest
 
 import upheld
+from tests.engines.spark.processes import in_processes
 from tests.engines.spark.sessions import Light
 from tests.helpers.sizes import exhaustive
 from upheld.engines.spark.tasks import sockets
-from upheld.engines.spark.tasks.driver import DrivenEngine, Driver, task_engine
+from upheld.engines.spark.tasks.driver import DrivenEngine, Driver, taught_engine
 from upheld.engines.spark.tasks.sockets import Meeting, gather, packed, portable, unpacked
-from upheld.engines.spark.tasks.tasks import ThreadTasks, in_processes
+from upheld.engines.spark.tasks.tasks import ThreadTasks
 from upheld.engines.spark.tasks.wire import Frame
 from upheld.errors import UpheldError
 from upheld.language.core import Core
@@ -48,7 +48,7 @@ class Processes:
     name = "spark"
 
     def open(self, core: Core, limits: Limits | None = None) -> DrivenEngine:
-        return DrivenEngine(core, in_processes(2, partial(task_engine, core, limits)), limits)
+        return DrivenEngine(core, in_processes(2, taught_engine(core, limits)), limits)
 
 
 @exhaustive

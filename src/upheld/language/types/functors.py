@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.types import dates, records
@@ -535,8 +535,15 @@ _SYMBOL: dict[str, Callable[..., Value]] = {
 _INTEGERS = {type: _integer_operations(type) for type in ("number", "unsigned")}
 
 
+class Definition(NamedTuple):
+    """A user-defined functor."""
+
+    signature: Signature
+    functor: Functor
+
+
 #: User-defined functors by name, with `@`.
-_DEFINED: dict[str, tuple[Signature, Functor]] = {}
+_DEFINED: dict[str, Definition] = {}
 
 
 def define_functor(
@@ -548,7 +555,21 @@ def define_functor(
 ) -> None:
     """Enter a user-defined functor, in place of one of that name."""
     function = Functor(f"@{name}", arguments[0], evaluate, on_arrays=on_arrays)
-    _DEFINED[f"@{name}"] = Signature(arguments, result), function
+    enter_definition(Definition(Signature(arguments, result), function))
+
+
+def enter_definition(defined: Definition) -> None:
+    """Enter a user-defined functor, in place of one of its name."""
+    _DEFINED[defined.functor.name] = defined
+
+
+def definition(name: str) -> Definition:
+    """Return the user-defined functor of a name, which begins with `@`."""
+    if name not in _DEFINED:
+        message = f"there is no Python function for {quote(name)} in this process"
+        note = "programs with user-defined functors run in the process that has registered them"
+        raise ProgramError(Problem("missing-functor", message, note=note))
+    return _DEFINED[name]
 
 
 def is_user_defined(name: str) -> bool:
@@ -565,18 +586,14 @@ def is_test(name: str) -> bool:
 
 def signatures_of(name: str) -> tuple[Signature, ...]:
     """Return the signatures of a functor; none if there is no such functor."""
-    return (_DEFINED[name][0],) if name in _DEFINED else SIGNATURES.get(name, ())
+    return (_DEFINED[name].signature,) if name in _DEFINED else SIGNATURES.get(name, ())
 
 
 def functor(name: str, arity: int, type: str) -> Functor:
     """Return the functor of that name whose `T` (or, where it has none, whose first argument) is `type`."""
     if not is_user_defined(name):
         return _built_in(name, arity, type)
-    if name not in _DEFINED:
-        message = f"there is no Python function for {quote(name)} in this process"
-        note = "programs with user-defined functors run in the process that has registered them"
-        raise ProgramError(Problem("missing-functor", message, note=note))
-    return _DEFINED[name][1]
+    return definition(name).functor
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from upheld.engines.spark.tasks.commands import NewEngine
-from upheld.engines.spark.tasks.driver import DrivenEngine, task_engine
+from upheld.engines.spark.tasks.driver import DrivenEngine, taught_engine
 from upheld.engines.spark.tasks.sockets import Address, Meeting, gather
 from upheld.engines.spark.tasks.tasks import ConnectedTasks, serve
 from upheld.errors import Problem, UsageError
@@ -35,7 +35,7 @@ class InBarrierJob:
     name: str = "spark"
 
     def open(self, core: Core, limits: Limits | None = None) -> Any:
-        new_engine = partial(task_engine, core, limits)
+        new_engine = taught_engine(core, limits)
         tasks = in_barrier_job(self.spark, self.parts, new_engine, self.description)
         return DrivenEngine(core, tasks, limits)
 

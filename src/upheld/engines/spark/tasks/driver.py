@@ -25,6 +25,7 @@ from upheld.engines.spark.bags import PartitionedBag, PartitionedInstances
 from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.sets import NamedSet, PartitionedSet
 from upheld.engines.spark.tasks.commands import MEMBER, Command, Member, NewEngine, is_held, mapped
+from upheld.engines.spark.tasks.functors import Taught, functors_of
 from upheld.engines.spark.tasks.tasks import Tasks, ThreadTasks
 from upheld.engines.spark.tasks.wire import Wire, task_lost
 from upheld.errors import Problem, UpheldError
@@ -275,6 +276,8 @@ class _Kept:
     def __init__(self, driver: Driver):
         self._driver = weakref.proxy(driver)
         self._numbers: OrderedDict[int, tuple[Any, int]] = OrderedDict()
+        #: Functors that the tasks know.
+        self._taught: set[str] = set()
 
     def pickled(self, thing: Any, sent: list[tuple[int, bytes]]) -> bytes:
         """Return the pickle of something, in which numbers stand for objects. New objects go to `sent`."""
@@ -285,6 +288,9 @@ class _Kept:
     def _number(self, thing: Any, sent: list[tuple[int, bytes]]) -> int:
         known = self._numbers.get(id(thing))
         if known is None:
+            if isinstance(thing, Rule) and (new := functors_of([thing]) - self._taught):
+                sent.append((self._driver.number(), pickle.dumps(Taught(new))))
+                self._taught |= new
             pickled = self.pickled(thing, sent)
             known = self._numbers[id(thing)] = thing, self._driver.number()
             sent.append((known[1], pickled))
@@ -411,6 +417,16 @@ class DrivenEngine:
 def in_threads(core: Core, parts: int, limits: Limits | None = None) -> DrivenEngine:
     """Return an engine whose tasks are threads of this process."""
     return DrivenEngine(core, ThreadTasks(parts, partial(task_engine, core, limits)), limits)
+
+
+def taught_engine(core: Core, limits: Limits | None) -> NewEngine:
+    """Return what makes the engine of a task in another process, which may not know the functors of the program."""
+    # In this order: the functors are learned before the rules that name them are unpickled.
+    return partial(_engine_after, Taught(functors_of(core.rules)), core, limits)
+
+
+def _engine_after(_: object, core: Core, limits: Limits | None, wire: Wire) -> PartitionedEngine:
+    return task_engine(core, limits, wire)
 
 
 def task_engine(core: Core, limits: Limits | None, wire: Wire) -> PartitionedEngine:

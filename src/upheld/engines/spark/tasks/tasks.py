@@ -1,23 +1,19 @@
-"""Tasks that follow the commands of a driver: threads of this process, or processes of their own.
+"""Tasks that follow the commands of a driver: threads of this process, or other processes by their connections.
 
 A task ends when the driver closes its connection, or is gone. `barrier_job` starts the tasks of a job of Spark.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import queue
-import signal
 import threading
 from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import Protocol
 
 from upheld.engines.spark.tasks.commands import Member, NewEngine
-from upheld.engines.spark.tasks.sockets import Address, Meeting, connected, gather, meet
+from upheld.engines.spark.tasks.sockets import Address, connected, meet
 from upheld.engines.spark.tasks.wire import Threads, ThreadWire, Wire, task_lost
 
 
@@ -135,35 +131,3 @@ def serve(me: int, host: str, address: Address, key: bytes, new_engine: NewEngin
             return
         finally:
             wire.close()
-
-
-def in_processes(parts: int, new_engine: NewEngine) -> ConnectedTasks:
-    """Start tasks in processes of their own on this machine."""
-    key, host = os.urandom(32), "127.0.0.1"
-    spawning = multiprocessing.get_context("spawn")
-    with Meeting(host, key) as meeting:
-        processes = [
-            spawning.Process(target=_serve_in_process, args=(me, host, meeting.address, key, new_engine), daemon=True)
-            for me in range(parts)
-        ]
-        for process in processes:
-            process.start()
-        threading.Thread(target=_watch, args=(processes, meeting), daemon=True).start()
-        wire, commands = gather(meeting, parts)
-
-    def wait() -> None:
-        for process in processes:
-            process.join()
-
-    return ConnectedTasks(wire, commands, wait)
-
-
-def _serve_in_process(me: int, host: str, address: Address, key: bytes, new_engine: NewEngine) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all its processes: the driver decides
-    serve(me, host, address, key, new_engine)
-
-
-def _watch(processes: Sequence[BaseProcess], meeting: Meeting) -> None:
-    """Wait until a process ends, so that nobody waits for it to come."""
-    connection.wait([process.sentinel for process in processes])
-    meeting.give_up("a process ended before it was ready")
