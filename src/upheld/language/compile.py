@@ -47,6 +47,7 @@ from upheld.language.types.records import RECORD, Field, is_functor
 from upheld.language.types.regex import NotARegex, with_flags
 from upheld.language.types.subtypes import check_subtypes
 from upheld.language.values import Value
+from upheld.runtime.collector import collector_paused
 from upheld.runtime.limits import look
 
 
@@ -58,6 +59,7 @@ class Compiled:
     warnings: tuple[Problem, ...]
 
 
+@collector_paused()
 def compile_program(
     program: Program, known_types: Mapping[str, tuple[str, ...]] | None = None, *, closed: bool = False
 ) -> Compiled:
@@ -88,6 +90,7 @@ class _Builder:
     def __init__(self, draft: Draft, types: Inference):
         self.draft, self.types = draft, types
         self.number = FACTS
+        self.declared = {d.name: d for d in reversed(draft.program.declarations)}
 
     def build(self) -> Compiled:
         draft = self.draft
@@ -115,7 +118,7 @@ class _Builder:
         return Compiled(core, (*draft.warnings, *_warnings(program, core)))
 
     def _predicate(self, name: str) -> Predicate:
-        declared = next((d for d in self.draft.program.declarations if d.name == name), None)
+        declared = self.declared.get(name)
         types = self.types.column_types(name)
         columns = COLUMNS.get(name, ()) if self.draft.program.dialect == "dlog" else ()
         if declared:

@@ -23,6 +23,7 @@ from upheld.language.core import Aggregation, Atom, Classing, Core, Fact, Rule
 from upheld.language.core_text import atom_text
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.values import Value
+from upheld.runtime.collector import collector_paused
 from upheld.source import Span
 
 #: The class of facts that are instances of no atom of a program. They are in the first stratum.
@@ -275,6 +276,7 @@ def share_an_instance(one: Atom, other: Atom) -> bool:
     return one.predicate == other.predicate and _unify(pattern_of(one), pattern_of(other))
 
 
+@collector_paused()
 def stratify(core: Core, stratification: str = "granular") -> Stratification:
     """Return a stratification by its name; a `ProgramError` shows the cycle if the program has none."""
     levels_of = _STRATIFICATIONS.get(stratification)

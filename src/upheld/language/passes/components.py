@@ -8,6 +8,7 @@ A part that computes stays in the rule: where it has no result, that is an error
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from upheld.language.passes.disjunction import Literal, literals
@@ -28,6 +29,9 @@ from upheld.language.syntax.ast import (
 from upheld.language.syntax.printer import to_text
 from upheld.language.types.functors import SIGNATURES
 
+#: A literal, and the names of its variables.
+_Named = tuple[Literal, set[str]]
+
 
 def split_components(draft: Draft) -> None:
     """Give each part of a body that is connected neither to the head nor to another part a relation of its own."""
@@ -39,23 +43,23 @@ def split_components(draft: Draft) -> None:
 
 
 def _split(clause: Clause, dialect: str, hidden: dict[str, Clause]) -> Clause:
-    head = clause.heads[0]
-    connected, rest = _component({v.name for v in variables(head)}, list(literals(clause)))
-    body: list[Literal] = connected
-    parts: list[list[Literal]] = []
+    named = [(literal, {v.name for v in variables(literal)}) for literal in literals(clause)]
+    connected, rest = _component({v.name for v in variables(clause.heads[0])}, named)
+    if not rest:
+        return clause
+    body: list[Literal] = [literal for literal, _ in connected]
+    parts: list[list[_Named]] = []
     while rest:
-        part, rest = _component({v.name for v in variables(rest[0])}, rest, rest[0])
+        part, rest = _component(rest[0][1], rest[1:], rest[:1])
         parts.append(part)
     for part in parts:
-        if not any(True for literal in part for _ in variables(literal)) or (len(parts) == 1 and not connected):
-            body += part  # a ground literal, or a body that is all one part: nothing to gain
+        alone = [literal for literal, _ in part]
+        if not any(names for _, names in part) or (len(parts) == 1 and not connected) or any(map(_may_fail, alone)):
+            body += alone  # a ground literal, a body that is all one part, or one that computes
             continue
-        if any(map(_may_fail, part)):
-            body += part
-            continue
-        name = f"[{', '.join(to_text(_as_written(literal), dialect) for literal in part)}]"
-        hidden.setdefault(name, Clause((Atom(name, ()),), Conjunction(tuple(part)), clause.span))
-        body.append(Atom(name, (), part[0].span))
+        name = f"[{', '.join(to_text(_as_written(literal), dialect) for literal in alone)}]"
+        hidden.setdefault(name, Clause((Atom(name, ()),), Conjunction(tuple(alone)), clause.span))
+        body.append(Atom(name, (), alone[0].span))
     return replace(clause, body=Conjunction(tuple(body)))
 
 
@@ -84,20 +88,12 @@ def _as_written(literal: Literal) -> Literal:
     return replace(literal, terms=tuple(Wildcard() if m else t for m, t in zip(made, literal.terms)))
 
 
-def _component(
-    names: set[str], todo: list[Literal], first: Literal | None = None
-) -> tuple[list[Literal], list[Literal]]:
+def _component(names: set[str], todo: list[_Named], first: Sequence[_Named] = ()) -> tuple[list[_Named], list[_Named]]:
     """Return the literals that are connected to these variables, and those that are not, both in the order written."""
-    place = {id(literal): i for i, literal in enumerate(todo)}
-    found: list[Literal] = []
-    if first is not None:
-        found.append(first)
-        todo = [literal for literal in todo if literal is not first]
-    while True:
-        more = [literal for literal in todo if any(v.name in names for v in variables(literal))]
-        if not more:
-            return sorted(found, key=lambda literal: place[id(literal)]), todo
+    found = list(first)
+    place = {id(literal): i for i, (literal, _) in enumerate(found + todo)}
+    while more := [part for part in todo if not part[1].isdisjoint(names)]:
         found += more
-        taken = {id(literal) for literal in more}
-        todo = [literal for literal in todo if id(literal) not in taken]
-        names = names | {v.name for literal in more for v in variables(literal)}
+        todo = [part for part in todo if part[1].isdisjoint(names)]
+        names = names.union(*(own for _, own in more))
+    return sorted(found, key=lambda part: place[id(part[0])]), todo

@@ -11,7 +11,7 @@ from itertools import count
 
 from upheld.language.passes.disjunction import Literal, literals
 from upheld.language.passes.draft import Draft
-from upheld.language.syntax.ast import Atom, Call, Clause, Conjunction, Negation, Term, Test, Variable
+from upheld.language.syntax.ast import Atom, Call, Clause, Conjunction, Negation, Term, Test, Variable, nodes
 from upheld.language.types.functors import SIGNATURES
 
 #: No dialect lets a user write such a name.
@@ -25,7 +25,11 @@ def lift_expressions(draft: Draft) -> None:
         generated = {id(fact) for fact in generating}
         draft.facts = [fact for fact in draft.facts if id(fact) not in generated]
         draft.rules += [replace(fact, body=Conjunction(())) for fact in generating]
-    draft.rules = [_lift(clause) for clause in draft.rules]
+    draft.rules = [_lift(clause) if _has_expressions(clause) else clause for clause in draft.rules]
+
+
+def _has_expressions(clause: Clause) -> bool:
+    return any(isinstance(node, Call) for node in nodes(clause.heads[0], *literals(clause)))
 
 
 def _generators(term: Term) -> bool:

@@ -284,6 +284,8 @@ def nodes(*things: Term | Formula, in_aggregates: bool = True) -> Iterator[Term 
         node = pending.pop()
         yield node
         match node:
+            case Variable() | Constant() | Wildcard():  # most nodes are leaves
+                continue
             case Call(arguments=parts) | Atom(terms=parts) | Test(terms=parts):
                 pending.extend(reversed(parts))
             case Negation(formula=inner):
@@ -303,8 +305,6 @@ def nodes(*things: Term | Formula, in_aggregates: bool = True) -> Iterator[Term 
             case Exists(local=local, body=body):
                 free = [v for v in variables(body, in_aggregates=False) if v not in local]
                 pending.extend([body] if in_aggregates else reversed(free))
-            case _:
-                continue
 
 
 def variables(*things: Term | Formula, in_aggregates: bool = True) -> Iterator[Variable]:

@@ -12,6 +12,7 @@ from upheld.language.syntax.confinement import outside
 from upheld.language.syntax.parser import Draft, Parser
 from upheld.language.syntax.rdfox import RDFoxParser
 from upheld.language.syntax.souffle import SouffleParser
+from upheld.runtime.collector import collector_paused
 from upheld.runtime.limits import allow
 from upheld.source import Source, Span
 
@@ -148,6 +149,7 @@ class _Library:
         self.draft = Draft()
         self.included = 0
 
+    @collector_paused()
     def program(self, source: Source, path: Path | None) -> Program:
         self.parser(source, (path,) if path else ()).read()
         return self.draft.program(self.dialect)
