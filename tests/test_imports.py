@@ -19,7 +19,7 @@ from tests.helpers.cases import ROOT
 # A room is a file or a folder directly in src/upheld. `upheld` stands for `upheld/__init__.py`, the public surface.
 # Each room may import itself, the rooms in its first column, the packages in its second, and the standard library.
 
-BASIS = {"source", "errors", "runtime"}
+BASIS = {"source", "errors", "pages", "runtime"}
 LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 FACTS = {"data", "rdf", "ingest"}
@@ -33,7 +33,8 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     # room             rooms                                 packages
     "source":          (set(),                               set()),
     "errors":          ({"source"},                          set()),
-    "runtime":         ({"source", "errors"},                set()),
+    "pages":           ({"source", "errors"},                set()),
+    "runtime":         ({"source", "errors", "pages"},       set()),
     "language":        (BASIS,                               {"re2"}),  # for the regular expressions of rules
     "arguments":       (LANGUAGE,                            set()),
     "algebra":         (LANGUAGE,                            set()),
@@ -46,7 +47,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "store":           (LANGUAGE | {"data"},                 TABULAR),
     "spark":           (BASIS | {"arguments", "store"},      SPARK | {"pyarrow"}),
     "engines":         (ALGEBRA | {"data", "spark"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
-    "materialisation": (MATERIALISATION,                     {"pyarrow"}),  # for the type of the answer to SQL
+    "materialisation": (MATERIALISATION,                     {"pyarrow", "tqdm", "IPython"}),  # answers; progress
     "runs":            (MATERIALISATION | {"updatefiles"},   set()),
     "pipeline":        (MATERIALISATION | {"spark", "updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
     "upheld":          (SURFACE,                             set()),

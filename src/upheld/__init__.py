@@ -14,6 +14,8 @@ from upheld.language.types.records import Record
 from upheld.materialisation.build import materialise, parse, restore
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.progress import Progress
+from upheld.materialisation.reports.memory import Memory
+from upheld.materialisation.reports.profile import Profile
 from upheld.materialisation.snapshot import Snapshot
 from upheld.materialisation.stream import Arrivals
 from upheld.runs.apply import apply, read_updates
@@ -42,7 +44,9 @@ __all__ = [
     "Failure",
     "Limits",
     "Materialisation",
+    "Memory",
     "Pipeline",
+    "Profile",
     "Program",
     "Progress",
     "Proof",

@@ -31,6 +31,32 @@ class Freed(NamedTuple):
     bytes: int
 
 
+class TableSize(NamedTuple):
+    """Bytes that a predicate takes: its rows, indexes, bookkeeping, and the distinct texts in it.
+
+    `entries` counts the rows, also rows in no set that wait to be freed. A text that several predicates have is one
+    text, and is counted for each of them.
+    """
+
+    entries: int = 0
+    rows: int = 0
+    indexes: int = 0
+    texts: int = 0
+    bookkeeping: int = 0
+
+    def __add__(self, other: object) -> TableSize:
+        """Return the size of two tables together."""
+        assert isinstance(other, TableSize), "a size that is added to something else"
+        return TableSize(*(mine + theirs for mine, theirs in zip(self, other)))
+
+
+class MemoryUse(NamedTuple):
+    """The sizes of all predicates, and the bytes of all texts together."""
+
+    tables: dict[str, TableSize]
+    texts: int
+
+
 class Engine(SetEngine, Protocol):
     """An implementation of the algebra for the facts of one program."""
 
@@ -103,6 +129,10 @@ class Engine(SetEngine, Protocol):
 
     def compact(self, keep: Sequence[FactSet]) -> Freed:
         """Free all memory of facts that are in none of these sets, which `reclaim` frees step by step."""
+        ...
+
+    def memory(self) -> MemoryUse:
+        """The memory that the facts of all predicates take. It reads all rows that have texts."""
         ...
 
     def plans(self, rule: Rule) -> Iterator[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from upheld.errors import LimitReached, Problem, quote
 from upheld.language.core import Rule
@@ -14,6 +15,25 @@ from upheld.runtime.statistics import DEFAULT_PHASE, Statistics, current_phase
 
 #: Told now and then how far a run has come, and which rule keeps it busy.
 Watcher = Callable[[Statistics, Rule | None], None]
+
+
+@dataclass(slots=True)
+class Work:
+    """Rule instances considered, facts found, and seconds."""
+
+    instances: int = 0
+    facts: int = 0
+    seconds: float = 0.0
+
+    def add(self, other: Work) -> None:
+        """Add other work to this."""
+        self.instances += other.instances
+        self.facts += other.facts
+        self.seconds += other.seconds
+
+
+#: Work by phase and rule. Work on sets, such as the facts that rounds find, has no rule.
+WorkByRule = dict[tuple[str, Rule | None], Work]
 
 
 class Meter:
@@ -32,6 +52,13 @@ class Meter:
         self._budget = Budget(self.limits)
         self._since_look = 0
         self.watcher: Watcher | None = None
+        #: Called at the end of each run, whether it has succeeded or not.
+        self.ended: Callable[[Statistics], None] | None = None
+        #: The work of the run by phase and rule. The time between two reports is the time of the second one.
+        self.work: WorkByRule = {}
+        self._reported = self._started
+        #: The work of the rule that was reported last, to whose stratum the facts of a round belong.
+        self._last: Work | None = None
         #: Whether the rules may go on for ever, asked when a limit is reached.
         self.may_grow: Callable[[], bool] = lambda: False
         self._told = 0.0
@@ -46,7 +73,8 @@ class Meter:
     def run(self) -> Iterator[Statistics]:
         """Start counting afresh; the statistics of the run are complete when the block ends."""
         self.statistics = Statistics()
-        self._started = time.monotonic()
+        self._started = self._reported = time.monotonic()
+        self.work, self._last = {}, None
         self._busy.clear()
         self._latest.clear()
         self._at = None
@@ -63,13 +91,40 @@ class Meter:
                     self._budget.stop = outer_stop
         finally:
             current_phase.set(outer)
-            statistics.seconds = time.monotonic() - self._started
+            self._report(DEFAULT_PHASE, None)
+            statistics.seconds = self._reported - self._started
+            if self.ended is not None:
+                self.ended(statistics)
 
     def instances(self, rule: Rule, count: int = 1) -> None:
         """Note that instances of a rule were considered."""
-        self.statistics.instances[current_phase.get()] += count
+        phase = current_phase.get()
+        self.statistics.instances[phase] += count
         self._busy[rule] += count
+        self._last = self._report(phase, rule)
+        self._last.instances += count
         self.tried(rule, count)
+
+    def instances_together(self, rules: Sequence[Rule], counts: Sequence[int]) -> None:
+        """Note that instances of several rules were considered in one piece of work; they share its time."""
+        if not rules:
+            return
+        now, total = time.monotonic(), sum(counts)
+        spent, self._reported = now - self._reported, now
+        for rule, count in zip(rules, counts, strict=True):
+            self.instances(rule, count)
+            assert self._last is not None, "instances that were not reported"
+            self._last.seconds += spent * count / total
+
+    def _report(self, phase: str, rule: Rule | None) -> Work:
+        """Return the work of a rule in a phase, which the time since the last report belongs to."""
+        now, key = time.monotonic(), (phase, rule)
+        work = self.work.get(key)
+        if work is None:
+            work = self.work[key] = Work()
+        work.seconds += now - self._reported
+        self._reported = now
+        return work
 
     def tried(self, rule: Rule, count: int) -> None:
         """Note that facts were tried for a body atom of a rule: a join that finds nothing is stopped as well."""
@@ -87,6 +142,9 @@ class Meter:
         statistics, limits = self.statistics, self.limits
         statistics.rounds += rounds
         statistics.facts += facts
+        self._report(current_phase.get(), None).facts += facts
+        if self._last is not None:
+            self._last.facts += facts
         if self._busy:
             self._latest, self._busy = self._busy, Counter()
         if limits.rounds is not None and statistics.rounds > limits.rounds:

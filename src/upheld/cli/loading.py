@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
 
 import upheld
 from upheld.cli.limits import limits_of
 from upheld.cli.options import program_of
-from upheld.cli.progress import progress_line
 
 
-@contextmanager
-def materialised(options: argparse.Namespace) -> Iterator[upheld.Materialisation]:
-    """Give the materialisation that the options describe; progress is shown until the block ends."""
-    with progress_line() as progress:
-        yield upheld.load(
-            program_of(options),
-            options.facts,
-            engine=options.engine,
-            equality=options.equality,
-            algorithm="rematerialise",  # nothing will be updated
-            limits=limits_of(options),
-            confined=options.confined,
-            progress=progress,
-        )
+def materialised(options: argparse.Namespace) -> upheld.Materialisation:
+    """Return the materialisation that the options describe; progress is shown on a terminal."""
+    return upheld.load(
+        program_of(options),
+        options.facts,
+        engine=options.engine,
+        equality=options.equality,
+        algorithm="rematerialise",  # nothing will be updated
+        limits=limits_of(options),
+        confined=options.confined,
+        progress=sys.stderr.isatty(),
+    )

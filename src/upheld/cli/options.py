@@ -91,6 +91,15 @@ def add_files(command: argparse.ArgumentParser, *, outputs: bool = False) -> Non
     files.add_argument("--confined", action="store_true", help=f"for programs you do not trust: refuse {reaches}")
 
 
+def add_profile(command: argparse.ArgumentParser) -> None:
+    profile = command.add_argument_group("profile")
+    profile.add_argument(
+        "--profile",
+        metavar="FILE",
+        help="write a page of HTML with plots of where time went: by rule, stratum, phase and update",
+    )
+
+
 def add_evaluation(command: argparse.ArgumentParser, *, decompose: bool = False) -> None:
     evaluation = command.add_argument_group("evaluation")
     evaluation.add_argument(

@@ -14,41 +14,12 @@ Committed = Callable[[upheld.Update, upheld.Change], None]
 
 
 @contextmanager
-def progress_line() -> Iterator[Watcher | None]:
-    """Give a function that shows progress on standard error, or None if that is not a terminal.
-
-    The line appears when a run takes longer than a moment, and is wiped out at its end.
-    """
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from tqdm import tqdm  # type: ignore[import-untyped]
-
-    with tqdm(
-        unit=" facts",
-        unit_scale=True,
-        delay=0.5,
-        leave=False,
-        file=sys.stderr,
-        bar_format="{desc}: {n_fmt} facts, {rate_fmt}, {elapsed}",
-    ) as line:
-
-        def show(progress: upheld.Progress) -> None:
-            line.set_description_str(
-                f"stratum {progress.stratum} of {progress.strata}, round {progress.rounds}", refresh=False
-            )
-            line.update(progress.facts - line.n)
-
-        yield show
-
-
-@contextmanager
 def commits_line(shown: bool = True) -> Iterator[tuple[Watcher | None, Committed | None]]:
-    """Give functions that show progress and count commits, as `progress_line` does; none if nothing is to be shown."""
+    """Give functions that show progress and count commits, none if nothing is to be shown."""
     if not shown or not sys.stderr.isatty():
         yield None, None
         return
-    from tqdm import tqdm
+    from tqdm import tqdm  # type: ignore[import-untyped]
 
     with tqdm(
         unit=" commits",

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from upheld.data.change_table import ChangeTable
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
-from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.errors import Problem, UsageError, count, nearest, quote
 from upheld.language.core import Predicate
+from upheld.pages.markup import Markup, element, first_rows, joined
 from upheld.runtime.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ class ByRelation(Mapping[str, Relation]):
 
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{r.name!r}: {r!r}" for r in self.not_empty()) + "}"
+
+    def _repr_html_(self) -> str:
+        return joined(Markup(relation._repr_html_()) for relation in self.not_empty()) or element("div", "no facts")
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
@@ -86,6 +90,21 @@ class Change:
     def __repr__(self) -> str:
         sizes = ((sign, r) for sign, rs in (("+", self.inserted), ("-", self.deleted)) for r in rs.not_empty())
         return f"<Change {', '.join(f'{sign}{len(r)} {r.name}' for sign, r in sizes) or 'nothing'}>"
+
+    def _repr_html_(self) -> str:
+        sides = ("appeared", self.inserted), ("disappeared", self.deleted)
+        some = [(r, verb) for verb, side in sides for r in side.not_empty()]
+        if not some:
+            return element("div", "nothing changed")
+        return joined(
+            element(
+                "details",
+                element("summary", element("b", r.name), f": {count(len(r), 'fact')} {verb}"),
+                first_rows(r.columns, r, len(r)),
+                open=True if len(some) <= 4 else None,
+            )
+            for r, verb in sorted(some, key=lambda part: part[0].name)
+        )
 
     def inverse(self) -> Change:
         """Return the change that undoes this one: what appeared disappears, and what disappeared appears.

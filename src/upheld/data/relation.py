@@ -17,6 +17,7 @@ from upheld.language.types.columns import ColumnType, NotAValue, spark_type
 from upheld.language.types.primitive import INTEGER_RANGES, TYPES, normalise_float, sorted_rows
 from upheld.language.types.records import NotARecord, RecordType, from_python
 from upheld.language.values import Value
+from upheld.pages.markup import element, first_rows, joined
 
 if TYPE_CHECKING:
     import duckdb
@@ -198,6 +199,13 @@ class Relation:
         size = count(len(self), "row")
         shown = ", ".join(map(_repr.repr, islice(self, ROWS_SHOWN))) + (", ..." if len(self) > ROWS_SHOWN else "")
         return f"<Relation {self.name}({columns}), {size}{': ' if shown else ''}{shown}>"
+
+    def _repr_html_(self) -> str:
+        title = element("div", element("b", self.name), f", {count(len(self), 'row')}")
+        if not self.columns:
+            return title
+        columns = [joined([c, element("br"), element("small", t)]) for c, t in zip(self.columns, self.types)]
+        return joined([title, first_rows(columns, self, len(self))])
 
     def __reduce__(self) -> tuple[type[Relation], tuple[str, tuple[str, ...], tuple[str, ...], frozenset[Row]]]:
         return Relation, (self.name, self.columns, self.stored_types, frozenset(self._rows))

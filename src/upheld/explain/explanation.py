@@ -15,6 +15,7 @@ from upheld.language.core import Atom, Builtin, Fact, Rule
 from upheld.language.core_text import atom_text, builtin_text, expression_text, is_matched, rule_text
 from upheld.language.syntax.ast import Constant
 from upheld.language.values import Value
+from upheld.pages.markup import indented, outline
 
 #: Rules of which the text shows why they do not derive a fact.
 FAILURES_SHOWN = 10
@@ -125,6 +126,15 @@ class Proof:
         Args:
             depth: Maximum number of levels below the fact; None for all.
         """
+        for level, text in self.levels(depth):
+            yield f"{_indent(level)}{text}"
+
+    def levels(self, depth: int | None) -> Iterator[tuple[int, str]]:
+        """Yield the lines of the proof without their indentation, each with its level.
+
+        Args:
+            depth: Maximum number of levels below the fact; None for all.
+        """
         shown: set[int] = set()
         proved: set[int] = set()
         used = {step.rule for step in self.steps if step.rule is not None}
@@ -133,31 +143,31 @@ class Proof:
         while pending:
             level, which = pending.pop()
             if isinstance(which, Literal):
-                yield f"{_indent(level)}{which}{'  does not hold' if which.negated else ''}"
+                yield level, f"{which}{'  does not hold' if which.negated else ''}"
                 continue
             step = self.steps[which]
-            line = f"{_indent(level)}{step.text}"
             shown.add(which)
             if step.explicit:
-                yield f"{line}  explicit"
+                yield level, f"{step.text}  explicit"
             elif step.bindings is not None:
                 proved.add(which)
-                yield f"{line}  of {count(len(step.bindings), 'binding')}"
-                yield from (f"{_indent(level + 1)}{binding}" for binding in step.bindings[:BINDINGS_SHOWN])
+                yield level, f"{step.text}  of {count(len(step.bindings), 'binding')}"
+                yield from ((level + 1, binding) for binding in step.bindings[:BINDINGS_SHOWN])
                 if len(step.bindings) > BINDINGS_SHOWN:
-                    yield f"{_indent(level + 1)}..."
+                    yield level + 1, "..."
             elif which in proved:
-                yield f"{line}  as above"
+                yield level, f"{step.text}  as above"
             elif depth is not None and level >= depth:
-                yield f"{line}  ..."
+                yield level, f"{step.text}  ..."
             else:
                 proved.add(which)
-                yield f"{line}  by {'equality' if step.rule is None else rules[step.rule]}"
+                yield level, f"{step.text}  by {'equality' if step.rule is None else rules[step.rule]}"
                 below: list[int | Literal] = [*step.premises, *step.conditions]
                 pending += [(level + 1, b) for b in reversed(below)]
         if any(not self.steps[which].explicit for which in shown - proved):
             missing = len(self.steps) - len(shown)
-            yield f"cut at level {depth:,} of {self.height:,}: {missing:,} of {len(self.steps):,} facts are not shown"
+            cut = f"cut at level {depth:,} of {self.height:,}"
+            yield 0, f"{cut}: {missing:,} of {len(self.steps):,} facts are not shown"
 
 
 @dataclass(frozen=True)
@@ -244,6 +254,12 @@ class Explanation:
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def _repr_html_(self) -> str:
+        if self.proof is None:
+            return outline(indented(self.to_text().splitlines()))
+        levels = self.proof.levels(LEVELS_SHOWN)
+        return outline((level, _shortened(text, self.prefixes)) for level, text in levels)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as data that JSON can hold. Premises are positions in the list that is the proof."""

@@ -26,7 +26,7 @@ from upheld.language.syntax.files import read_file, read_text
 from upheld.language.syntax.rdfox import COLUMNS
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.materialisation.materialisation import Materialisation
-from upheld.materialisation.progress import ProgressWatcher
+from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.representation import representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, serves
 from upheld.rdf.rulesets import RULESETS, rules
@@ -86,7 +86,7 @@ def materialise(
     limits: Limits | None = None,
     stratification: str = "granular",
     granular: bool | None = None,
-    progress: ProgressWatcher | None = None,
+    progress: ProgressGiven = None,
     confined: bool = False,
 ) -> Materialisation:
     """Return the materialisation of a program and facts: all facts that follow from them.
@@ -113,7 +113,8 @@ def materialise(
             on each other in one stratum (`levels`), or as few strata as negation allows (`coarsest`). The facts are the
             same.
         granular: Deprecated. False is `stratification="coarsest"`.
-        progress: Function that is called with a `Progress` now and then.
+        progress: Function that is called with a `Progress` now and then; True shows a bar in a notebook, and a line on
+            standard error elsewhere, while a run takes longer than a moment.
         confined: Refuse `.include` of files outside the program's folder.
 
     >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
@@ -173,7 +174,7 @@ def materialise_core(
     equality: str = "off",
     limits: Limits | None = None,
     stratification: str = "granular",
-    progress: ProgressWatcher | None = None,
+    progress: ProgressGiven = None,
     reopened: Reopened | None = None,
 ) -> Materialisation:
     """Return the materialisation of a compiled program and of facts that fit its relations.
@@ -215,7 +216,7 @@ def restore(
     limits: Limits | None = None,
     stratification: str = "granular",
     granular: bool | None = None,
-    progress: ProgressWatcher | None = None,
+    progress: ProgressGiven = None,
     confined: bool = False,
     version: int | None = None,
 ) -> Materialisation:

@@ -26,10 +26,13 @@ from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import Outcome, Requested, State, merged, net_effect
 from upheld.materialisation.decomposition import decompose_for
 from upheld.materialisation.preview import Previewed, end_preview
-from upheld.materialisation.progress import ProgressWatcher, reporting
+from upheld.materialisation.progress import ProgressGiven, reporting
 from upheld.materialisation.reading import Reading
 from upheld.materialisation.record import Record
 from upheld.materialisation.replacement import check_replaced, difference
+from upheld.materialisation.reports.log import log_materialisation, log_update
+from upheld.materialisation.reports.profile import Costs
+from upheld.materialisation.reports.progress_display import ShownProgress
 from upheld.materialisation.representation import Plain, representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
 from upheld.materialisation.saving import write_facts
@@ -87,6 +90,7 @@ class Materialisation(Reading):
         #: Whoever uses the engine waits for a turn.
         self._turns = Turns()
         self._history = History()
+        self._costs = Costs()
         #: The store that answers SPARQL, once there is one.
         self._sparql: SparqlStore | None = None
         #: The explicit facts, if the engine may lose them, and why its tasks are to be started again from these, if so.
@@ -109,7 +113,7 @@ class Materialisation(Reading):
         without: Iterable[tuple[str, Iterable[Row]]],
         decompose: str,
         stratification: str,
-        progress: ProgressWatcher | None,
+        progress: ProgressGiven,
         reopened: Reopened | None = None,
     ) -> None:
         if self._record is not None:
@@ -123,7 +127,7 @@ class Materialisation(Reading):
         self,
         facts: Iterable[tuple[str, Iterable[Row]]],
         without: Iterable[tuple[str, Iterable[Row]]] = (),
-        progress: ProgressWatcher | None = None,
+        progress: ProgressGiven = None,
         reopened: Reopened | None = None,
     ) -> None:
         """Load explicit facts into the engine, which has none, and derive all that follows from them."""
@@ -137,9 +141,13 @@ class Materialisation(Reading):
         with self._engine.meter.run() as self.statistics:
             if represented.decomposes:
                 self._decompose(E, *self._options)
-            if progress is not None:
-                self._engine.meter.watcher = reporting(represented, self._strata, progress)
+            if progress:
+                watcher = ShownProgress() if progress is True else progress
+                self._engine.meter.watcher = reporting(represented, self._strata, watcher)
+                self._engine.meter.ended = watcher.end if isinstance(watcher, ShownProgress) else None
             self._state = represented.materialise(self._algorithm, self._strata, reopened)
+        self._costs.begin(self.statistics, self._engine.meter.work)
+        log_materialisation(self.statistics, self.algorithm)
         if reopened is not None and (reopened.then or reopened.now):
             with interrupted_once() as interruptions:
                 self._update_or_abandon(lambda: [self._since(reopened)], None, interruptions)
@@ -459,6 +467,8 @@ class Materialisation(Reading):
                 )
             self._acknowledge(change)
             self._history.advance(change, version)
+            self._costs.note(change, engine.meter.work)
+            log_update(version.number, change, self.algorithm)
             return change
         except BaseException:
             self._algorithm = before

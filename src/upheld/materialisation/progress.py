@@ -27,6 +27,9 @@ class Progress:
 #: Called with the progress of a run about ten times a second.
 ProgressWatcher = Callable[[Progress], None]
 
+#: As users state it: True shows the progress in a notebook or on a terminal.
+ProgressGiven = ProgressWatcher | bool | None
+
 
 def reporting(represented: Plain, strata: Stratification, progress: ProgressWatcher) -> Watcher:
     """Return a watcher that reports the stratum, or the layer, of the rule at work."""

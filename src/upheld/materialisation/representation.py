@@ -84,6 +84,10 @@ class Plain:
         """Return the rows of a relation."""
         return self.shown(state).rows(name)
 
+    def derived_by(self, rule: Rule, state: State) -> int | None:
+        """Return how many facts a rule derives in one step, if the state has them one by one."""
+        return settle(derive((rule,), state.I, state.I)).count()
+
     def changed(self, state: State, outcome: Outcome) -> tuple[ByName, ByName]:
         """Return the rows that disappeared and appeared, by relation."""
         deleted, inserted = outcome.deleted, outcome.inserted
@@ -132,6 +136,9 @@ class ByClasses(Plain):
 
     def is_live(self, name: str) -> bool:
         return name not in self._classings
+
+    def derived_by(self, rule: Rule, state: State) -> int | None:
+        return None
 
     def rows(self, state: State, name: str) -> Iterable[Row]:
         if name in self._classings:
@@ -202,6 +209,9 @@ class Rewritten(Plain):
 
     def shown(self, state: State) -> FactSet:
         return self.rewriting.shown()
+
+    def derived_by(self, rule: Rule, state: State) -> int | None:
+        return None
 
     def rows(self, state: State, name: str) -> Iterable[Row]:
         return self.rewriting.pi.expanded(self.shown(state), name)

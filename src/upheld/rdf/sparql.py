@@ -18,6 +18,7 @@ from upheld.errors import Problem, UsageError, quote
 from upheld.language.syntax.rdfox import COLUMNS, TRIPLE
 from upheld.language.terms.ntriples import is_statement
 from upheld.language.terms.terms import XSD
+from upheld.pages.markup import first_rows
 from upheld.rdf.formats import pyoxigraph
 from upheld.source import Source, Span
 
@@ -52,6 +53,10 @@ class Solutions:
 
     def __iter__(self) -> Iterator[tuple[str | None, ...]]:
         return iter(self.rows)
+
+    def _repr_html_(self) -> str:
+        rows = (["" if term is None else term for term in row] for row in self.rows)
+        return first_rows(self.columns, rows, len(self.rows))
 
     def to_dicts(self) -> list[dict[str, str | None]]:
         """Return each answer as a dictionary of terms by variable."""

@@ -22,9 +22,9 @@ from upheld.language.types.primitive import sorted_rows
 from upheld.maintain.registry import ALGORITHMS, MARKING, algorithm_named
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation
-from upheld.materialisation.progress import ProgressWatcher
+from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.stream import Arrivals, Present
-from upheld.runs.run import Job, Run
+from upheld.runs.run import Job, Run, check_profile
 from upheld.runtime.limits import Limits, within
 from upheld.updatefiles import STDIN, ChangeFile, Update, fact_texts, transaction_text, updates_of
 
@@ -73,9 +73,10 @@ def apply(
     limits: Limits | None = None,
     look_ahead: bool = False,
     merge_waiting: int = 1,
-    progress: ProgressWatcher | None = None,
+    progress: ProgressGiven = None,
     committed: Callable[[Update, Change], None] | None = None,
     confined: bool = False,
+    profile: str | Path | None = None,
 ) -> Run:
     """Materialise a program, apply a file or stream of updates, and write its outputs, as `upheld apply` does.
 
@@ -100,6 +101,7 @@ def apply(
         progress: As for `materialise`.
         committed: Function that is called with each `Update` and its `Change`.
         confined: As for `run`.
+        profile: As for `run`.
     """
     if look_ahead and algorithm_named(algorithm).look_ahead is None:
         raise UsageError(_looks_nowhere(algorithm))
@@ -108,6 +110,7 @@ def apply(
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)
     job.check_output(output)
+    check_profile(profile)
     if isinstance(updates, str | os.PathLike) and Path(updates) == STDIN and (relation := job.standard_input):
         message = f"the updates and the facts of {quote(relation)} cannot both be read from standard input"
         raise UsageError(Problem("same-file", message, hint="read one of them from a file"))
@@ -149,6 +152,8 @@ def apply(
                     for update in made:
                         committed(update, change)
         done = job.write(m, output, facts, changes=feed is not None)
+        if profile is not None:
+            m.profile().save(profile)
     return replace(done, warnings=(*some(job.lints), *done.warnings))
 
 

@@ -21,7 +21,7 @@ from upheld.language.syntax.confinement import outside
 from upheld.language.syntax.rdfox import QUAD, TRIPLE
 from upheld.materialisation.build import materialise_core, parse
 from upheld.materialisation.materialisation import Materialisation
-from upheld.materialisation.progress import ProgressWatcher
+from upheld.materialisation.progress import ProgressGiven
 from upheld.rdf.formats import format_of, is_rdf
 from upheld.rdf.reading import read as read_rdf
 from upheld.rdf.writing import Written, prepared, statements_text
@@ -52,8 +52,9 @@ def run(
     decompose: str = "auto",
     equality: str = "off",
     limits: Limits | None = None,
-    progress: ProgressWatcher | None = None,
+    progress: ProgressGiven = None,
     confined: bool = False,
+    profile: str | Path | None = None,
 ) -> Run:
     """Materialise a program over its facts files and write its outputs, as `souffle -F facts -D output program` does.
 
@@ -72,12 +73,16 @@ def run(
         progress: As for `materialise`.
         confined: For programs you do not trust: refuse `.include` outside the program's folder, `.input` outside
             `facts`, and `.output` outside `output`.
+        profile: File for a page of HTML that shows where time went, as `Materialisation.profile` returns it.
     """
     job = Job.of(program, engine, decompose, equality, confined)
     job.check_output(output)
+    check_profile(profile)
     # Nothing will be updated.
     with job.materialise(facts, algorithm="rematerialise", limits=limits, progress=progress) as m:
         done = job.write(m, output, facts)
+        if profile is not None:
+            m.profile().save(profile)
     return replace(done, warnings=(*some([*job.lints, *without_facts(job.program, ())]), *done.warnings))
 
 
@@ -92,7 +97,7 @@ def load(
     decompose: str = "auto",
     equality: str = "off",
     limits: Limits | None = None,
-    progress: ProgressWatcher | None = None,
+    progress: ProgressGiven = None,
     confined: bool = False,
 ) -> Materialisation:
     """Return the materialisation of a program over the facts files of its `.input` directives. Nothing is written.
@@ -157,7 +162,7 @@ class Job:
         *,
         algorithm: str = "adaptive",
         limits: Limits | None = None,
-        progress: ProgressWatcher | None = None,
+        progress: ProgressGiven = None,
     ) -> Materialisation:
         """Return what follows from the program and the facts files that it reads from a folder, or RDF files."""
         core = self.compiled.core
@@ -333,6 +338,12 @@ def check_folder(output: str | Path) -> None:
         message = f"there is no folder {quote(output)} to write to"
         hint = "create the folder, or name another one"
         raise FactsError(Problem("missing-file", message, place=str(output), hint=hint))
+
+
+def check_profile(path: str | Path | None) -> None:
+    """Refuse a file for a profile that cannot be written, before the work rather than after it."""
+    if path is not None:
+        check_folder(Path(path).parent)
 
 
 def _read_inputs(

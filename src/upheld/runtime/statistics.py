@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
+from upheld.pages.markup import element, joined, table
+
 A = ParamSpec("A")
 R = TypeVar("R")
 
@@ -52,3 +54,9 @@ class Statistics:
     saved: Counter[str] = field(default_factory=Counter)
     #: The choices made during the run, with their reasons.
     choices: list[str] = field(default_factory=list)
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [(f"instances, {name}", n) for name, n in sorted(self.instances.items())]
+        rows += [("rounds", self.rounds), ("facts touched", self.facts), ("seconds", self.seconds)]
+        rows += [(f"{of}, {name}", n) for of in ("marks", "saved") for name, n in sorted(getattr(self, of).items())]
+        return joined([table(("", ""), rows), *(element("div", choice) for choice in self.choices)])

@@ -7,7 +7,7 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_evaluation, add_files, add_program, program_of
+from upheld.cli.options import add_evaluation, add_files, add_profile, add_program, program_of
 from upheld.cli.outcome import check_violations, finish
 from upheld.cli.progress import commits_line
 
@@ -57,6 +57,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     add_files(command, outputs=True)
     add_evaluation(command, decompose=True)
+    add_profile(command)
     add_limits(command)
 
 
@@ -81,5 +82,6 @@ def execute(options: argparse.Namespace) -> int:
             merge_waiting=options.merge_waiting,
             progress=progress,
             committed=committed,
+            profile=options.profile,
         )
     return finish(options, options.done, sys.stderr if options.changes == "-" else sys.stdout)

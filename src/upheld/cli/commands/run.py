@@ -7,9 +7,8 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_evaluation, add_files, add_program, program_of
+from upheld.cli.options import add_evaluation, add_files, add_profile, add_program, program_of
 from upheld.cli.outcome import check_violations, finish
-from upheld.cli.progress import progress_line
 
 EXAMPLES = """\
 upheld run reach.dl -F facts -D out
@@ -21,22 +20,23 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add_program(command)
     add_files(command, outputs=True)
     add_evaluation(command, decompose=True)
+    add_profile(command)
     add_limits(command)
 
 
 def execute(options: argparse.Namespace) -> int:
     check_violations(options)
-    with progress_line() as progress:
-        # Once `done` has a value, Ctrl-C finds the outputs written.
-        options.done = upheld.run(
-            program_of(options),
-            options.facts,
-            options.output,
-            engine=options.engine,
-            decompose=options.decompose,
-            equality=options.equality,
-            limits=limits_of(options),
-            confined=options.confined,
-            progress=progress,
-        )
+    # Once `done` has a value, Ctrl-C finds the outputs written.
+    options.done = upheld.run(
+        program_of(options),
+        options.facts,
+        options.output,
+        engine=options.engine,
+        decompose=options.decompose,
+        equality=options.equality,
+        limits=limits_of(options),
+        confined=options.confined,
+        progress=sys.stderr.isatty(),
+        profile=options.profile,
+    )
     return finish(options, options.done, sys.stdout)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from upheld.algebra.counters import Numbered
-from upheld.algebra.engine import Freed
+from upheld.algebra.engine import Freed, MemoryUse, TableSize
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet, Own
 from upheld.data.columns import Columns
@@ -29,7 +29,7 @@ from upheld.engines.memory.sets.expressions import MemorySet, Settled, load_code
 from upheld.engines.memory.sets.journal import Mark
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.storage.atom_classes import Groupings
-from upheld.engines.memory.storage.codec import Codec, Codes
+from upheld.engines.memory.storage.codec import Codec, Codes, is_text
 from upheld.engines.memory.storage.compaction import Reclaiming
 from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.table import BITS, Table
@@ -97,6 +97,23 @@ class MemoryEngine:
     def nbytes(self) -> int:
         """Return the bytes of tables, their indexes and the dictionary, and of what compacting them needs."""
         return self.context.nbytes() + self.reclaiming.nbytes()
+
+    def memory(self) -> MemoryUse:
+        tables = {name: self._table_size(table) for name, table in self.tables.items()}
+        return MemoryUse(tables, self.codec.pool.nbytes())
+
+    def _table_size(self, table: Table) -> TableSize:
+        parts = self.context.parts.get(table.name)
+        partial = [index for part in (parts.indexed() if parts else ()) for index in part.indexes.values()]
+        columns = [c for c, type in enumerate(table.types) if is_text(type)]
+        codes = np.unique(table.rows[: table.n, columns])
+        return TableSize(
+            table.n,
+            table.rows.nbytes + table.flags.nbytes,
+            table.slots.nbytes + table.nbytes_of_indexes() + sum(index.nbytes() for index in partial),
+            self.codec.pool.length(codes[codes >= 0]),
+            sum(column.nbytes for column in table.columns.values()),
+        )
 
     def named(self, name: str) -> Named:
         return Named(self.context, name)

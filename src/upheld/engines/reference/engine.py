@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from sys import getsizeof
 from typing import Any, TypeVar
 from weakref import ref
 
 from upheld.algebra.counters import Numbered
-from upheld.algebra.engine import Freed
+from upheld.algebra.engine import Freed, MemoryUse, TableSize
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet, Own
@@ -135,6 +136,15 @@ class ReferenceEngine:
     def compact(self, keep: Sequence[FactSet]) -> Freed:
         """Nothing to free: facts that are in no set take no memory."""
         return Freed(0, 0, 0)
+
+    def memory(self) -> MemoryUse:
+        tables: dict[str, TableSize] = {}
+        for facts in (thing for reference in self._kept if isinstance(thing := reference(), Facts)):
+            for predicate in facts.predicates():
+                rows = list(facts.rows(predicate))
+                size = TableSize(len(rows), sum(map(getsizeof, rows)))
+                tables[predicate] = tables.get(predicate, TableSize()) + size
+        return MemoryUse(tables, 0)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from upheld.algebra.counters import Numbered
-from upheld.algebra.engine import Attempt, Freed
+from upheld.algebra.engine import Attempt, Freed, MemoryUse, TableSize
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet, Own
 from upheld.data.columns import Columns
@@ -273,6 +273,14 @@ class PartitionedEngine:
     def compact(self, keep: Sequence[FactSet]) -> Freed:
         """Free nothing, as `reclaim`."""
         return Freed(0, 0, 0)
+
+    def memory(self) -> MemoryUse:
+        _, uses = self.context.wire.exchange("memory", note=self.context.local.memory())
+        tables: dict[str, TableSize] = {}
+        for use in uses:
+            for name, size in use.tables.items():
+                tables[name] = tables.get(name, TableSize()) + size
+        return MemoryUse(tables, sum(use.texts for use in uses))
 
     def plans(self, rule: Rule) -> Iterator[str]:
         return self.matching.plan_texts(rule)

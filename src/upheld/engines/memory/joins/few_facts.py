@@ -119,10 +119,7 @@ class FewFacts:
         del held
         if count < 0:
             return None
-        meter = self.context.meter
-        for task, number in zip(tasks, met.tolist(), strict=True):
-            if number:
-                meter.instances(task.written.plan.rule, number)
+        self._note(tasks, met)
         return Instances(code, tasks, self._bench.arrays[LINES][:count])
 
     # -- backwards -----------------------------------------------------------------------------------------------------
@@ -140,10 +137,14 @@ class FewFacts:
         del held
         for table, rows in code.by_table(out[:count]):
             collected.put(table, rows)
-        for task, number in zip(tasks, met.tolist(), strict=True):
-            if number:
-                self.context.meter.instances(task.written.plan.rule, number)
+        self._note(tasks, met)
         return bool(is_done)
+
+    def _note(self, tasks: Sequence[Task], met: Numbers) -> None:
+        """Report the numbers of instances that tasks have met in one call of a kernel."""
+        some = np.flatnonzero(met)
+        rules = [tasks[k].written.plan.rule for k in some.tolist()]
+        self.context.meter.instances_together(rules, met[some].tolist())
 
     # -- what a kernel is given ----------------------------------------------------------------------------------------
 

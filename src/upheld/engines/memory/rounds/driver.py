@@ -237,8 +237,8 @@ class Call:
         if not rounds:
             return None
         self.ranks.change_sum(self.s, sign * int(state[INSTANCES]))
-        for k in np.flatnonzero(self.met).tolist():
-            meter.instances(self.code.rules[k], int(self.met[k]))
+        met = np.flatnonzero(self.met)
+        meter.instances_together([self.code.rules[k] for k in met.tolist()], self.met[met].tolist())
         if rounds > 1:  # what the last one has found is settled by whoever goes on
             meter.round(int(state[BEGIN]) - self._first, rounds - 1)
         left = self._rows(int(state[BEGIN]), int(state[END]))

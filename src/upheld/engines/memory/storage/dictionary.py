@@ -208,6 +208,12 @@ class TextPool:
         bounds_of(codes.astype(np.int64, copy=False), self._data, self._starts, starts, ends)
         return starts, ends
 
+    def length(self, codes: npt.NDArray[np.integer[Any]]) -> int:
+        """Return the bytes of the texts of codes, of which some may be free."""
+        with self._reading:
+            starts, ends = self._bounds(codes[self._starts[codes] >= 0])
+        return int((ends - starts).sum())
+
     def strings(self, codes: npt.NDArray[np.integer[Any]]) -> list[str]:
         """Return the texts of codes, of which no objects are kept."""
         with self._reading:

@@ -1,0 +1,1 @@
+"""Reports of a materialisation about itself: profile, memory, plans, progress and log."""

@@ -1,0 +1,1 @@
+"""HTML of what notebooks and reports show, made without any package."""
