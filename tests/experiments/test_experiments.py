@@ -14,23 +14,24 @@ import pytest
 
 import upheld
 from upheld.cli import main
-from upheld.experiments import commands, measure
+from upheld.experiments import commands
 from upheld.experiments.catalogue import experiments
-from upheld.experiments.claims import CONFIRMED, CONTRADICTED, OPEN, Claim, Outcome, faster, judged
 from upheld.experiments.data.facts import count
 from upheld.experiments.data.lubm import lubm
 from upheld.experiments.data.streams import edges, generated_track
-from upheld.experiments.measure import folder_of, load, wanted
-from upheld.experiments.papers import CLAIMS, QUESTIONS
-from upheld.experiments.plots import agreement, agreements
+from upheld.experiments.measuring import measure
+from upheld.experiments.measuring.measure import folder_of, load, wanted
+from upheld.experiments.measuring.sampling import sample
+from upheld.experiments.measuring.statistics import average, mean, middle, pearson, scores
 from upheld.experiments.programs import graph_patterns, profile
 from upheld.experiments.programs import lubm as lubm_rules
 from upheld.experiments.programs.instances import instance, profile_of
 from upheld.experiments.published import printed
 from upheld.experiments.registry import Cell, Measured, Settings
-from upheld.experiments.sampling import sample
-from upheld.experiments.statistics import average, mean, middle, pearson, scores
-from upheld.experiments.tables import Table, number
+from upheld.experiments.report.claims import CONFIRMED, CONTRADICTED, OPEN, Claim, Outcome, faster, judged
+from upheld.experiments.report.plots import agreement, agreements
+from upheld.experiments.report.questions import CLAIMS, QUESTIONS
+from upheld.experiments.report.tables import Table, number
 
 TINY = Settings("tiny")
 MEASURED = [each for each in experiments().values() if each.measure is not None]
@@ -281,7 +282,7 @@ def test_the_page_of_findings_is_what_the_committed_cells_give(tmp_path, monkeyp
     written = tmp_path / "docs" / "findings.md"
     (tmp_path / "experiments" / "results").mkdir(parents=True)
     (tmp_path / "experiments" / "results" / "small").symlink_to(RESULTS / "small")
-    monkeypatch.setattr("upheld.experiments.findings.plots.agreement", lambda tables, file: file.exists())
+    monkeypatch.setattr("upheld.experiments.report.findings.plots.agreement", lambda tables, file: file.exists())
     monkeypatch.setattr(Path, "write_text", _only(written, Path.write_text))
     commands.write_findings(settings, tmp_path / "experiments" / "results", written)
     assert written.read_text() == before

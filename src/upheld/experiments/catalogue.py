@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from upheld.errors import Problem, UsageError, nearest, quote
-from upheld.experiments import paper1, paper2, paper3, paper4, paper5
+from upheld.experiments.papers import paper1, paper2, paper3, paper4, paper5
 from upheld.experiments.registry import Experiment
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from upheld.errors import Problem, UsageError
 from upheld.experiments.catalogue import experiment_named, experiments
-from upheld.experiments.findings import write_findings
-from upheld.experiments.measure import Progress, folder_of, load
-from upheld.experiments.measure import run as measure
+from upheld.experiments.measuring.measure import Progress, folder_of, load
+from upheld.experiments.measuring.measure import run as measure
 from upheld.experiments.registry import Experiment, Settings
+from upheld.experiments.report.findings import write_findings
 
 
 def listed(settings: Settings, results: Path) -> str:

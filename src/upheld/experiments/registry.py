@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from upheld.experiments.tables import Table
+from upheld.experiments.report.tables import Table
 
 #: Sizes by name: seconds (for tests), a minute a table, an evening for all, and the papers' own.
 SIZES = ("tiny", "small", "default", "paper")

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from upheld.experiments import plots
 from upheld.experiments.catalogue import experiments
-from upheld.experiments.claims import CONFIRMED, CONTRADICTED, OPEN, Judged, judged
-from upheld.experiments.measure import folder_of, load
-from upheld.experiments.papers import CLAIMS, MISSING, PAPERS, QUESTIONS, Question
+from upheld.experiments.measuring.measure import folder_of, load
 from upheld.experiments.registry import Settings
-from upheld.experiments.tables import Table
+from upheld.experiments.report import plots
+from upheld.experiments.report.claims import CONFIRMED, CONTRADICTED, OPEN, Judged, judged
+from upheld.experiments.report.questions import CLAIMS, MISSING, PAPERS, QUESTIONS, Question
+from upheld.experiments.report.tables import Table
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ def _blocks(settings: Settings, results: Path) -> Iterator[Block]:
     yield (
         f"Of {len(verdicts)} claims, {counts[CONFIRMED]} are **confirmed**, {counts[CONTRADICTED]} **contradicted** "
         f"and {counts[OPEN]} **open** (not measured yet). Each verdict is computed from the measured numbers by a test "
-        "in `upheld/experiments/papers.py`. The reasons beside the verdicts are our reading of the numbers; no "
-        "experiment of their own has tested them."
+        "in `upheld/experiments/report/questions.py`. The reasons beside the verdicts are our reading of the numbers; "
+        "no experiment of their own has tested them."
     )
     yield f"Rows measured at size `{settings.size}`: {_rows(settings, results)}. Verdicts are on these rows alone."
     yield Heading(2, "In short")

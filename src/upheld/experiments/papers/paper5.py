@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 
 import upheld
-from upheld.experiments import plots
 from upheld.experiments.data.streams import TRACKS, Stream, edges, generated_track, recorded_track
+from upheld.experiments.measuring.spending import spending
+from upheld.experiments.measuring.statistics import mean
 from upheld.experiments.programs.streams import P_SEQ, P_TRANS, WAYS
 from upheld.experiments.published import printed
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings, Values
-from upheld.experiments.spending import spending
-from upheld.experiments.statistics import mean
-from upheld.experiments.tables import Table
+from upheld.experiments.report import plots
+from upheld.experiments.report.tables import Table
 
 #: Ways to make a stream: the algorithm, and whether it looks at the next update.
 WAYS_TO_STREAM = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from upheld.experiments.tables import Table, number
+from upheld.experiments.report.tables import Table, number
 
 #: The tables of all experiments by id; those of unmeasured ones have the papers' numbers alone.
 Tables = dict[str, Table]

@@ -1,6 +1,6 @@
 """Measuring: one process a group of cells, one line of JSON a cell, and what is there is not measured again.
 
-python -m upheld.experiments.measure      # reads a request from standard input; `run` starts it
+python -m upheld.experiments.measuring.measure      # reads a request from standard input; `run` starts it
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _measure(experiment: Experiment, settings: Settings, cells: list[Cell], file
     late: list[bool] = []
     with file.open("a", encoding="utf-8") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "upheld.experiments.measure"],
+            [sys.executable, "-m", "upheld.experiments.measuring.measure"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
         )  # fmt: skip
         assert process.stdin is not None and process.stdout is not None

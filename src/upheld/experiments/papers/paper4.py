@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 
 import upheld
-from upheld.experiments import plots
 from upheld.experiments.data import expressions
 from upheld.experiments.data.facts import Facts, count
 from upheld.experiments.data.graphs import groups
 from upheld.experiments.data.lubm import lubm
 from upheld.experiments.data.zipf import arities
+from upheld.experiments.measuring.sampling import sample
+from upheld.experiments.measuring.spending import memory, spending, updated
+from upheld.experiments.measuring.statistics import average, mean
 from upheld.experiments.programs import graph_patterns
 from upheld.experiments.programs import lubm as lubm_rules
 from upheld.experiments.published import printed
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings, Values
-from upheld.experiments.sampling import sample
-from upheld.experiments.spending import memory, spending, updated
-from upheld.experiments.statistics import average, mean
-from upheld.experiments.tables import Table
+from upheld.experiments.report import plots
+from upheld.experiments.report.tables import Table
 
 #: The paper's methods, and ours, which decides by estimated costs.
 METHODS = {"standard": "never", "HD": "all", "combined": "always", "auto": "auto"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from upheld.errors import MissingDependency, Problem
-from upheld.experiments.tables import Table
+from upheld.experiments.report.tables import Table
 
 
 def pyplot() -> Any:

@@ -7,15 +7,15 @@ from functools import partial
 from pathlib import Path
 
 import upheld
-from upheld.experiments import plots
 from upheld.experiments.data.facts import count
+from upheld.experiments.measuring.sampling import sample
+from upheld.experiments.measuring.spending import spending, updated
+from upheld.experiments.measuring.statistics import average, mean, middle, pearson, scores
 from upheld.experiments.programs.instances import instance
 from upheld.experiments.published import printed
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings, Values
-from upheld.experiments.sampling import sample
-from upheld.experiments.spending import spending, updated
-from upheld.experiments.statistics import average, mean, middle, pearson, scores
-from upheld.experiments.tables import Table
+from upheld.experiments.report import plots
+from upheld.experiments.report.tables import Table
 
 INSTANCES = tuple(row[0] for row in printed("p1-table1").rows)
 

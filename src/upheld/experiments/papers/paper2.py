@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import upheld
-from upheld.experiments import plots
 from upheld.experiments.data.facts import count
-from upheld.experiments.paper1 import SIZES, origin
+from upheld.experiments.measuring.sampling import sample
+from upheld.experiments.measuring.spending import updated
+from upheld.experiments.measuring.statistics import average, mean
+from upheld.experiments.papers.paper1 import SIZES, origin
 from upheld.experiments.programs.instances import instance
 from upheld.experiments.published import printed
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings, Values
-from upheld.experiments.sampling import sample
-from upheld.experiments.spending import updated
-from upheld.experiments.statistics import average, mean
-from upheld.experiments.tables import Table
+from upheld.experiments.report import plots
+from upheld.experiments.report.tables import Table
 
 INSTANCES = ("UOBM-U", "UOBM-R", "Reactome-U", "Reactome-R", "UniProt-R", "ChEMBL-R", "Claros-LE", "SSPE")
 WAYS = {"DRed-c": "dred-c", "DRed": "dred", "B/F-c": "bf-c", "B/F": "bf", "ranked": "ranked", "adaptive": "adaptive"}

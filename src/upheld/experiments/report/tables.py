@@ -7,8 +7,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from upheld.experiments.measuring.statistics import Mean
 from upheld.experiments.published import Printed
-from upheld.experiments.statistics import Mean
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-from upheld.experiments.claims import Claim, Outcome, Tables, at_most, faster, pairs, range_of
-from upheld.experiments.tables import number
+from upheld.experiments.report.claims import Claim, Outcome, Tables, at_most, faster, pairs, range_of
+from upheld.experiments.report.tables import number
 
 PAPERS = {
     1: "B. Motik, Y. Nenov, R. Piro, I. Horrocks: Maintenance of Datalog Materialisations Revisited. Artificial "
