@@ -9,7 +9,7 @@ STAMP  := $(VENV)/.upheld-is-set-up
 OTHERS := benchmarks/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all soak soak-spark reliability wheel lint format docs lock bench bench-full table findings
+.PHONY: help setup demo test test-all soak soak-spark reliability wheel lint format docs lock bench bench-full table tables findings
 
 help:  ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,8 +68,11 @@ table: $(STAMP)  ## measure a table of the papers beside the printed one (ID=p5-
 	@$(BIN)/upheld experiments run $(ID) --size $(SIZE) $(ARGS)
 	@$(BIN)/upheld experiments show $(ID) --size $(SIZE)
 
-findings: $(STAMP)  ## write docs/findings.md and all tables and figures from what is measured (SIZE=small)
-	@$(BIN)/upheld experiments report --size $(SIZE)
+tables: $(STAMP)  ## measure all tables of the papers, or go on where an earlier run was stopped (SIZE=small)
+	@$(BIN)/upheld experiments run --all --size $(SIZE) $(ARGS)
+
+findings: $(STAMP)  ## write docs/findings.md and all tables and figures from what is measured
+	@$(BIN)/upheld experiments report $(ARGS)
 
 # The engines to compare with bring many packages, so they have an environment of their own.
 $(OTHERS)/.others-are-set-up: pyproject.toml | $(STAMP)

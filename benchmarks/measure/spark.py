@@ -29,6 +29,7 @@ from benchmarks.report.report import write_report
 from benchmarks.report.spark import write_spark
 from benchmarks.workloads.graphs import components, giant
 from benchmarks.workloads.rulesets import CLOSURE
+from upheld.experiments.measuring.spending import processor_time
 from upheld.spark.packing import packed
 from upheld.spark.session import open_session
 
@@ -63,30 +64,6 @@ UPDATE, UPDATES = 100, 4
 
 
 # -- what is spent -----------------------------------------------------------------------------------------------------
-
-
-#: The ticks that each process below this one has used when it was last seen: idle workers end.
-USED: dict[int, int] = {}
-
-
-def processor_time() -> float:
-    """Return the seconds that this process and all below it have used so far."""
-    ticks: dict[int, tuple[int, int]] = {}
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            try:
-                fields = Path(entry.path, "stat").read_text().rpartition(")")[2].split()
-            except OSError:  # it has ended since
-                continue
-            ticks[int(entry.name)] = int(fields[1]), sum(map(int, fields[11:13]))
-    here = os.getpid()
-    mine, found = {here}, -1
-    while found != len(mine):
-        found = len(mine)
-        mine |= {pid for pid, (parent, _) in ticks.items() if parent in mine}
-    USED.update({pid: ticks[pid][1] for pid in mine - {here}})
-    # An update in memory takes less than a tick of the clock that others are measured by.
-    return time.process_time() + sum(USED.values()) / os.sysconf("SC_CLK_TCK")
 
 
 def spent(work: Callable[[], Any], repeat: int = 1) -> tuple[dict[str, float], Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from upheld.errors import Problem, UsageError, nearest, quote
-from upheld.experiments.papers import paper1, paper2, paper3, paper4, paper5
+from upheld.experiments.papers import paper1, paper1_large, paper2, paper3, paper4, paper5
 from upheld.experiments.registry import Experiment
 
 
 def experiments() -> dict[str, Experiment]:
     """Return all experiments by id, in the order of the papers."""
-    every = (*paper1.EXPERIMENTS, *paper2.EXPERIMENTS, *paper3.EXPERIMENTS, *paper4.EXPERIMENTS, *paper5.EXPERIMENTS)
-    return {experiment.id: experiment for experiment in every}
+    papers = (paper1, paper1_large, paper2, paper3, paper4, paper5)
+    return {experiment.id: experiment for paper in papers for experiment in paper.EXPERIMENTS}
 
 
 def experiment_named(name: str) -> Experiment:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from upheld.errors import Problem, UsageError
+from upheld.errors import Problem, UpheldError, UsageError
 from upheld.experiments.catalogue import experiment_named, experiments
 from upheld.experiments.measuring.measure import Progress, folder_of, load
 from upheld.experiments.measuring.measure import run as measure
 from upheld.experiments.registry import Experiment, Settings
-from upheld.experiments.report.findings import write_findings
+from upheld.experiments.report.findings import sizes, write_findings
 
 
 def listed(settings: Settings, results: Path) -> str:
@@ -34,6 +34,23 @@ def run(id: str | None, settings: Settings, results: Path, progress: Progress | 
         if each.measured_by == measured_by.id:
             write(each, settings, results)
     return folder_of(results, settings, experiment.id)
+
+
+def run_all(settings: Settings, results: Path, progress: Progress | None = None) -> list[Path]:
+    """Measure what is missing of all experiments, the quick ones first, and return their folders.
+
+    An experiment that fails does not keep the others from being measured: the error comes at the end.
+    """
+    measuring = [each for each in experiments().values() if each.measure is not None]
+    folders, failed = list[Path](), list[UpheldError]()
+    for experiment in sorted(measuring, key=lambda each: each.minutes.get(settings.size, 0.0)):
+        try:
+            folders.append(run(experiment.id, settings, results, progress))
+        except UpheldError as error:
+            failed.append(error)
+    if failed:
+        raise UsageError([problem for error in failed for problem in error.problems])
+    return folders
 
 
 def write(experiment: Experiment, settings: Settings, results: Path) -> None:
@@ -65,18 +82,24 @@ def shown(id: str | None, settings: Settings, results: Path) -> str:
     return text
 
 
-def write_report(settings: Settings, results: Path, page: Path) -> list[Path]:
-    """Write all tables and figures of a size, and the page of findings; return the files of the page."""
+def write_report(results: Path, page: Path, size: str | None = None) -> list[Path]:
+    """Write all tables and figures, and the page of findings; return the files of the page.
+
+    Without a size, each experiment is shown at the size at which most of its rows are measured.
+    """
+    chosen = sizes(results, size)
     for experiment in experiments().values():
-        if load(folder_of(results, settings, experiment.measured_by)):
-            write(experiment, settings, results)
-    return write_findings(settings, results, page)
+        if load(folder_of(results, chosen[experiment.id], experiment.measured_by)):
+            write(experiment, chosen[experiment.id], results)
+    return write_findings(chosen, results, page)
 
 
 def _named(id: str | None) -> Experiment:
     if id is None:
         problem = Problem(
-            "missing-experiment", "no experiment is named", hint="`upheld experiments list` lists their ids"
+            "missing-experiment",
+            "no experiment is named",
+            hint="`upheld experiments list` lists their ids; `run --all` runs all",
         )
         raise UsageError(problem)
     return experiment_named(id)

@@ -11,6 +11,7 @@ from pathlib import Path
 EXAMPLES = """\
 upheld experiments list
 upheld experiments run p5-table2 --size small
+upheld experiments run --all --size default
 upheld experiments show p5-table2
 upheld experiments report
 """
@@ -30,10 +31,14 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     measuring = command.add_argument_group("measuring")
     measuring.add_argument(
         "--size",
-        default="small",
         choices=SIZES,
         help="tiny takes seconds a table, small a minute, default an evening for all, paper has the papers' own sizes "
-        "(default: small)",
+        "(default: small; for report, the size at which most of a table is measured)",
+    )
+    measuring.add_argument(
+        "--all",
+        action="store_true",
+        help="run all experiments, the quick ones first; what is measured already is not measured again",
     )
     measuring.add_argument("--only", action="append", default=[], metavar="ROW", help="measure this row; repeatable")
     measuring.add_argument("--seeds", type=int, metavar="N", help="samples of each kind (default: by size)")
@@ -62,12 +67,18 @@ def execute(options: argparse.Namespace) -> int:
     from upheld.experiments import commands
     from upheld.experiments.registry import Settings
 
-    settings = Settings(options.size, options.seeds, tuple(options.only), options.programs)
+    settings = Settings(options.size or "small", options.seeds, tuple(options.only), options.programs)
     if options.action == "list":
         print(commands.listed(settings, options.results))
     elif options.action == "report":
-        for file in commands.write_report(settings, options.results, options.page):
+        for file in commands.write_report(options.results, options.page, options.size):
             print(file)
+    elif options.action == "run" and options.all:
+        with progress_bar() as progress:
+            folders = commands.run_all(settings, options.results, progress)
+        options.done = True
+        for folder in folders:
+            print(folder)
     elif options.action == "run":
         with progress_bar() as progress:
             folder = commands.run(options.id, settings, options.results, progress)

@@ -17,17 +17,21 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread
 from typing import Any
 
 import upheld
 from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.errors import Problem, UsageError
 from upheld.experiments.catalogue import experiment_named
+from upheld.experiments.measuring.spending import seconds_of
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings
 
-#: Seconds of the clock after which a process is stopped. The next cell and those of its name are given up.
+#: CPU seconds after which a process is stopped. The next cell and those of its name are given up.
 PATIENCE = {"tiny": 600.0, "small": 600.0, "default": 900.0, "paper": 7200.0}
+
+#: Seconds between two looks at what a process has used.
+LOOK = 0.5
 
 #: Called with the cells that are done, all cells, and the group that is measured now.
 Progress = Callable[[int, int, str], None]
@@ -123,6 +127,7 @@ def _measure(experiment: Experiment, settings: Settings, cells: list[Cell], file
     request = {"id": experiment.id, "settings": settings.to_dict(), "cells": [asdict(cell) for cell in cells]}
     patience = PATIENCE[settings.size]
     late: list[bool] = []
+    ended, began = Event(), time.monotonic()
     with file.open("a", encoding="utf-8") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "upheld.experiments.measuring.measure"],
@@ -130,12 +135,17 @@ def _measure(experiment: Experiment, settings: Settings, cells: list[Cell], file
         )  # fmt: skip
         assert process.stdin is not None and process.stdout is not None
 
-        def stop() -> None:
-            late.append(True)
-            process.kill()
+        def watch() -> None:
+            while not ended.wait(LOOK):
+                # Only Linux says what another process has used; elsewhere the clock must do.
+                used = seconds_of(process.pid) if Path("/proc").exists() else time.monotonic() - began
+                if used >= patience:
+                    late.append(True)
+                    process.kill()
+                    return
 
-        timer = Timer(patience, stop)
-        timer.start()
+        watcher = Thread(target=watch)
+        watcher.start()
         measured = set()
         try:
             # A process that has ended reads no request; its exit code says more than the broken pipe.
@@ -153,8 +163,8 @@ def _measure(experiment: Experiment, settings: Settings, cells: list[Cell], file
             process.wait()
             raise
         finally:
-            timer.cancel()
-            timer.join()
+            ended.set()
+            watcher.join()
             process.stdout.close()
         if not late and code != 0:
             raise UsageError(

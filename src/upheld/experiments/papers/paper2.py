@@ -1,4 +1,4 @@
-"""Paper 2: DRed and B/F with counters, table 1."""
+"""Paper 2: DRed and B/F with counters, tables 1 and 2."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 
 import upheld
 from upheld.experiments.data.facts import count
+from upheld.experiments.measuring.breakeven import Deletions
 from upheld.experiments.measuring.sampling import sample
 from upheld.experiments.measuring.spending import updated
 from upheld.experiments.measuring.statistics import average, mean
 from upheld.experiments.papers.paper1 import SIZES, origin
+from upheld.experiments.papers.paper1_large import EFFORT
 from upheld.experiments.programs.instances import instance
 from upheld.experiments.published import printed
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings, Values
@@ -71,9 +73,62 @@ def figure(measured: Measured, file: Path) -> bool:
     return plots.dots(table(measured), list(WAYS), file, "CPU seconds")
 
 
+# -- table 2: large deletions ------------------------------------------------------------------------------------------
+
+LARGE = "Large deletions by DRed and B/F with and without counters"
+#: Starting again without counters, with the nonrecursive one, and with both: by the algorithm that keeps them.
+AGAIN = {"Remat": "", "Remat-1C": "bf-c", "Remat-2C": "dred-c"}
+
+
+def large_cells(settings: Settings) -> list[Cell]:
+    rows = INSTANCES[-1:] if settings.size == "tiny" else INSTANCES
+    return [Cell(row, "Y", "") for row in rows]
+
+
+def measure_large(settings: Settings, cells: list[Cell]) -> Iterator[tuple[Cell, Values]]:
+    """Find the most facts that DRed-c or B/F-c delete as fast as starting again, and measure all algorithms on them."""
+    for cell in cells:
+        it = instance(cell.row, SIZES[settings.size][0], settings.size, settings.programs)
+        deletions = Deletions(it.rules, it.facts, "levels")
+        steps = EFFORT[settings.size][0]
+        points = {way: deletions.point(WAYS[way], steps)[-1].size for way in ("DRed-c", "B/F-c")}
+        size = max(points.values())
+        times = {}
+        for way, algorithm in WAYS.items():
+            deletions.prepare(algorithm)
+            times[way] = deletions.deleted(size, algorithm)[0]["cpu"]
+        for name, counters_of in AGAIN.items():
+            times[name] = deletions.again(size, counters_of)["cpu"]
+        sizes = {"facts": count(it.facts), "deleted": size, "points": points}
+        yield cell, {**sizes, "times": times, "published": int(it.published)}
+
+
+def large_table(measured: Measured) -> Table:
+    result = Table(LARGE, ("row",), [])
+    for row in measured.rows():
+        for values in measured.of(row=row):
+            result.put((row,), "% deleted", 100 * values["deleted"] / values["facts"])
+            for name, seconds in values["times"].items():
+                result.put((row,), name, seconds)
+    result.notes += [
+        "Deleted are as many facts as DRed-c or B/F-c, whichever can take more, delete in the time of starting again.",
+        "Remat-1C starts again with the counter of nonrecursive derivations, Remat-2C with that of recursive ones too.",
+        *origin(measured),
+    ]
+    return result.beside(printed("p2-table2"))
+
+
+def large_figure(measured: Measured, file: Path) -> bool:
+    return plots.dots(large_table(measured), [*WAYS, "Remat"], file, "CPU seconds")
+
+
 EXPERIMENTS = (
     Experiment(
         "p2-table1", 2, TITLE, table, cells, measure,
         process=("row",), minutes={"small": 2, "default": 15}, figure=figure,
+    ),
+    Experiment(
+        "p2-table2", 2, LARGE, large_table, large_cells, measure_large,
+        process=("row",), minutes={"small": 3, "default": 30}, figure=large_figure,
     ),
 )  # fmt: skip

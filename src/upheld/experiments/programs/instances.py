@@ -36,7 +36,7 @@ def instance(name: str, scale: int, size: str, programs: str | None, seed: int =
     if programs and (real := _published(name, Path(programs))):
         facts = zipf.zipf(zipf.arities(real), scale, max(10, scale * 2 // 5), seed)
         if name == "Claros-LE":
-            facts[rulesets.RELATED_PLACES] = cliques(scale, seed)
+            facts |= related_places(scale, seed)
         return Instance(real, facts, published=True)
     rules, relations = profile.program(profile.scaled(profile_of(name), MOST_RULES[size]), seed)
     facts = profile.facts(relations, scale, max(10, scale * 2 // 5), seed)
@@ -65,6 +65,11 @@ def profile_of(name: str) -> list[tuple[int, int]]:
     rows = printed("p1-table2").rows
     levels = [values for (row, level), values in rows.items() if row == name and level != "all"]
     return [(int(values["recursive"] or 0), int(values["rules"] or 0)) for values in levels]
+
+
+def related_places(scale: int, seed: int) -> Facts:
+    """Return the facts of the relation of the published rules of Claros-LE that is symmetric and transitive."""
+    return {rulesets.RELATED_PLACES: cliques(scale, seed)}
 
 
 def cliques(scale: int, seed: int) -> Numbers:

@@ -12,6 +12,9 @@ from upheld.experiments.data.zipf import ATOM
 #: The relation of owl:sameAs in each rule set. Rules that replace equals by equals are left out, as paper 1 does.
 SAME_AS = {"Claros_L": "RP5", "Claros_LE": "RP5", "DBpedia_L": "RP307"}
 
+#: The instances of paper 3 whose rules are among them.
+WITH_EQUALITY = ("Claros-L", "Claros-LE", "DBpedia-L")
+
 #: The relation of Claros-LE that is symmetric and transitive.
 RELATED_PLACES = "rp238"
 

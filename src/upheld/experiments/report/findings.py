@@ -13,7 +13,7 @@ from pathlib import Path
 
 from upheld.experiments.catalogue import experiments
 from upheld.experiments.measuring.measure import folder_of, load
-from upheld.experiments.registry import Settings
+from upheld.experiments.registry import SIZES, Settings
 from upheld.experiments.report import plots
 from upheld.experiments.report.claims import CONFIRMED, CONTRADICTED, OPEN, Judged, judged
 from upheld.experiments.report.questions import CLAIMS, MISSING, PAPERS, QUESTIONS, Question
@@ -36,26 +36,43 @@ class Picture:
 Block = str | list[str] | list[list[str]] | Heading | Picture
 
 
-def write_findings(settings: Settings, results: Path, page: Path) -> list[Path]:
+#: The size at which each experiment is shown.
+Chosen = dict[str, Settings]
+
+
+def sizes(results: Path, size: str | None = None) -> Chosen:
+    """Return the size of each experiment: the given one, or the one with most rows measured, then the larger."""
+    chosen: Chosen = {}
+    for each in experiments().values():
+        candidates = [Settings(name) for name in ((size,) if size else SIZES[1:])]
+        measured = {s.size: len(load(folder_of(results, s, each.measured_by)).rows()) for s in candidates}
+        chosen[each.id] = max(
+            candidates, key=lambda s: (measured[s.size], bool(measured[s.size]) * SIZES.index(s.size))
+        )
+    return chosen
+
+
+def write_findings(chosen: Chosen, results: Path, page: Path) -> list[Path]:
     """Write the page as Markdown, and beside the results as HTML; return both files."""
-    blocks = list(_blocks(settings, results))
+    blocks = list(_blocks(chosen, results))
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(_markdown(blocks, page), encoding="utf-8")
-    beside = results / settings.size / "findings.html"
+    beside = results / "findings.html"
     beside.parent.mkdir(parents=True, exist_ok=True)
     beside.write_text(_html(blocks), encoding="utf-8")
     return [page, beside]
 
 
-def tables_of(settings: Settings, results: Path) -> dict[str, Table]:
+def tables_of(chosen: Chosen, results: Path) -> dict[str, Table]:
     """Return the tables of all experiments, with our numbers where they are measured."""
-    every = experiments().values()
-    measured = {id: load(folder_of(results, settings, id)) for id in {each.measured_by for each in every}}
-    return {each.id: each.table(measured[each.measured_by]) for each in every}
+    return {
+        each.id: each.table(load(folder_of(results, chosen[each.id], each.measured_by)))
+        for each in experiments().values()
+    }
 
 
-def _blocks(settings: Settings, results: Path) -> Iterator[Block]:
-    tables = tables_of(settings, results)
+def _blocks(chosen: Chosen, results: Path) -> Iterator[Block]:
+    tables = tables_of(chosen, results)
     verdicts = judged(CLAIMS, tables)
     counts = Counter(each.verdict for each in verdicts)
     yield Heading(1, "Findings")
@@ -67,50 +84,50 @@ def _blocks(settings: Settings, results: Path) -> Iterator[Block]:
     )
     yield (
         f"Of {len(verdicts)} claims, {counts[CONFIRMED]} are **confirmed**, {counts[CONTRADICTED]} **contradicted** "
-        f"and {counts[OPEN]} **open** (not measured yet). Each verdict is computed from the measured numbers by a test "
-        "in `upheld/experiments/report/questions.py`. The reasons beside the verdicts are our reading of the numbers; "
-        "no experiment of their own has tested them."
+        f"and {counts[OPEN]} **open** (not measured yet). The [tables](#tables-and-figures) below have every number "
+        "beside the printed one, and [How it was measured](#how-it-was-measured) says on which data and machine."
     )
-    yield f"Rows measured at size `{settings.size}`: {_rows(settings, results)}. Verdicts are on these rows alone."
     yield Heading(2, "In short")
     yield [f"**{question}** {_short(question, about, verdicts, tables)}" for question, about in QUESTIONS.items()]
-    agreement = folder_of(results, settings, "agreement.svg")
+    agreement = results / "agreement.svg"
     if plots.agreement(tables, agreement):
         yield Picture(agreement, "How far our ranking of the algorithms agrees with the paper's, table by table")
     for question, about in QUESTIONS.items():
         yield Heading(2, question)
         yield about.about
         mine = [each for each in verdicts if each.claim.question == question]
+        if not mine:
+            continue
         yield [
             ["paper", "what the paper found", "what we find", "verdict", "likely reason"],
             *([f"[{e.claim.paper}]", e.claim.finding, e.ours, f"**{e.verdict}**", e.why] for e in mine),
         ]
     yield Heading(2, "How it was measured")
-    yield from _method(settings, results)
+    yield from _method(chosen, results)
     yield Heading(2, "Missing programs and data")
     yield list(MISSING)
     yield Heading(2, "Tables and figures")
     for experiment in experiments().values():
-        folder = folder_of(results, settings, experiment.id)
-        if not load(folder_of(results, settings, experiment.measured_by)):
+        folder = folder_of(results, chosen[experiment.id], experiment.id)
+        if not load(folder_of(results, chosen[experiment.id], experiment.measured_by)):
             continue
         yield Heading(3, f"{experiment.id}: {experiment.title}")
         if (figure := folder / "figure.svg").exists():
             yield Picture(figure, experiment.title)
         yield tables[experiment.id].cells()
-        if notes := tables[experiment.id].notes:
-            yield notes
+        yield [f"Size `{chosen[experiment.id].size}`.", *tables[experiment.id].notes]
     yield Heading(2, "The papers")
     yield [f"[{number}] {paper}" for number, paper in PAPERS.items()]
 
 
-def _rows(settings: Settings, results: Path) -> str:
-    """Return how many rows of each experiment are measured."""
+def _rows(chosen: Chosen, results: Path) -> str:
+    """Return how many rows of each experiment are measured, and at which size."""
     parts = []
     for experiment in experiments().values():
+        settings = chosen[experiment.id]
         if every := {cell.row for cell in experiment.cells(settings)}:
             rows = load(folder_of(results, settings, experiment.id)).rows()
-            parts.append(f"{experiment.id} {len(rows)} of {len(every)}")
+            parts.append(f"{experiment.id} {len(rows)} of {len(every)} (`{settings.size}`)")
     return ", ".join(parts)
 
 
@@ -118,12 +135,13 @@ def _short(question: str, about: Question, verdicts: list[Judged], tables: dict[
     """Return the measured answer to a question, and how the claims under it came out."""
     counts = Counter(each.verdict for each in verdicts if each.claim.question == question)
     parts = [f"{counts[v]} {v}" for v in (CONFIRMED, CONTRADICTED, OPEN) if counts[v]]
-    return f"{about.answer(tables) or 'Not measured yet.'} ({', '.join(parts)})"
+    answer = about.answer(tables) or "Not measured yet."
+    return f"{answer} ({', '.join(parts)})" if parts else answer
 
 
-def _method(settings: Settings, results: Path) -> Iterator[Block]:
-    files = sorted((results / settings.size).glob("*/machine.json"))
-    machines = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+def _method(chosen: Chosen, results: Path) -> Iterator[Block]:
+    files = {folder_of(results, s, id) / "machine.json" for id, s in chosen.items()}
+    machines = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(files) if file.exists()]
     yield (
         "Times are CPU seconds of a process that measures one row, after kernels were compiled, so other work on the "
         "machine disturbs them little. Derivations are the rule instances that an algorithm considers; they do not "
@@ -131,12 +149,17 @@ def _method(settings: Settings, results: Path) -> Iterator[Block]:
         "seconds differ and only comparisons within a row mean something. Our own algorithms, `ranked` and `adaptive`, "
         "are further columns."
     )
+    yield (
+        "Each verdict is computed from the measured numbers by a test in `upheld/experiments/report/questions.py`, on "
+        "the rows that are measured. The reasons beside the verdicts are our reading of the numbers; no experiment of "
+        f"their own has tested them. Rows measured, and the size: {_rows(chosen, results)}."
+    )
     if machines:
         loads = [load for each in machines for load in each["load"]]
         about = machines[0]
         published = sum(each["settings"]["programs"] != "generated" for each in machines)
         yield (
-            f"Measured at size `{settings.size}` on {about['processor']} with {about['cores']} cores, Python "
+            f"Measured on {about['processor']} with {about['cores']} cores, Python "
             f"{about['python']}, NumPy {about['versions']['numpy']}, Numba {about['versions']['numba']}, at loads of "
             f"{min(loads):g} to {max(loads):g}; {published} of {len(machines)} runs used published rule sets where "
             "there are any. `upheld experiments run ID` measures a table, `upheld experiments report` writes this page."

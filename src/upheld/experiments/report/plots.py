@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from upheld.errors import MissingDependency, Problem
-from upheld.experiments.report.tables import Table
+from upheld.experiments.report.tables import Entry, Table
 
 
 def pyplot() -> Any:
@@ -65,14 +66,14 @@ def reductions(table: Table, file: Path) -> bool:
     return True
 
 
-#: Markers of up to six columns, told apart without colour.
-MARKERS = ("o", "s", "^", "D", "v", "P")
-GREYS = ("0.0", "0.25", "0.4", "0.5", "0.6", "0.15")
+#: Markers of up to eight columns, told apart without colour.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+GREYS = ("0.0", "0.25", "0.4", "0.5", "0.6", "0.15", "0.3", "0.45")
 
 
 def dots(table: Table, columns: list[str], file: Path, unit: str) -> bool:
     """Draw the columns of each row on a log axis: ours filled with its interval, the paper's hollow."""
-    rows = [key for key, row in table.rows.items() if any(row.get(c) and row[c].interval is not None for c in columns)]
+    rows = [key for key, row in table.rows.items() if not is_summary(key) and any(_ours(row.get(c)) for c in columns)]
     if not rows:
         return False
     plt = pyplot()
@@ -102,12 +103,89 @@ def dots(table: Table, columns: list[str], file: Path, unit: str) -> bool:
     return True
 
 
+def bars(table: Table, columns: list[str], file: Path, unit: str) -> bool:
+    """Draw a bar for each column of each row, with the paper's number as a hollow diamond on it."""
+    rows = [key for key, row in table.rows.items() if not is_summary(key) and any(_ours(row.get(c)) for c in columns)]
+    if not rows:
+        return False
+    plt = pyplot()
+    figure, axes = plt.subplots(figsize=(7.5, 1.2 + 0.5 * len(rows)))
+    height = 0.8 / len(columns)
+    for k, column in enumerate(columns):
+        places = [i + height * (k - (len(columns) - 1) / 2) for i in range(len(rows))]
+        numbers = [table.ours(key, column) or 0.0 for key in rows]
+        name = column.removesuffix(" %")
+        axes.barh(
+            places, numbers, height, facecolor=str(0.15 + 0.8 * k / len(columns)), edgecolor="0.0", linewidth=0.5,
+            hatch=HATCHES[k % len(HATCHES)], label=name,
+        )  # fmt: skip
+        paper = [(v, y) for key, y in zip(rows, places, strict=True) if (v := table.paper(key, column)) is not None]
+        axes.plot([v for v, _ in paper], [y for _, y in paper], "D", color="0.0", markerfacecolor="white", markersize=4)
+    axes.set_yticks(range(len(rows)), [" ".join(key) for key in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel(f"{unit} (bars: ours; diamonds: the paper's)")
+    axes.set_title(table.title)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    save(plt, figure, file)
+    return True
+
+
+HATCHES = ("", "///", "", "...", "", "xxx")
+
+
+def is_summary(key: tuple[str, ...]) -> bool:
+    """Return whether a row is one below the line of a table: a mean, a score or a correlation."""
+    return key[0].startswith(("Average", "Median", "Correlation", "Max"))
+
+
+def _ours(entry: Entry | None) -> float | None:
+    return entry.ours if entry else None
+
+
+def curves(table: Table, panels: Sequence[tuple[str, ...]], ways: list[str], file: Path) -> bool:
+    """Draw the time of each way over the number of deleted facts, the last part of a key, one panel for each row."""
+    there = [panel for panel in panels if any(key[:-1] == panel for key in table.rows)]
+    if not there:
+        return False
+    plt = pyplot()
+    across = min(3, len(there))
+    down = -(-len(there) // across)
+    figure, every = plt.subplots(down, across, figsize=(3.0 * across + 1, 2.5 * down + 0.4), squeeze=False)
+    for axes in every.flat[len(there) :]:
+        axes.set_visible(False)
+    for panel, axes in zip(there, every.flat, strict=False):
+        keys = [key for key in table.rows if key[:-1] == panel]
+        for k, way in enumerate(ways):
+            points = [(int(key[-1]), v) for key in keys if (v := table.ours(key, f"time {way}")) is not None]
+            line = "--" if way in ("Remat", "Remat=") else "-"
+            axes.plot(
+                [x for x, _ in points], [y for _, y in points],
+                line, marker=MARKERS[k], color=GREYS[k], markersize=4, linewidth=1, label=way,
+            )  # fmt: skip
+        axes.set_title(" ".join(panel), fontsize=9)
+        axes.set_yscale("log")
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_locator(plt.MaxNLocator(4))
+    every[-1][0].set_xlabel("deleted facts")
+    every[0][0].set_ylabel("CPU seconds")
+    handles, labels = every[0][0].get_legend_handles_labels()
+    figure.suptitle(table.title)
+    figure.tight_layout()
+    figure.legend(handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    save(plt, figure, file)
+    return True
+
+
 #: For each table that ranks algorithms: its columns. Lower is better in all of them.
 RANKED = {
     "p1-table3": ("time CNT", "time DRed", "time FBF"),
     "p1-table5": ("time CNT", "time DRed", "time FBF"),
     "p1-table6": ("time CNT", "time DRed/FBF"),
+    "p1-table8": ("time CNT", "time DRed", "time FBF", "time Remat"),
+    "p1-table9": ("time CNT", "time DRed/FBF"),
     "p2-table1": ("DRed-c", "DRed", "B/F-c", "B/F"),
+    "p2-table2": ("DRed-c", "DRed", "B/F-c", "B/F"),
+    "p3-table1": ("B/F= T", "Remat= T", "B/FA T", "RematA T"),
     "p4-table2": ("standard", "HD", "combined"),
     "p5-table1": ("time old", "time new"),
     "p5-table2": ("time old", "time new"),
@@ -122,7 +200,7 @@ def agreements(table: Table, columns: tuple[str, ...]) -> dict[tuple[str, str], 
         alike = judged = 0
         for key in table.rows:
             values = [table.ours(key, left), table.ours(key, right), table.paper(key, left), table.paper(key, right)]
-            if key[0].startswith(("Average", "Median", "Correlation", "Max")) or None in values:
+            if is_summary(key) or None in values:
                 continue
             a, b, c, d = (v or 0.0 for v in values)
             if c != d:  # the paper prints few digits: equal numbers rank nothing
