@@ -819,3 +819,37 @@ def test_command_with_a_slip(program, capsys):
 def test_command_under_limits(program, capsys):
     assert main(["explain", "reach.dl", 'path("a","c")', "-F", "facts", "--max-facts", "2"]) == 2
     assert "limit-reached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[?z, :p, ?x], FILTER(?z != :c)",
+        "[?z, :p, ?x], [?z, :q, ?y]",
+        "[?z, :p, ?x]; [?x, :q, ?z]",
+        "[?z, :p, ?x], NOT [?x, :q, ?z]",
+    ],
+)
+def test_bodies_of_exists(body):
+    """A body of several literals, or of alternatives, is shown as it is written, whether it holds or not."""
+    rules = (
+        "PREFIX : <http://e/> "
+        f"[?x, :m, ?y] :- [?x, :p, ?y], NOT EXISTS ?z IN ({body}). "
+        f"[?x, :n, ?y] :- [?x, :p, ?y], NOT (NOT EXISTS ?z IN ({body}))."
+    )
+    a, b, c, k, p, q, m, n = (f"<http://e/{name}>" for name in "abckpqmn")
+    facts = {"triple": [(a, p, b), (k, p, c), (c, p, b), (k, q, b)]}
+    found = upheld.materialise(upheld.parse(rules, dialect="dlog"), facts)
+    written = f"[EXISTS ?z IN ({body})]"
+    assert f"!{written}(:a" in str(found.explain("triple", (a, m, b)))
+    assert "fails: it holds" in str(found.explain("triple", (c, m, b)))
+    proof = found.explain("triple", (c, n, b))
+    assert proof.holds and "triple(:k, :p, :c)  explicit" in str(proof)
+    assert "no" in str(found.explain("triple", (a, n, b)))
+
+
+def test_negated_aggregate_of_terms():
+    rules = "PREFIX : <http://e/> [?x, :m, ?y] :- [?x, :p, ?y], NOT AGGREGATE([?x, :p, ?z] ON ?x BIND MAX(?z) AS ?y)."
+    a, b, c, p, m = (f"<http://e/{name}>" for name in "abcpm")
+    found = upheld.materialise(upheld.parse(rules, dialect="dlog"), {"triple": [(a, p, b), (a, p, c)]})
+    assert ":b != AGGREGATE([?x, :p, ?z] ON ?x BIND MAX(?z) AS ?y)" in str(found.explain("triple", (a, m, b)))

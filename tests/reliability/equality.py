@@ -14,7 +14,8 @@ from functools import cached_property, partial
 from itertools import pairwise
 from random import Random
 
-from tests.helpers import eqrel_streams, equality_streams, layered_streams
+from tests.helpers import eqrel_streams, equality_streams
+from tests.helpers.layered_streams import check_layered_stream, random_layered_case, random_local_case
 from tests.helpers.merging import together
 from tests.helpers.strategies import random_cyclic_cases
 from tests.helpers.streams import (
@@ -168,8 +169,8 @@ def equality(run: Run) -> None:
             m = eqrel_streams.opened(eqrel, "memory", name, decompose=("auto", "always")[seed % 2])
             by_naive += sum(1 for _ in eqrel_streams.check_stream(eqrel, m, naive_relations))
         seen["by the naive oracle"] += by_naive
-        layered = layered_streams.random_layered_case(seed, UPDATES)
-        return by_naive + layered_streams.check_layered_stream(layered, "memory").made
+        layered = [make(seed, UPDATES) for make in (random_layered_case, random_local_case)]
+        return by_naive + sum(check_layered_stream(case, "memory").made for case in layered)
 
     for number in run.cases():
         seed = run.seed * 10_000_000 + number

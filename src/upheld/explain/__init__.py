@@ -10,6 +10,7 @@ from upheld.algebra.engine import Engine
 from upheld.algebra.instances import RuleInstance, instantiate
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet
+from upheld.explain.aggregates import Aggregates
 from upheld.explain.equality import Kept, prove
 from upheld.explain.equivalences import ClassProver
 from upheld.explain.explanation import Explanation, Failure, Proof, ProofStep
@@ -21,7 +22,7 @@ from upheld.language.strata import Stratification
 from upheld.language.substitution import substitute_rule
 from upheld.runtime.statistics import phase
 
-__all__ = ["Explainer", "Explanation", "Failure", "Kept", "Proof", "ProofStep"]
+__all__ = ["Aggregates", "Explainer", "Explanation", "Failure", "Kept", "Proof", "ProofStep"]
 
 
 class Explainer:
@@ -47,7 +48,8 @@ class Explainer:
         with _limited_in_time_and_memory(kept.I.engine.meter):
             if kept.holds(goal):
                 proved = prove(kept, goal)
-                return Explanation(goal, text, self._proof(goal, proved.by_rule, kept.I, proved.by_equality))
+                proof = self._proof(goal, proved.by_rule, kept.I, proved.by_equality, kept.aggregates)
+                return Explanation(goal, text, proof)
             return Explanation(goal, text, None, tuple(Refuter(Rules(core), kept.I).refute(kept.normal(goal))))
 
     @phase("explanation")
@@ -69,8 +71,10 @@ class Explainer:
         chosen: Mapping[Fact, RuleInstance],
         I: FactSet,
         by_equality: Mapping[Fact, Sequence[Fact]] | None = None,
+        aggregates: Aggregates | None = None,
     ) -> Proof:
         """Return the proof that has these derivations, without hidden relations, and these steps by equality."""
+        aggregates = aggregates or self.rules.aggregates
         rules: dict[Fact, tuple[Rule, Rule]] = {}
         bodies: dict[Fact, list[Fact]] = {fact: list(premises) for fact, premises in (by_equality or {}).items()}
         for fact, instance in chosen.items():
@@ -83,8 +87,7 @@ class Explainer:
         place = {fact: i for i, fact in enumerate(order)}
 
         def step(fact: Fact) -> ProofStep:
-            if fact[0] in self.rules.aggregates:
-                aggregates = self.rules.aggregates
+            if fact[0] in aggregates:
                 return ProofStep(fact, aggregates.text(fact), bindings=aggregates.bindings(fact, I))
             premises = tuple(place[b] for b in bodies.get(fact, ()))
             rule, instance = rules.get(fact, (None, None))

@@ -39,10 +39,15 @@ class Aggregates:
         return values
 
     def equation(self, atom: Atom, negated: bool) -> Builtin:
-        """Return what an atom that asks for a value says, for texts. If it is negated, there is no value but 0."""
-        value = Constant(0, "number") if negated else atom.terms[-1]
-        type = "number" if negated else ASKED_BY_ATOM
-        return Builtin("=", type, (value, Variable(self._by_relation[atom.predicate].text)))
+        """Return what an atom that asks for a value says, for texts.
+
+        If it is negated, there is no such value; of a function that is 0 of nothing, no value but 0.
+        """
+        aggregation = self._by_relation[atom.predicate]
+        if negated and aggregation.function in ZERO_OF_NOTHING:
+            return Builtin("=", "number", (Constant(0, "number"), Variable(aggregation.text)))
+        operator, type = ("!=", "term") if negated else ("=", ASKED_BY_ATOM)
+        return Builtin(operator, type, (atom.terms[-1], Variable(aggregation.text)))
 
     def nothing(self, relation: str) -> str:
         """Return what is said of a value where nothing is aggregated."""

@@ -28,6 +28,7 @@ from upheld.algebra.instances import (
     unify,
 )
 from upheld.algebra.sets import FactSet, Instances, bag, instances, settle, supports
+from upheld.explain.aggregates import Aggregates
 from upheld.language.core import Atom, Builtin, Fact, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.syntax.ast import Variable
@@ -45,14 +46,37 @@ MOST_MENTIONS = 10
 class Kept:
     """The state under rewriting: the explicit facts E, the normal facts I, and the classes.
 
-    `rules` has each rule as it was written, and with representatives for its constants.
+    `rules` has each rule as it was written, and with representatives for its constants. `aggregates` are given as
+    explicit facts are: a proof does not look behind their values. Facts of the relations `exact` speak of constants
+    themselves: they do not hold by equality.
     """
 
     E: FactSet
     I: FactSet
     pi: Classes
     rules: Sequence[tuple[Rule, Rule]]
+    exact: frozenset[str] = frozenset()
+    aggregates: Aggregates | None = None
     equality: Equality = Equality()
+
+    @cached_property
+    def leaves(self) -> FactSet:
+        """The explicit facts, and the values of aggregates."""
+        return self.E | self.aggregates.values(self.I) if self.aggregates else self.E
+
+    @cached_property
+    def sought(self) -> FactSet:
+        """The normal facts, with normal facts for those of exact relations as well."""
+        facts = self.I
+        for name in sorted(self.exact):
+            rows = list(self.I.rows(name))
+            normal = [self.normal((name, row))[1] for row in rows]
+            facts = settle((facts - self.E.engine.load(name, rows)) | self.E.engine.load(name, normal))
+        return facts
+
+    def has(self, atom: Atom, binding: Binding) -> bool:
+        """Return whether a fact of an exact relation holds."""
+        return bool(settle(self.loaded([instantiate(atom, binding)]) & self.I))
 
     @cached_property
     def _representative(self) -> dict[Value, Value]:
@@ -61,10 +85,10 @@ class Kept:
     def normal(self, fact: Fact) -> Fact:
         """Return the normal fact that stands for a fact."""
         known = self._representative
-        missing = [value for value in fact[1] if value not in known]
+        missing = [value for value in constants((fact,)) if value not in known]
         if missing:
             known.update(zip(missing, self.pi.representatives(missing), strict=True))
-        return fact[0], tuple(known[value] for value in fact[1])
+        return fact[0], tuple(known.get(value, value) for value in fact[1])
 
     def holds(self, fact: Fact) -> bool:
         return bool(settle(self.loaded([self.normal(fact)]) & self.I))
@@ -88,6 +112,11 @@ class Kept:
             return None
         left, right = self.equality.sides
         return row[left], row[right]
+
+
+def constants(facts: Iterable[Fact]) -> dict[Value, None]:
+    """Return the constants that facts mention. The numbers that an aggregate keeps beside its value are none."""
+    return {value: None for _, row in facts for value in row if isinstance(value, str)}
 
 
 #: How a fact is proved: by an instance of a rule, by equality from other facts, or, if it is explicit, by nothing.
@@ -135,7 +164,7 @@ class Backwards:
         self._written: dict[Rule, Rule] = {}
         self._bound: dict[Rule, tuple[Atom, Predicate]] = {}
         for number, (written, now) in enumerate(kept.rules):
-            self._written[self._without_builtins(now, number)] = written
+            self._written[self._without_builtins(self._closed(now), number)] = written
 
     def __enter__(self) -> Backwards:
         return self
@@ -143,6 +172,11 @@ class Backwards:
     def __exit__(self, *failure: object) -> None:
         for _, predicate in self._bound.values():
             self.kept.E.engine.forget(predicate)
+
+    def _closed(self, rule: Rule) -> Rule:
+        """Return a rule that negates no facts of exact relations: of these, the way forward decides."""
+        negative = tuple(atom for atom in rule.negative if atom.predicate not in self.kept.exact)
+        return rule if negative == rule.negative else replace(rule, negative=negative)
 
     def _without_builtins(self, rule: Rule, number: int) -> Rule:
         """Return a rule that binds what atoms bind. If its head has more, its head is a relation of what they bind."""
@@ -166,19 +200,18 @@ class Backwards:
         self.frontier = []
         if not fresh:
             return
-        asked = settle(kept.loaded(fresh) & kept.I)
+        asked = settle(kept.loaded(fresh) & kept.sought)
         plain = tuple(rule for rule in self._written if rule not in self._bound)
-        self._note(supports(plain, asked, kept.I, kept.I))
+        self._note(supports(plain, asked, kept.sought, kept.sought))
         wanted = [made for made, (head, _) in self._bound.items() if any(_may_be(head, fact) for fact in fresh)]
         if wanted:
-            self._note(instances(wanted, kept.I, kept.I))
-        constants = {value for _, row in fresh for value in row}
-        several = settle(kept.pi.several(kept.loops(constants)))
+            self._note(instances(wanted, kept.sought, kept.sought))
+        several = settle(kept.pi.several(kept.loops(constants(fresh))))
         self.frontier += [fact for fact, _ in bag(several).items()]
         loops = [fact for fact in fresh if (sides := kept.sides(fact)) and sides[0] == sides[1]]
         alone = settle(kept.loaded(loops) - settle(kept.pi.counted(kept.loaded(loops)) | several))
         for loop, _ in bag(alone).items():
-            mentioning = kept.pi.mentioning(kept.I, kept.pi.constants(kept.loaded([loop])))
+            mentioning = kept.pi.mentioning(kept.sought, kept.pi.constants(kept.loaded([loop])))
             others = (fact for fact, _ in bag(mentioning).items() if fact != loop)
             self.frontier += islice(others, MOST_MENTIONS)
 
@@ -190,11 +223,10 @@ class Backwards:
     def explicit(self) -> Iterator[Fact]:
         """Yield the explicit facts that the facts stand for, and some that mention what is asked to equal itself."""
         kept = self.kept
-        yield from (fact for fact, _ in bag(settle(kept.loaded(self.facts) & kept.E)).items())
-        constants = {value for _, row in self.facts for value in row}
-        several = kept.pi.constants(settle(kept.pi.several(kept.loops(constants))))
+        yield from (fact for fact, _ in bag(settle(kept.loaded(self.facts) & kept.leaves)).items())
+        several = kept.pi.constants(settle(kept.pi.several(kept.loops(constants(self.facts)))))
         if len(several):
-            yield from (f for f, _ in bag(settle(kept.pi.mentioning(kept.E, kept.pi.members(several)))).items())
+            yield from (f for f, _ in bag(settle(kept.pi.mentioning(kept.leaves, kept.pi.members(several)))).items())
         for fact in self.facts:
             if (sides := kept.sides(fact)) and sides[0] == sides[1]:
                 mentioning = kept.pi.mentioning(kept.E, kept.pi.constants(kept.loaded([fact])))
@@ -241,6 +273,8 @@ class Forwards:
         self.found[fact] = self.round, step
         self.known[self.kept.normal(fact)].append(fact)
         equality = self.kept.equality
+        if fact[0] in self.kept.exact:  # its constants are mentioned by the facts that it is made from
+            return
         mentions = [(value, fact) for value in fact[1]]
         mentions += [(equality.value, equality.fact(value, value)) for value in fact[1]]  # these equalities mention it
         for value, mention in mentions:
@@ -289,6 +323,8 @@ class Forwards:
         return tuple(map(self._find, fact[1]))
 
     def _is_known(self, fact: Fact) -> bool:
+        if fact[0] in self.kept.exact:
+            return fact in self.found
         key = self._key(fact)
         return any(self._key(other) == key for other in self._standing_for(self.kept.normal(fact)))
 
@@ -305,8 +341,11 @@ class Forwards:
     def _candidates(self, normal: Fact) -> Iterator[Fact]:
         """Yield facts that a normal one stands for, one of those that are equal in this round."""
         seen = set()
+        exact = normal[0] in self.kept.exact
         for fact in self._standing_for(normal):
-            if (key := self._key(fact)) not in seen:
+            if exact:
+                yield fact
+            elif (key := self._key(fact)) not in seen:
                 seen.add(key)
                 yield fact
 
@@ -316,7 +355,8 @@ class Forwards:
         for matched in self._matched(use, 0, {}):
             for binding in self._passing(rule, matched):
                 head = instantiate(rule.head, binding)
-                computed = [a for a in rule.negative if not all(name in matched for name in a.variables())]
+                computed = [a for a in rule.negative if not matched.keys() >= set(a.variables())]
+                computed = [a for a in computed if a.predicate not in self.kept.exact]
                 if self.kept.normal(head) in self.back.facts and not any(
                     self.kept.holds(instantiate(atom, binding)) for atom in computed
                 ):
@@ -338,13 +378,23 @@ class Forwards:
                 yield from self._matched(use, at + 1, extended)
 
     def _passing(self, rule: Rule, binding: Binding) -> Iterator[Binding]:
-        """Yield bindings to constants that equal those of a binding and pass the built-ins, with what these bind."""
-        if not rule.builtins:
-            yield binding
-            return
-        names = [n for n in dict.fromkeys(n for b in rule.builtins for n in b.variables()) if n in binding]
+        """Yield bindings to constants that equal those of a binding and pass what looks at constants themselves.
+
+        These are the built-ins, which may bind more, and the atoms of exact relations.
+        """
+        exact = self.kept.exact
+        positive = [atom for atom in rule.positive if atom.predicate in exact]
+        negative = [atom for atom in rule.negative if atom.predicate in exact]
+        looking: list[Builtin | Atom] = [*rule.builtins, *positive, *negative]
+        names = [n for n in dict.fromkeys(n for part in looking for n in part.variables()) if n in binding]
         for values in product(*(self._class.get(self._find(binding[n]), [binding[n]]) for n in names)):
-            yield from _evaluated(cheapest_first(rule.builtins), {**binding, **dict(zip(names, values, strict=True))})
+            for extended in _evaluated(
+                cheapest_first(rule.builtins), {**binding, **dict(zip(names, values, strict=True))}
+            ):
+                if all(self.kept.has(a, extended) for a in positive) and not any(
+                    self.kept.has(a, extended) for a in negative
+                ):
+                    yield extended
 
     # -- the proof -----------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Rules as their author knows them: without the relations that passes have made.
 
-A hidden relation has one rule. Where a body uses it, the body of that rule takes its place. Where a body negates it,
-the one atom that it projects takes its place, with `_` for what is not kept.
+Where a body uses a hidden relation with one rule, the body of that rule takes its place. Where a body negates it, the
+one atom that it projects takes its place, with `_` for what is not kept. Relations with several rules, and those that
+project more than an atom, are the bodies of `EXISTS`, and are shown by their names, which are the texts of these.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from upheld.explain.aggregates import Aggregates
 from upheld.language.core import Atom, Builtin, Core, CoreTerm, Fact, Rule
 from upheld.language.core_text import atom_text, with_patterns
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
+from upheld.language.patterns import taken
 from upheld.language.substitution import Substitution, substitute_atom, substitute_builtin
 from upheld.language.syntax.ast import Constant, Variable
 
@@ -64,17 +66,26 @@ class Rules:
         self.visible = tuple(r for r in core.rules if r.head.predicate not in rules_of)
         #: The rules of hidden relations that bodies use; values of aggregates have none.
         self._definitions: dict[str, Rule] = {}
+        #: Rules of hidden relations with several rules, which proofs show by their names, as they do visible ones.
+        several: list[Rule] = []
         used: set[str] = set()
+        asked: set[str] = set()
         pending = list(self.visible)
         while pending:
             rule = pending.pop()
             used.update(atom.predicate for atom in rule.positive)
-            for name in {atom.predicate for atom in rule.atoms} & rules_of.keys() - self._definitions.keys():
-                if name not in self.aggregates:
+            for name in {atom.predicate for atom in rule.atoms} & rules_of.keys():
+                if name in self.aggregates or name in asked:
+                    continue
+                asked.add(name)
+                pending += rules_of[name]
+                if len(rules_of[name]) == 1:
                     (self._definitions[name],) = rules_of[name]
-                    pending.append(self._definitions[name])
+                else:
+                    several += rules_of[name]
         #: Rules of hidden relations that represent a part of a body; relations that are only negated have no proofs.
         self.spliced = tuple(r for name, r in self._definitions.items() if name in used)
+        self.visible += tuple(rule for rule in several if rule.head.predicate in used)
         self.all = self.visible + self.spliced
         self.place = {rule: i for i, rule in enumerate(core.rules)}
         self._unfolded: dict[Rule, Unfolded] = {}
@@ -146,14 +157,20 @@ class Rules:
         return self.aggregates.equation(atom, negated) if atom.predicate in self.aggregates else atom
 
     def _projected(self, atom: Atom) -> Atom:
-        """Return the atom that a hidden one under negation stands for."""
+        """Return the atom that a hidden one under negation stands for; itself if it stands for more than an atom."""
         rule = self._definitions.get(atom.predicate)
-        if rule is None:
+        if rule is None or not _is_projection(rule):
             return atom
-        assert len(rule.positive) == 1 and not rule.negative, "negation of more than an atom"
         by: dict[str, CoreTerm] = {n: Variable(f"{WILDCARD}-{n}") for n in rule.variables()}
         by.update(zip(rule.head.variables(), atom.terms, strict=True))
         return substitute_atom(with_patterns(rule.positive[0], rule.builtins), by)
+
+
+def _is_projection(rule: Rule) -> bool:
+    """Return whether a rule derives what one atom says, without some of its variables or with fields of records."""
+    if len(rule.positive) != 1 or rule.negative or not all(isinstance(term, Variable) for term in rule.head.terms):
+        return False
+    return all(taken(builtin) is not None for builtin in rule.builtins)
 
 
 def _apart(rule: Rule, atom: Atom, names: set[str]) -> Substitution:

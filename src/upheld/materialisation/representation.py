@@ -12,7 +12,7 @@ from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.data.columns import Row
 from upheld.errors import Problem, UsageError, quote
-from upheld.explain import Explainer, Explanation, Kept
+from upheld.explain import Aggregates, Explainer, Explanation, Kept
 from upheld.language.core import Core, Fact, Rule
 from upheld.language.equality.equality import Equality, Tested, tests_apart
 from upheld.language.queries import Query
@@ -241,7 +241,9 @@ class Rewritten(Plain):
             yield from settle(derive((rule.test,), seen, seen)).rows(answer)
 
     def explain(self, explainer: Explainer, core: Core, state: State, goal: Fact) -> Explanation:
-        normal = Kept(state.E, self.shown(state), self.rewriting.pi, self.rewriting.rule_pairs())
+        exact, aggregating = self.rewriting.exact()
+        rules, aggregates = self.rewriting.rule_pairs(), Aggregates(aggregating) if aggregating else None
+        normal = Kept(state.E, self.shown(state), self.rewriting.pi, rules, exact, aggregates)
         return explainer.explain_rewritten(goal, normal, self.rewriting.represented(core))
 
 

@@ -1,4 +1,4 @@
-"""Equality by rewriting in programs that negate, compare and compute: what users see is the well-founded model."""
+"""Equality by rewriting in programs that negate, compare, compute and aggregate: the well-founded model is seen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 import upheld
 from tests.helpers.equality_streams import EqualityCase, after_failures, iri, opened, recomputed
-from tests.helpers.layered_streams import check_layered_stream, random_layered_case, well_founded
+from tests.helpers.layered_streams import (
+    check_layered_stream,
+    random_layered_case,
+    random_local_case,
+    well_founded,
+)
 from tests.helpers.sizes import examples, usually
 from tests.maintain.equality.test_rewriting import SEARCHING, case, fact_names, triple, triples
 from upheld.engines import ENGINES
@@ -56,6 +61,49 @@ def test_equals_the_well_founded_model_of_any_stream(seed):
 def test_rematerialise(engine):
     for seed in range(usually(8, 20)):
         check_layered_stream(random_layered_case(seed), engine, "rematerialise")
+
+
+@pytest.mark.parametrize("engine, algorithm", [("memory", "adaptive"), ("reference", "adaptive"), ("memory", "bf")])
+def test_aggregates_and_local_bodies(engine, algorithm):
+    """What is aggregated, and what `EXISTS` asks for, are constants themselves and not their representatives."""
+    first = {"adaptive": 0, "bf": 1000}[algorithm]
+    seeds = range(first, first + usually(10, 200))
+    assert sum(check_layered_stream(random_local_case(seed), engine, algorithm).made for seed in seeds) > 10
+
+
+XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_counts_follow_classes(engine):
+    """Two equal names have one count, of all names of what they are related to."""
+    rules = "[?x, :n, ?n] :- AGGREGATE([?x, :R, ?y] ON ?x BIND COUNT(?y) AS ?n)."
+    m = opened(case(rules, "a R b", "c R d"), "rewrite", engine)
+
+    def counts() -> set[tuple[object, ...]]:
+        return {(x, int(n.split('"')[1])) for x, n in m.query("[?x, <http://e/n>, ?n]").to_set()}
+
+    assert counts() == {(iri("a"), 1), (iri("c"), 1)}
+    change = m.update(insert={"triple": triples("a = c")})
+    assert counts() == {(iri("a"), 2), (iri("c"), 2)}
+    assert (iri("a"), iri("n"), f'"1"^^<{XSD_INTEGER}>') in change.deleted["triple"]
+    m.update(insert={"triple": triples("b = e")})
+    assert counts() == {(iri("a"), 3), (iri("c"), 3)}
+    m.update(delete={"triple": triples("a = c")})
+    assert counts() == {(iri("a"), 2), (iri("c"), 1)}
+
+
+def test_equality_that_depends_on_an_aggregate():
+    rules = "[?x, owl:sameAs, ?n] :- AGGREGATE([?x, :R, ?y] ON ?x BIND MIN(?y) AS ?n)."
+    with pytest.raises(ProgramError, match="an equality depends on a rule that aggregates constants"):
+        opened(case(rules), "rewrite", "memory")
+
+
+def test_query_that_aggregates():
+    m = opened(case("", "a R b", "a = c"), "rewrite", "memory")
+    with pytest.raises(ProgramError, match="aggregate in a rule of the program") as refusal:
+        m.query("AGGREGATE([?x, <http://e/R>, ?y] ON ?x BIND COUNT(?y) AS ?n)")
+    assert set(refusal.value.slugs) == {"rewrite-positive-only"}
 
 
 #: Two people with one address are one, and rules above that.

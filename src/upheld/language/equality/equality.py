@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
-from upheld.language.core import Atom, Core, CoreTerm, Fact, Predicate, Rule
+from upheld.language.core import Aggregation, Atom, Core, CoreTerm, Fact, Predicate, Rule
 from upheld.language.equality.equivalences import by_classes
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.syntax.rdfox import COLUMNS, TRIPLE
@@ -173,8 +173,11 @@ def tests_apart(core: Core) -> tuple[Core, list[Tested]]:
     """Return a program without its rules with built-ins, and these in two, to be tested on what users see.
 
     So are rules with a constant in the head: users mean that one. A rule that cannot be split is refused: a rule for a
-    hidden relation, or one that negates a variable bound by a built-in.
+    hidden relation, or one that negates a variable bound by a built-in. So are aggregates, which are over constants
+    themselves.
     """
+    if core.aggregations:
+        raise ProgramError([_aggregating_query(aggregation) for aggregation in core.aggregations])
     plain: list[Rule] = []
     tested: list[Tested] = []
     for rule in core.rules:
@@ -194,6 +197,16 @@ def tests_apart(core: Core) -> tuple[Core, list[Tested]]:
     without = replace(core, predicates=predicates, rules=(*plain, *(t.binding for t in tested)))
     refuse_builtins(without)
     return without, tested
+
+
+def _aggregating_query(aggregation: Aggregation) -> Problem:
+    return Problem(
+        "rewrite-positive-only",
+        f"a query cannot aggregate where equal constants are rewritten: {quote(aggregation.text)}",
+        aggregation.span,
+        note="one constant represents all equal ones, and the query would aggregate over representatives only",
+        hint="aggregate in a rule of the program, and ask for its head",
+    )
 
 
 def refuse_builtins(core: Core) -> None:

@@ -7,6 +7,9 @@ are an ordinary program over normal facts, with two exceptions, for which they a
 - *Built-ins* look at a constant itself. The representatives of a rule's body stand for all members of their classes, so
   each variable that a built-in looks at is the representative, or a member that `MEMBER` gives. What is computed is
   represented in turn: it is itself, unless `MEMBER` says of what it is a member.
+- *Exact relations* are hidden relations whose facts speak of constants themselves, not of their representatives: the
+  bindings and the values of aggregates, which are about each constant, and bodies with built-ins, which may hold of
+  one constant and not of another that equals it. Variables of their atoms are like those that a built-in looks at.
 - *A constant equals itself* as soon as some fact mentions it, which a fact of this layer may be the first to do. `LOOP`
   has those that come from heads. Rules of this layer that ask for equalities are told: of what an atom of a body has
   found it holds, whoever derived that.
@@ -15,13 +18,13 @@ are an ordinary program over normal facts, with two exceptions, for which they a
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from typing import NamedTuple, TypeVar
 
 from upheld.errors import Problem, ProgramError, quote
-from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
+from upheld.language.core import Aggregation, Atom, Builtin, Core, CoreTerm, Predicate, Rule
 from upheld.language.core_text import atom_text
 from upheld.language.equality.equality import Equality, constant_columns
 from upheld.language.strata import Stratification, pattern_of, share_an_instance, stratify
@@ -47,6 +50,8 @@ class Layers:
     lower: tuple[int, ...]
     upper: Core
     strata: Stratification
+    #: The hidden relations of the program whose facts speak of constants themselves.
+    exact: frozenset[str]
 
     @property
     def expands(self) -> bool:
@@ -56,26 +61,50 @@ class Layers:
 
 def has_layers(core: Core) -> bool:
     """Return whether a program has rules that must stand above the equalities."""
-    return any(rule.negative or rule.builtins for rule in core.rules)
+    return bool(core.aggregations) or any(rule.negative or rule.builtins for rule in core.rules)
 
 
 def layers(core: Core, rules: Sequence[Rule]) -> Layers:
     """Return the layers of a program whose rules speak of representatives, as they are given.
 
-    An equality that depends on negation or on a built-in is refused, and so is negation that depends on itself.
+    An equality that depends on negation, a built-in or an aggregate is refused, and so is negation that depends on
+    itself.
     """
     equality = Equality()
     lower = _needed(rules, equality)
     _refuse_above(core, rules, lower)
-    above = [rule for i, rule in enumerate(rules) if i not in lower]
-    upper = Upper(core, equality)
-    made = [part for rule in above for part in upper.taken_apart(rule)]
+    above = [i for i in range(len(rules)) if i not in lower]
+    exact = exact_relations(core, above)
+    upper = Upper(core, equality, exact)
+    made = [part for i in above for part in upper.taken_apart(upper.with_own_constants(rules[i], core.rules[i]))]
+    aggregations = tuple(upper.over_members(aggregation, made) for aggregation in core.aggregations)
     made += upper.loops(made)
     if any(atom.predicate == REPRESENTED.name for rule in made for atom in rule.negative):
         member = Atom(MEMBER.name, (Variable("r"), Variable("c")))
         made.append(Rule(Atom(REPRESENTED.name, (Variable("c"),)), (member,)))
-    program = replace(core, predicates={**core.predicates, **upper.hidden}, rules=tuple(made))
-    return Layers(tuple(lower), program, stratify(program))
+    predicates = {**core.predicates, **upper.hidden}
+    program = replace(core, predicates=predicates, rules=tuple(made), aggregations=aggregations)
+    return Layers(tuple(lower), program, stratify(program), exact)
+
+
+def exact_relations(core: Core, above: Sequence[int]) -> frozenset[str]:
+    """Return the hidden relations of the upper layer whose facts speak of constants themselves.
+
+    `above` has the numbers of the rules of this layer.
+    """
+    exact = {aggregation.relation for aggregation in core.aggregations}
+    heads = defaultdict(list)
+    for i in above:
+        heads[core.rules[i].head.predicate].append(core.rules[i])
+    hidden = {name: rules for name, rules in heads.items() if core.predicates[name].hidden}
+    exact |= {aggregation.body for aggregation in core.aggregations if aggregation.body in hidden}
+    exact |= {name for name, rules in hidden.items() if any(rule.builtins for rule in rules)}
+    growing = True
+    while growing:
+        reading = {n for n, rules in hidden.items() for r in rules for atom in r.atoms if atom.predicate in exact}
+        growing = not reading <= exact
+        exact |= reading
+    return frozenset(exact)
 
 
 # -- the lower layer ---------------------------------------------------------------------------------------------------
@@ -154,14 +183,25 @@ def _mentioned(rule: Rule, equality: Equality) -> set[str]:
 
 
 def _refuse_above(core: Core, rules: Sequence[Rule], needed: Mapping[int, Reason]) -> None:
-    problems = [_above(core, rules, needed, i) for i in needed if rules[i].negative or rules[i].builtins]
+    values = {aggregation.relation for aggregation in core.aggregations}
+    problems = [
+        _above(core, rules, needed, i, does) for i in needed if (does := _needs_constants(rules[i], values)) is not None
+    ]
     if problems:
         raise ProgramError(problems)
 
 
-def _above(core: Core, rules: Sequence[Rule], needed: Mapping[int, Reason], i: int) -> Problem:
+def _needs_constants(rule: Rule, values: Set[str]) -> str | None:
+    """Return what a rule does with constants that takes all equalities to be known, if it does."""
+    if rule.negative:
+        return "negates"
+    if rule.builtins:
+        return "compares or computes with"
+    return "aggregates" if any(atom.predicate in values for atom in rule.positive) else None
+
+
+def _above(core: Core, rules: Sequence[Rule], needed: Mapping[int, Reason], i: int, does: str) -> Problem:
     rule, negative = rules[i].whole, rules[i].negative
-    does = "negates" if negative else "compares or computes with"
     path = [f"!{atom_text(negative[0])}"] if negative else []
     related: list[tuple[str, Span]] = []
     at: int | None = i
@@ -179,8 +219,8 @@ def _above(core: Core, rules: Sequence[Rule], needed: Mapping[int, Reason], i: i
         f"an equality depends on a rule that {does} constants: {' <- '.join(reversed(path))}",
         rule.span,
         related=tuple(related),
-        note="what a rule negates, compares or computes with may be any of several equal constants, so all equalities "
-        "must be known before it is applied",
+        note="what a rule negates, compares, aggregates or computes with may be any of several equal constants, so all "
+        "equalities must be known before it is applied",
         hint=_way_out(rule),
     )
 
@@ -197,16 +237,44 @@ def _way_out(rule: Rule) -> str:
 class Upper:
     """The rules above the equalities, rewritten; `hidden` has the relations added for this."""
 
-    def __init__(self, core: Core, equality: Equality):
-        self._core, self._equality = core, equality
+    def __init__(self, core: Core, equality: Equality, exact: Set[str]):
+        self._core, self._equality, self._exact = core, equality, exact
         self.hidden = {p.name: p for p in (MEMBER, REPRESENTED, LOOP)}
+
+    def with_own_constants(self, rule: Rule, written: Rule) -> Rule:
+        """Return a rule whose atoms of exact relations have the constants that it was written with."""
+
+        def atoms(now: Sequence[Atom], then: Sequence[Atom]) -> tuple[Atom, ...]:
+            return tuple(w if w.predicate in self._exact else a for a, w in zip(now, then, strict=True))
+
+        (head,) = atoms((rule.head,), (written.head,))
+        positive, negative = atoms(rule.positive, written.positive), atoms(rule.negative, written.negative)
+        if (head, positive, negative) == (rule.head, rule.positive, rule.negative):
+            return rule
+        return replace(rule, head=head, positive=positive, negative=negative, part_of=rule.whole)
+
+    def over_members(self, aggregation: Aggregation, rules: list[Rule]) -> Aggregation:
+        """Return an aggregation over facts of constants themselves, with rules for these if there are none yet."""
+        if aggregation.body in self._exact:
+            return aggregation
+        body = self._core.predicates[aggregation.body]
+        name = f"$members of {body.name}"
+        if name not in self.hidden:
+            self.hidden[name] = replace(body, name=name, hidden=True)
+            terms = tuple(map(Variable, body.columns))
+            constants = [body.columns[i] for i in constant_columns(body.types)]
+            itself = {column: Variable(_member(column)) for column in constants}
+            rules += self._looking(
+                Rule(substitute_atom(Atom(name, terms), itself), (Atom(body.name, terms),)), constants
+            )
+        return replace(aggregation, body=name)
 
     def taken_apart(self, rule: Rule) -> Iterator[Rule]:
         """Yield rules over normal facts that come to what a rule says of their expansions."""
         for told in self._told_of_loops(rule):
             tells, guarded = self._without_loops(told)
-            yield from tells
-            yield from self._expanded(guarded)
+            for part in (*tells, guarded):
+                yield from self._expanded(part)
 
     def loops(self, rules: Sequence[Rule]) -> list[Rule]:
         """Return the rules by which constants that heads bring equal themselves."""
@@ -228,11 +296,17 @@ class Upper:
             return True
         return atom.predicate not in self.hidden and not self._core.predicates[atom.predicate].hidden
 
-    def _relation(self, kind: str, terms: Sequence[CoreTerm]) -> Atom:
-        """Return an atom of a new hidden relation."""
+    def _relation(self, kind: str, terms: Sequence[CoreTerm], rule: Rule) -> Atom:
+        """Return an atom of a new hidden relation, of variables and constants of a rule."""
         name = f"${kind} {len(self.hidden)}"
         columns = tuple(f"c{i}" for i in range(len(terms)))
-        self.hidden[name] = Predicate(name, columns, ("term",) * len(terms), hidden=True)
+        types = {
+            term: type
+            for atom in rule.positive
+            if atom.predicate in self._core.predicates
+            for term, type in zip(atom.terms, self._core.predicates[atom.predicate].types, strict=True)
+        }
+        self.hidden[name] = Predicate(name, columns, tuple(types.get(term, "term") for term in terms), hidden=True)
         return Atom(name, tuple(terms))
 
     def _told_of_loops(self, rule: Rule) -> Iterator[Rule]:
@@ -287,49 +361,81 @@ class Upper:
                 continue
             if not bound.issuperset(atom.variables()):
                 raise ProgramError([_computed_equality(rule)])
-            same = self._relation("same", atom.terms)
+            same = self._relation("same", atom.terms, rule)
             tells.append(substitute_rule(Rule(same, rule.positive, (), (), rule.clause, rule.whole), by))
             negative.append(same)
         return tells, replace(rule, negative=tuple(negative), part_of=rule.whole)
 
     def _expanded(self, rule: Rule) -> Iterator[Rule]:
-        """Yield a rule whose built-ins look at all members of classes."""
-        if not rule.builtins:
-            yield rule
-            return
+        """Yield a rule whose built-ins and atoms of exact relations look at all members of classes.
+
+        A variable that an atom of another relation binds is a representative there, and one of the members where it is
+        looked at. A variable that only built-ins and exact relations bind is a constant itself, and is represented in
+        the head and in negated atoms.
+        """
+        normal = {name for atom in rule.positive if atom.predicate not in self._exact for name in atom.variables()}
+        exact = [atom for atom in (rule.head, *rule.atoms) if atom.predicate in self._exact]
+        parts: list[Builtin | Atom] = [*rule.builtins, *exact]
+        looked_at = dict.fromkeys(name for part in parts for name in part.variables())
+        members = [name for name in looked_at if name in normal]
+        others = [atom for atom in (rule.head, *rule.negative) if atom.predicate not in self._exact]
+        alone = list(dict.fromkeys(name for atom in others for name in atom.variables() if name not in normal))
+        rule = self._with_both_names(rule, members, alone)
         bound = {name for atom in rule.positive for name in atom.variables()}
-        looked_at = dict.fromkeys(name for builtin in rule.builtins for name in builtin.variables())
-        others = dict.fromkeys(name for atom in (rule.head, *rule.negative) for name in atom.variables())
-        computed = [name for name in others if name not in bound]
-        if computed:
-            made = self._relation("made", tuple(map(Variable, others)))
-            step = replace(rule, head=made, negative=())
-            yield from self._looking(step, [name for name in looked_at if name in bound])
-            yield from self._represented(replace(rule, positive=(made,), builtins=()), computed)
-        else:
-            yield from self._looking(rule, [name for name in looked_at if name in bound])
+        if bound.issuperset(alone):
+            for looking in self._looking(rule, members):
+                yield from self._represented(looking, alone)
+            return
+        # An equation binds what no atom does, so its value is represented by another rule.
+        negated = [atom for atom in rule.negative if atom.predicate not in self._exact]
+        represented = {_representative(name) for name in alone}
+        names = dict.fromkeys(name for atom in (rule.head, *negated) for name in atom.variables())
+        columns = [*map(Variable, alone), *(Variable(n) for n in names if n not in represented)]
+        head = self._relation("made", columns, rule)
+        decided = tuple(atom for atom in rule.negative if atom not in negated)
+        yield from self._looking(replace(rule, head=head, negative=decided), members)
+        yield from self._represented(replace(rule, positive=(head,), negative=tuple(negated), builtins=()), alone)
+
+    def _with_both_names(self, rule: Rule, members: Sequence[str], alone: Sequence[str]) -> Rule:
+        """Return a rule with another variable for each constant that is looked at itself, and for each that is not."""
+        itself = {name: Variable(_member(name)) for name in members}
+        represented = {name: Variable(_representative(name)) for name in alone}
+
+        def named(atom: Atom) -> Atom:
+            return substitute_atom(atom, itself if atom.predicate in self._exact else represented)
+
+        return replace(
+            rule,
+            head=named(rule.head),
+            positive=tuple(map(named, rule.positive)),
+            negative=tuple(map(named, rule.negative)),
+            builtins=tuple(substitute_builtin(builtin, itself) for builtin in rule.builtins),
+        )
 
     def _looking(self, rule: Rule, names: Sequence[str]) -> Iterator[Rule]:
-        """Yield a rule whose built-ins look at representatives, or at other members."""
+        """Yield a rule in which representatives look at themselves, or at other members of their classes."""
         for chosen in _subsets(names):
-            other = {name: Variable(f"{name} member") for name in chosen}
-            members = tuple(Atom(MEMBER.name, (Variable(name), member)) for name, member in other.items())
-            builtins = tuple(substitute_builtin(builtin, other) for builtin in rule.builtins)
-            yield replace(rule, positive=(*rule.positive, *members), builtins=builtins, part_of=rule.whole)
+            members = tuple(Atom(MEMBER.name, (Variable(name), Variable(_member(name)))) for name in chosen)
+            looking = substitute_rule(rule, {_member(n): Variable(n) for n in names if n not in chosen})
+            yield replace(looking, positive=(*looking.positive, *members), part_of=rule.whole)
 
     def _represented(self, rule: Rule, names: Sequence[str]) -> Iterator[Rule]:
-        """Yield a rule whose head and negated atoms speak of the representatives of variables."""
+        """Yield a rule in which constants represent themselves, or others do."""
         for chosen in _subsets(names):
-            by = {name: Variable(f"{name} representative") for name in chosen}
-            members = tuple(Atom(MEMBER.name, (r, Variable(name))) for name, r in by.items())
-            alone = tuple(Atom(REPRESENTED.name, (Variable(name),)) for name in names if name not in by)
-            yield replace(
-                rule,
-                head=substitute_atom(rule.head, by),
-                positive=(*rule.positive, *members),
-                negative=(*(substitute_atom(atom, by) for atom in rule.negative), *alone),
-                part_of=rule.whole,
-            )
+            members = tuple(Atom(MEMBER.name, (Variable(_representative(name)), Variable(name))) for name in chosen)
+            alone = [name for name in names if name not in chosen]
+            none = tuple(Atom(REPRESENTED.name, (Variable(name),)) for name in alone)
+            part = substitute_rule(rule, {_representative(name): Variable(name) for name in alone})
+            positive, negative = (*part.positive, *members), (*part.negative, *none)
+            yield replace(part, positive=positive, negative=negative, part_of=rule.whole)
+
+
+def _member(name: str) -> str:
+    return f"{name} member"
+
+
+def _representative(name: str) -> str:
+    return f"{name} representative"
 
 
 def _computed_equality(rule: Rule) -> Problem:

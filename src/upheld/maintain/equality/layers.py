@@ -1,4 +1,4 @@
-"""Equality by rewriting for programs that negate, compare and compute: in two layers.
+"""Equality by rewriting for programs that negate, compare, aggregate and compute: in two layers.
 
 E        explicit facts, as they were given
 I_low    the normal facts that follow by rules that equalities depend on, and those that stand for explicit facts
@@ -31,6 +31,7 @@ from upheld.language.equality.layers import LOOP, MEMBER, Layers, has_layers, la
 from upheld.language.strata import Stratification
 from upheld.language.syntax.ast import Variable
 from upheld.maintain.adaptive import by_strata
+from upheld.maintain.aggregates import aggregates
 from upheld.maintain.backward import Abort
 from upheld.maintain.bookkeeping import Bookkeeping, Ranked
 from upheld.maintain.equality.rewriting import Rewriting, changed_rows
@@ -125,6 +126,10 @@ class Layered:
         self.rules.follow(self.pi)
         return list(zip(self.rules.written, self.rules.now, strict=True))
 
+    def exact(self) -> tuple[frozenset[str], Core]:
+        """Return the relations whose facts speak of constants themselves, and a program with their aggregates."""
+        return self.layers.exact, self.layers.upper
+
     def represented(self, core: Core) -> Core:
         """Return a program, such as a query, whose rules speak of representatives."""
         return self.lower.represented(core)
@@ -206,7 +211,9 @@ class Layered:
             if s.rules:
                 ranks.forget(settle(s.out(I)), s)
         for s in self.layers.strata:
-            if s.rules:
+            if s.aggregations:
+                A |= aggregates(self.engine, s, A)
+            elif s.rules:
                 add(s, I, D, A, Ranked(ranks).first(s, E, A), ranks)
             else:
                 A |= settle(s.out(E))
@@ -217,7 +224,7 @@ class Layered:
         E = self.engine.named("E above")
         E |= self.I_low
         for s in strata:
-            if not s.rules:
+            if not s.rules and not s.aggregations:
                 E |= settle(s.out(self.I))  # the members of classes are here
         return E
 

@@ -178,6 +178,10 @@ class Rewriting:
         self.Gamma.follow(self.pi)
         return list(zip(self.Gamma.written, self.Gamma.now, strict=True))
 
+    def exact(self) -> tuple[frozenset[str], Core | None]:
+        """Return the relations whose facts speak of constants themselves, and a program with their aggregates: none."""
+        return frozenset(), None
+
     def represented(self, core: Core) -> Core:
         """Return a program, such as a query, whose rules speak of representatives."""
         return represented(core, self.pi)
