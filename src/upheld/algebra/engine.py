@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -147,6 +147,10 @@ class Engine(SetEngine, Protocol):
 @runtime_checkable
 class Remote(Protocol):
     """The further methods of an engine whose facts are in other processes, and may be lost with these."""
+
+    def expect(self, sizes: Mapping[str, int]) -> None:
+        """Choose where the facts of relations go, given how many explicit facts will be loaded of each."""
+        ...
 
     def is_lost(self) -> bool:
         """Return whether facts were lost: the engine can do nothing more, and nobody has closed it."""

@@ -28,7 +28,7 @@ from upheld.materialisation.decomposition import decompose_for
 from upheld.materialisation.preview import Previewed, end_preview
 from upheld.materialisation.progress import ProgressGiven, reporting
 from upheld.materialisation.reading import Reading
-from upheld.materialisation.record import Record
+from upheld.materialisation.record import Record, sized, sizes_of
 from upheld.materialisation.replacement import check_replaced, difference
 from upheld.materialisation.reports.log import log_materialisation, log_update
 from upheld.materialisation.reports.profile import Costs
@@ -131,6 +131,9 @@ class Materialisation(Reading):
         reopened: Reopened | None = None,
     ) -> None:
         """Load explicit facts into the engine, which has none, and derive all that follows from them."""
+        if self._remote is not None:
+            facts = sized(facts)
+            self._remote.expect(sizes_of(facts))
         E: FactSet = self._engine.named("E")
         represented = self._represented_as(self._engine, self._core, self._strata, E, self._equality)
         self._representation = represented

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from upheld.algebra.sets import FactSet
@@ -9,6 +10,22 @@ from upheld.data.change import ByRelation, Change
 from upheld.data.columns import Columns, Row
 from upheld.engines import open_engine
 from upheld.language.core import Core
+
+#: Facts by relation, of which it is known how many there are.
+Sized = list[tuple[str, Columns | list[Row]]]
+
+
+def sized(facts: Iterable[tuple[str, Iterable[Row]]]) -> Sized:
+    """Return facts of which it is known how many there are."""
+    return [(predicate, rows if isinstance(rows, Columns) else list(rows)) for predicate, rows in facts]
+
+
+def sizes_of(facts: Sized) -> Counter[str]:
+    """Return how many facts there are of each relation."""
+    sizes: Counter[str] = Counter()
+    for predicate, rows in facts:
+        sizes[predicate] += len(rows)
+    return sizes
 
 
 class Record:

@@ -19,7 +19,8 @@ from upheld.engines.memory.sets.expressions import Settled, narrow
 from upheld.engines.memory.sets.truth_tables import NOTHING
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
-from upheld.engines.spark.context import Context, fitted
+from upheld.engines.spark.arriving import Arrivals
+from upheld.engines.spark.context import Context
 from upheld.engines.spark.matching import Matching, Results, Sets
 from upheld.engines.spark.owners import Values
 from upheld.engines.spark.plans import Kind
@@ -77,25 +78,21 @@ class PartitionedBag:
         How many is None where it takes an exchange to know.
         """
         context = self.context
-        results, counts = None, self._counts
         if self._derivation is not None:
             matching, rules, sets = self._take()
             column, stratum = counting.ranked or (None, None)
             end = matching.heads if column is None else matching.ranked_heads
-            kind = Kind("via", ranked_in=stratum)
-            results = matching.forwards("derive_bag", rules, sets, kind, end, column)
+            kind, arrivals = Kind("via", ranked_in=stratum), Arrivals(context, counting=counting)
+            results = matching.forwards("derive_bag", rules, sets, kind, end, column, arrivals)
+            return at_home(context, arrivals.facts, self.bound), results.instances
+        assert self._counts is not None, "a bag that is used up"
         with context.memory.new_bit("counted") as bit:
             collected = Collected(context.memory, bit)
-            if results is not None:
-                for table, codes, *heights in context.arrived(results.came):
-                    counting.add_rows(collected, table, fitted(table, codes), NOTHING, heights[0] if heights else None)
-            else:
-                assert counts is not None, "a bag that is used up"
-                for table, (rows, numbers) in counts.items():
-                    counting.add_counts(table, rows, numbers)
-                    collected.take(table, rows, NOTHING)
+            for table, (rows, numbers) in self._counts.items():
+                counting.add_counts(table, rows, numbers)
+                collected.take(table, rows, NOTHING)
             facts = at_home(context, Settled(context.memory, collected.rows(), bit), self.bound)
-        return facts, None if results is None else results.instances
+        return facts, None
 
     def __iadd__(self, other: Bag) -> Self:
         mine = MemoryBag(self.context.matcher, self.counts)

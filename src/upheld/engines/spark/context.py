@@ -93,8 +93,13 @@ class Context:
         if self.wire.members == 1:
             outbox[0].append((predicate, codes, *beside))
             return
-        for task, places in self.owners.split(self.owners.homes(predicate, codes)):
-            outbox[task].append((predicate, codes[places], *(numbers[places] for numbers in beside)))
+        if not len(codes):
+            return
+        if not codes.shape[1]:
+            outbox[self.owners.of_name(predicate)].append((predicate, codes, *beside))
+            return
+        for task, mine, places in self.owners.deal(codes):
+            outbox[task].append((predicate, mine, *(numbers[places] for numbers in beside)))
 
     def arrived(self, came: Outbox) -> Iterator[tuple[Any, ...]]:
         """Yield the tables and facts of parcels, and what else is in them."""

@@ -16,15 +16,18 @@ from upheld.data.columns import Columns
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark.aggregates import PartitionedAggregate
+from upheld.engines.spark.arriving import Arrivals
 from upheld.engines.spark.bags import PartitionedBag, PartitionedInstances, found_rows
 from upheld.engines.spark.classes import PartitionedClasses
 from upheld.engines.spark.codec import replaced
 from upheld.engines.spark.context import Context
+from upheld.engines.spark.derivation import Derivation
 from upheld.engines.spark.equivalences import PartitionedGroups
 from upheld.engines.spark.matching import Matching, Results, Sets
 from upheld.engines.spark.numbers import PartitionedNumbers, PartitionedRanks, columns_of, rank_columns_of
 from upheld.engines.spark.owners import Values
-from upheld.engines.spark.plans import Kind, Views
+from upheld.engines.spark.plans import Kind
+from upheld.engines.spark.replication import replicated_by_size, views_of
 from upheld.engines.spark.search import PartitionedSearch
 from upheld.engines.spark.sets import NamedSet, PartitionedSet, at_home, forward, nothing, own_set
 from upheld.engines.spark.tasks.wire import Wire
@@ -40,15 +43,9 @@ class PartitionedEngine:
     name = "spark"
 
     def __init__(self, core: Core, wire: Wire, meter: Meter | None = None, replicated: Iterable[str] = ()):
-        self.meter = meter or Meter()
-        memberships = (classing.members for classing in core.classings)
-        self.context = Context(wire, core, self.meter, Views((*replicated, *memberships)))
+        self.meter, self._core = meter or Meter(), core
+        self.context = Context(wire, core, self.meter, views_of(core, replicated))
         self.context.engine = weakref.proxy(self)
-        for aggregation in core.aggregations:
-            if aggregation.groups:
-                self.context.views.add(aggregation.body, aggregation.groups[0])
-            else:
-                self.context.views.collected.add(aggregation.body)
         self.matching = Matching(self.context)
         self.matching.declare(core.rules)
         self._groups: dict[Classing, PartitionedGroups] = {}
@@ -61,6 +58,13 @@ class PartitionedEngine:
 
     def named(self, name: str) -> NamedSet:
         return NamedSet(self.context, name)
+
+    def expect(self, sizes: Mapping[str, int]) -> None:
+        """Choose the relations that are replicated, before there are facts, by how many explicit facts will come."""
+        if any(table.n for table in self.context.local.tables.values()):
+            raise AssertionError("facts that were not expected")
+        self.context.views = views_of(self._core, replicated_by_size(self._core, sizes, self.context.wire.parts))
+        self.matching.declare(self._core.rules)
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> PartitionedSet:
         return self.load_all({predicate: rows})
@@ -124,18 +128,12 @@ class PartitionedEngine:
         sets, matching = _sets(P, N, via, via_not, own), self.matching
         kind = Kind("via", own=own.stratum if own else None)
         if heads is None:
-            results = matching.forwards("derive", rules, sets, kind, matching.heads)
-        else:
-            kind = kind._replace(begin="heads")
-            results = matching.backwards("derive heads", rules, own_set(heads), sets, kind, matching.heads)
-        return self._entered(rules, results)
-
-    def _entered(self, rules: Sequence[Rule], results: Results) -> PartitionedSet:
-        if not results.came:
-            return self.nothing
-        arrived = self.context.arrived(results.came)
-        bound = frozenset(rule.head.predicate for rule in rules)
-        return at_home(self.context, self.context.entered({}, arrived), bound)
+            reach = matching.reach(rules, sets, None, kind)
+            return Derivation(self.context, matching, rules, sets, kind, reach.heads) if reach.heads else self.nothing
+        kind, arrivals = kind._replace(begin="heads"), Arrivals(self.context)
+        some = own_set(heads)
+        matching.backwards("derive heads", rules, some, sets, kind, matching.heads, arrivals=arrivals)
+        return at_home(self.context, arrivals.facts, some.bound)
 
     def derive_bag(
         self, rules: Sequence[Rule], P: FactSet, N: FactSet, via: FactSet | None, via_not: FactSet | None

@@ -8,7 +8,9 @@ heads. The numbers for the meter go along, and so does whether a built-in had no
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -17,15 +19,18 @@ import numpy.typing as npt
 
 from upheld.algebra.instances import undefined
 from upheld.algebra.sets import Own
+from upheld.engines.memory.codegen.hot_rules import FEWEST_BINDINGS, quickest
 from upheld.engines.memory.counters.bags import Group
-from upheld.engines.memory.joins.batch import CHUNK, FunctionSink, Join
+from upheld.engines.memory.joins.batch import CHUNK, FunctionSink, Join, Sink
 from upheld.engines.memory.joins.matching import Where, batches
+from upheld.engines.memory.joins.sinks import HeadSink
 from upheld.engines.memory.kernels import rows as row_kernels
-from upheld.engines.memory.plans.plan import HEIGHT, BuiltinStep, Place, Plan
+from upheld.engines.memory.plans.plan import HEIGHT, AtomStep, BuiltinStep, Place, Plan
 from upheld.engines.memory.sets.truth_tables import selected
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.spark.arriving import Arrivals, HomeTally
 from upheld.engines.spark.codec import replaced
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.owners import Values
@@ -120,6 +125,8 @@ class Matching:
 
     def declare(self, rules: Sequence[Rule]) -> None:
         """Collect the views of rules, however they may be matched; from then on these are all."""
+        self._pipelines.clear()
+        self._reaches.clear()
         for rule in rules:
             kinds = [Kind("via", i) for i in range(len(rule.positive))]
             kinds += [Kind("via not", i) for i in range(len(rule.negative))]
@@ -178,18 +185,25 @@ class Matching:
         return Reach(frozenset(derived), legs, new_texts)
 
     def forwards(
-        self, operator: str, rules: Sequence[Rule], sets: Sets, kind: Kind, end: End, rank: str | None = None
+        self,
+        operator: str,
+        rules: Sequence[Rule],
+        sets: Sets,
+        kind: Kind,
+        end: End,
+        rank: str | None = None,
+        arrivals: Arrivals | None = None,
     ) -> Results:
         """Find the instances that `derive` speaks of, from all facts or from changed ones.
 
-        `rank` is the column of ranks, for bindings that carry the highest of their facts.
+        `rank` is the column of ranks, for bindings that carry the highest of their facts. `arrivals` takes heads.
         """
         reach = self.reach(rules, sets, None, kind)
         if not reach.heads:
             return _NO_RESULTS
         sets = sets.completed()
-        with (where := sets.where(self.context)):
-            run = _Run(self, rules, where, kind, end, reach, rank)
+        with (where := sets.where(self.context)), arrivals.taking() if arrivals else nullcontext():
+            run = _Run(self, rules, where, kind, end, reach, rank, arrivals)
             if sets.via is None and sets.via_not is None:
                 for k, rule in enumerate(rules):
                     run.from_all(k, self.pipeline(rule, kind._replace(begin="all")))
@@ -209,15 +223,19 @@ class Matching:
         end: End,
         *,
         considered: bool = True,
+        arrivals: Arrivals | None = None,
     ) -> Results:
-        """Find the instances with heads in a set. If they are not considered, the meter does not count them."""
+        """Find the instances with heads in a set. If they are not considered, the meter does not count them.
+
+        `arrivals` takes heads.
+        """
         reach = self.reach(rules, sets, H.bound, kind)
         if not reach.heads:
             return _NO_RESULTS
         sets = sets.completed()
         rows = H.here()
-        with (where := sets.where(self.context)):
-            run = _Run(self, rules, where, kind, end, reach)
+        with (where := sets.where(self.context)), arrivals.taking() if arrivals else nullcontext():
+            run = _Run(self, rules, where, kind, end, reach, arrivals=arrivals)
             run.from_heads(rows)
             return run.finish(operator, considered)
 
@@ -300,6 +318,24 @@ class _LegJoin(Join):
         self.doom(step, B[:, which], [reasons[i] for i in which])
 
 
+class _Leaving:
+    """Sends the heads of a plan home."""
+
+    def __init__(self, run: _Run, k: int, plan: Plan, wide: bool):
+        self._take, self._plan, self._dtype = partial(run.take_heads, k, plan), plan, np.int64 if wide else np.int32
+
+    def take(self, B: Codes, width: int) -> None:
+        self._take(_head_codes(self._plan, B, width))
+
+    def take_joined(self, B: Codes, step: AtomStep, parents: Rows, matches: Rows, count: int) -> None:
+        """Make heads of bindings and the rows they are joined with, with no batch in between."""
+        plan = self._plan
+        codes = np.empty((count, plan.head.arity), self._dtype)
+        joined = parents, step.table.rows, matches, count, plan.joined_terms, plan.constants, codes
+        row_kernels.make_joined_rows(B, *joined)
+        self._take(codes)
+
+
 class _Run:
     """One run: bindings by pipeline, and what has come out so far."""
 
@@ -312,11 +348,12 @@ class _Run:
         end: End,
         reach: Reach,
         rank: str | None = None,
+        arrivals: Arrivals | None = None,
     ):
         self.matching, self.rules, self.where, self.kind, self.rank = matching, rules, where, kind, rank
         # Nothing here refers back to the run: it must go when it is done, because expressions that somebody still holds
         # are listed before one of their sets changes.
-        self.end, self.reach = end, reach
+        self.end, self.reach, self.arrivals = end, reach, arrivals
         self.context = matching.context
         self.matcher = self.context.matcher
         self.outbox = self.context.outbox()
@@ -344,7 +381,6 @@ class _Run:
                     rows = selected(table, rows, ~self.where[Place.N])
                 stratum = self.kind.ranked_in
                 ranked = begin == "via" and stratum is not None and i in stratum.own(rule)
-                rows = self.context.owners.owned(table, rows, mine.column)
                 self._begin((numbers[rule], begin, i), mine, table, rows, ranked)
 
     def from_heads(self, heads: Mapping[Table, Rows]) -> None:
@@ -352,14 +388,14 @@ class _Run:
         for table, rows in heads.items():
             for occurrence, some in index.concerned(table, rows):
                 mine = self.matching.pipeline(occurrence.rule, self.kind)
-                self._begin((numbers[occurrence.rule], "heads", 0), mine, table, some, False)
+                self._begin((numbers[occurrence.rule], "heads", 0), mine, table, some, False)  # which are at home
 
     def from_all(self, k: int, mine: Pipeline) -> None:
         """Begin with all facts of the first atom that are at home here; without atoms, with nothing in one task."""
         key, atom = (k, "all", 0), mine.atom
         if atom is None:
             if self.context.wire.me == 0:
-                self._leg(key, mine, 0, np.full((len(mine.start), 1), _LOWEST, np.int64))
+                self._leg(key, mine, 0, [np.full((len(mine.start), 1), _LOWEST, np.int64)])
             return
         i = mine.rule.positive.index(atom)
         own = self.where.stratum is not None and i in self.where.stratum.own(mine.rule)
@@ -370,54 +406,90 @@ class _Run:
                 rows = rows[table.rows[rows, column] == self.context.codec.encode_one(term.value, term.type)]
         stratum = self.kind.ranked_in
         ranked = stratum is not None and i in stratum.own(mine.rule)
-        self._begin(key, mine, table, self.context.owners.at_home(table, rows), ranked)
+        self._begin(key, mine, table, rows, ranked)
 
     def _begin(self, key: Key, mine: Pipeline, table: Table, rows: Rows, ranked: bool) -> None:
+        """Begin with the rows of some that this task owns by the column of a pipeline."""
         assert mine.atom is not None, "a pipeline that begins with rows"
-        rank = self.rank if ranked else None
-        for B, _ in batches(table, rows, mine.atom, mine.start, rank):
-            self._leg(key, mine, 0, B)
+        if mine.column is not None:
+            rows = self.context.owners.owned(table, rows, mine.column)
+        if len(rows):
+            bindings = batches(table, rows, mine.atom, mine.start, self.rank if ranked else None)
+            self._leg(key, mine, 0, (B for B, _ in bindings), table, len(rows))
 
     # -- legs ----------------------------------------------------------------------------------------------------------
 
-    def _leg(self, key: Key, mine: Pipeline, j: int, B: Codes) -> None:
-        """Send bindings through a leg."""
+    def _leg(
+        self,
+        key: Key,
+        mine: Pipeline,
+        j: int,
+        bindings: Iterable[Codes],
+        start: Table | None = None,
+        work: int = 0,
+    ) -> None:
+        """Send bindings through a leg; they begin with `work` rows of a table, or have come from other tasks."""
         leg, rule = mine.legs[j], mine.rule
         plan = leg.plan(self.matcher.planner, rule)
-        last = j + 1 == len(mine.legs)
-
-        def take(B: Codes, width: int) -> None:
-            if last and self.reach.new_texts:
-                self.ended.append((key[0], plan, B))
-            elif last:
-                self._take_result(key[0], plan, B, width)
-            else:
-                assert leg.needed is not None, "a leg that others follow"
-                order = [plan.last.index(v) for v in leg.needed]
-                some = slice(None) if leg.home is None else self._is_mine(B[plan.last.index(leg.home)])
-                self.waiting.setdefault(key, []).append(B[order][:, some])
-
+        sink = self._sink(key, mine, j, plan, start, work)
         planner, types, look = self.matcher.planner, self.matcher.variable_types(rule), self.context.meter.look
         # Bindings that went to the owner of a constant find all facts with it there, and those of replicated relations
         # are everywhere.
         listing = self._at_home if leg.route is EVERYWHERE else self.where.rows
-        join = _LegJoin(plan, self.where, planner, types, FunctionSink(take), look, listing, self.rank)
+        join = _LegJoin(plan, self.where, planner, types, sink, look, listing, self.rank)
 
         def doom(step: BuiltinStep, B: Codes, reasons: list[str]) -> None:
             number = next(n for n, builtin in enumerate(rule.builtins) if builtin is step.builtin)
             self.doomed.append(_Doomed(key, j, number, step.before, B, reasons))
 
         join.doom = doom
-        for begin in range(0, B.shape[1], CHUNK):
-            some = B if B.shape[1] <= CHUNK else np.ascontiguousarray(B[:, begin : begin + CHUNK])
-            join.run(some, some.shape[1])
+        is_hot = isinstance(sink, HeadSink) and work >= FEWEST_BINDINGS
+        run = quickest(join, sink) if isinstance(sink, HeadSink) and is_hot else join.run
+        for B in bindings:
+            for begin in range(0, B.shape[1], CHUNK):
+                some = B if B.shape[1] <= CHUNK else np.ascontiguousarray(B[:, begin : begin + CHUNK])
+                run(some, some.shape[1])
+        if isinstance(sink, HeadSink | HomeTally):
+            self.considered[key[0]] += sink.instances
+
+    def _sink(self, key: Key, mine: Pipeline, j: int, plan: Plan, start: Table | None, work: int) -> Sink:
+        """Return what takes the bindings at the end of a leg."""
+        leg, last = mine.legs[j], j + 1 == len(mine.legs)
+        home = leg.home
+        if leg.spread is not None and not self.context.views.has_copies(leg.spread):
+            home = None  # all facts that were met are at home
+        if last and home is None and not self.reach.new_texts:
+            if self.arrivals is not None and (mine.stays or self.context.wire.parts == 1):
+                return self.arrivals.sink(plan, start, work)
+            if self.end == self.matching.heads:
+                return _Leaving(self, key[0], plan, start is None or plan.has_wide_values(start))
+
+        def take(B: Codes, width: int) -> None:
+            if home is not None:
+                B = np.ascontiguousarray(B[:, self._is_mine(B[plan.last.index(home)])])
+            if last and self.reach.new_texts:
+                self.ended.append((key[0], plan, B))
+            elif last:
+                self.take_result(key[0], plan, B, B.shape[1])
+            else:
+                assert leg.needed is not None, "a leg that others follow"
+                self.waiting.setdefault(key, []).append(B[[plan.last.index(v) for v in leg.needed]])
+
+        return FunctionSink(take)
 
     def _is_mine(self, values: Codes) -> npt.NDArray[np.bool_]:
         return self.context.owners.of(values) == self.context.wire.me
 
-    def _take_result(self, k: int, plan: Plan, B: Codes, width: int) -> None:
-        self.considered[k] += width
-        self.end(k, plan, B, width, self.outbox)
+    def take_result(self, k: int, plan: Plan, B: Codes, width: int) -> None:
+        """Put what comes of bindings at the end of a rule into the outbox."""
+        if width:
+            self.considered[k] += width
+            self.end(k, plan, B, width, self.outbox)
+
+    def take_heads(self, k: int, plan: Plan, codes: Values) -> None:
+        """Put heads of a rule into the outbox."""
+        self.considered[k] += len(codes)
+        self.context.home_of(self.outbox, plan.head.name, codes)
 
     def _at_home(self, source: Table | Part, place: Place) -> Rows:
         """Return the rows of a set that are at home here: elsewhere other tasks list the others."""
@@ -467,7 +539,7 @@ class _Run:
             for key, B in parcels:
                 arrived[key].append(B)
         for key, parts in arrived.items():
-            self._leg(key, self._pipeline(key), j, parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
+            self._leg(key, self._pipeline(key), j, parts)
 
     def _route(self, outbox: Outbox, key: Key, leg: Leg, B: Codes) -> None:
         assert leg.route is not None, "bindings that stay"
@@ -491,12 +563,14 @@ class _Run:
         if self.reach.new_texts:
             self._agree_on_texts(self.reach.legs)
             for k, plan, B in self.ended:
-                self._take_result(k, plan, B, B.shape[1])
+                self.take_result(k, plan, B, B.shape[1])
             self.ended = []
         note = self.considered, bool(self.doomed)
         came, notes = self.context.wire.exchange(operator, self.outbox, note)
         if any(doomed for _, doomed in notes):
             self._judge()
+        if self.arrivals is not None:
+            self.arrivals.take(came)
         counts: Counter[int] = sum((counts for counts, _ in notes), Counter())
         if considered:
             for k, count in sorted(counts.items()):
@@ -533,7 +607,7 @@ class _Run:
             rests = {keys[kind]: self._rest(*kind) for kind in kinds}
             self.extra.update(rests)
             for d in left:
-                self._leg(keys[d.kind], rests[keys[d.kind]], 0, d.B)
+                self._leg(keys[d.kind], rests[keys[d.kind]], 0, [d.B])
             for j in range(1, max(len(rest.legs) for rest in rests.values())):
                 self._travel("the rest of a body", j)
         _, notes = wire.exchange("bindings that fail", None, min(survivors, default=None))

@@ -18,13 +18,19 @@ Values = npt.NDArray[np.signedinteger]
 
 
 @kernel
+def owner_of(value, tasks):
+    """Return the task that owns a value, of a number of tasks."""
+    h = np.uint64(np.int64(value)) * GOLDEN
+    h = (h ^ (h >> HALF)) * GOLDEN
+    return np.int32(((h >> HALF) * tasks) >> HALF)
+
+
+@kernel
 def owners_of(values, parts, out):
     """Write the task that owns each value."""
     tasks = np.uint64(parts)
     for i in range(len(values)):
-        h = np.uint64(np.int64(values[i])) * GOLDEN
-        h = (h ^ (h >> HALF)) * GOLDEN
-        out[i] = np.int32(((h >> HALF) * tasks) >> HALF)
+        out[i] = owner_of(values[i], tasks)
 
 
 @kernel
@@ -39,6 +45,26 @@ def grouped(tasks, parts, order, ends):
     for i in range(len(tasks)):
         order[counts[tasks[i]]] = i
         counts[tasks[i]] += 1
+
+
+@kernel
+def dealt(codes, column, parts, out, order, ends):
+    """Write rows task by task, by the owner of their value in a column, with their places; and where each task ends."""
+    tasks = np.uint64(parts)
+    counts = np.zeros(parts + 1, np.int64)
+    owners = np.empty(len(codes), np.int32)
+    for i in range(len(codes)):
+        owners[i] = owner_of(codes[i, column], tasks)
+        counts[owners[i] + 1] += 1
+    for q in range(parts):
+        counts[q + 1] += counts[q]
+        ends[q] = counts[q + 1]
+    for i in range(len(codes)):
+        at = counts[owners[i]]
+        counts[owners[i]] += 1
+        order[at] = i
+        for c in range(codes.shape[1]):
+            out[at, c] = codes[i, c]
 
 
 class Owners:
@@ -77,6 +103,17 @@ class Owners:
         if not table.arity:
             return rows if self.of_name(table.name) == self.me else rows[:0]
         return rows[self.of(table.rows[rows, column]) == self.me]
+
+    def deal(self, codes: Values) -> Iterator[tuple[int, Values, npt.NDArray[np.int64]]]:
+        """Yield each task at home with some facts, given a row of codes for each, with its rows and their places."""
+        out, order = np.empty_like(codes), np.empty(len(codes), np.int64)
+        ends = np.empty(self.parts, np.int64)
+        dealt(codes, 0, self.parts, out, order, ends)
+        begin = 0
+        for task, end in enumerate(ends.tolist()):
+            if end > begin:
+                yield task, out[begin:end], order[begin:end]
+            begin = end
 
     def split(self, tasks: Tasks) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
         """Yield each task that some values belong to, with the places of these."""

@@ -68,6 +68,10 @@ class Views:
         """Whether the owner of a value has all facts with the value in a column."""
         return column == 0 or column in self._columns.get(predicate, ())
 
+    def has_copies(self, predicate: str) -> bool:
+        """Whether tasks may have facts of a predicate that are at home elsewhere."""
+        return predicate in self.replicated or predicate in self.collected or bool(self.columns(predicate))
+
     def add(self, predicate: str, column: int) -> None:
         if not self.has(predicate, column):
             assert self.may_grow, "a column that facts have no copies for"
@@ -79,7 +83,8 @@ class Leg:
     """Literals and built-ins that are matched in one place, for bindings of `start` that have gone to `route`.
 
     Without a route they stay where they are. `needed` are the variables that go on, in the order in which they travel.
-    Where bindings have gone everywhere, they go on from facts at home: `home` is the variable whose owner that is.
+    Bindings that all tasks have go on from facts at home: `home` is the variable whose owner that is, and `spread` the
+    predicate of these facts if the bindings are rows of a replicated relation.
     """
 
     route: Target | None
@@ -88,6 +93,7 @@ class Leg:
     start: tuple[str, ...] = ()
     needed: tuple[str, ...] | None = None
     home: str | None = None
+    spread: str | None = None
     _plan: Plan | None = None
 
     def plan(self, planner: Planner, rule: Rule) -> Plan:
@@ -99,12 +105,17 @@ class Leg:
 
 @dataclass(eq=False)
 class Pipeline:
-    """The legs of a rule from one beginning: rows of an atom whose values in a column the task owns, or nothing."""
+    """The legs of a rule from one beginning: rows of an atom whose values in a column the task owns, or nothing.
+
+    Without a column all tasks begin with all rows, which are replicated. `stays` is whether the bindings at the end are
+    at the homes of the heads.
+    """
 
     rule: Rule
     legs: list[Leg]
     atom: Atom | None
-    column: int = 0
+    column: int | None = 0
+    stays: bool = False
 
     @property
     def start(self) -> tuple[str, ...]:
@@ -141,20 +152,35 @@ def pipeline(rule: Rule, kind: Kind, views: Views, height: str) -> Pipeline:
         case _:
             positive = [k for k, literal in enumerate(literals) if not literal.negated]
             atoms = [(literals[k].atom, [*literals[:k], *literals[k + 1 :]]) for k in positive]
-    candidates: list[tuple[_Legs, Atom | None, int]] = []
+    home = Target.of_atom(rule.head, 0).key
+    candidates: list[tuple[_Legs, Atom | None, int | None]] = []
     for atom, others in atoms:
         variables = (*dict.fromkeys(atom.variables()), *carried)
-        columns = (0,) if kind.begin in ("heads", "all") else (0, *views.columns(atom.predicate))
-        for column in columns:
-            place = Target.of_atom(atom, column)
-            legs = _Legs(rule, variables, place, others, rule.builtins, views, last, carried)
-            candidates.append((legs, atom, column))
+        for column in _columns(atom, kind, views):
+            place = None if column is None else Target.of_atom(atom, column)
+            legs = _Legs(rule, variables, place, others, rule.builtins, views, last, carried, spread=column is None)
+            if legs.is_possible:
+                candidates.append((legs, atom, column))
     if not candidates:
         candidates.append((_Legs(rule, carried, None, literals, rule.builtins, views, last, carried), None, 0))
-    best, start, column = min(candidates, key=lambda f: (len(f[0].legs), len(f[0].asked)))
+
+    def cost(candidate: tuple[_Legs, Atom | None, int | None]) -> tuple[int, int, bool, bool]:
+        legs, _, column = candidate
+        return len(legs.legs), len(legs.asked), not legs.ends_at(home), column is None
+
+    best, start, column = min(candidates, key=cost)
     for predicate, wanted in best.asked:
         views.add(predicate, wanted)
-    return Pipeline(rule, best.legs, start, column)
+    return Pipeline(rule, best.legs, start, column, best.ends_at(home))
+
+
+def _columns(atom: Atom, kind: Kind, views: Views) -> Sequence[int | None]:
+    """Return the columns by whose owners a plan may begin with the rows of an atom; None is all rows in all tasks."""
+    if kind.begin == "heads":
+        return (0,)
+    if atom.predicate in views.replicated and atom.terms:
+        return (*range(len(atom.terms)), None)
+    return (0,) if kind.begin == "all" else (0, *views.columns(atom.predicate))
 
 
 def rest_of(
@@ -195,7 +221,8 @@ def _literals(rule: Rule, kind: Kind) -> Iterator[Literal]:
 class _Legs:
     """Makes the legs of a body from bindings of `start` at a place, which is None if they may be anywhere.
 
-    `last` are the variables at the end, by default those of the head, and `carried` those that no literal binds.
+    `last` are the variables at the end, by default those of the head, and `carried` those that no literal binds. With
+    `spread` all tasks have all the bindings; it stays so if all literals are of replicated relations.
     """
 
     def __init__(
@@ -208,16 +235,18 @@ class _Legs:
         views: Views,
         last: tuple[str, ...] | None,
         carried: tuple[str, ...],
+        *,
+        spread: bool = False,
     ):
-        self.place, self.views = place, views
+        self.place, self.views, self.spread = place, views, spread
         self.held = dict.fromkeys(start)
         self.literals, self.builtins = list(literals), cheapest_first(builtins)
         self.legs = [Leg(None, start=start)]
         #: Columns of predicates by which there are no copies yet.
         self.asked: list[tuple[str, int]] = []
         self._make()
-        needed = {*(rule.head.variables() if last is None else last), *carried}
-        self._set_variables(needed, last)
+        self._last = {*(rule.head.variables() if last is None else last), *carried}
+        self._set_variables(set(self._last), last)
 
     def _make(self) -> None:
         while True:
@@ -229,7 +258,32 @@ class _Legs:
                 assert not self.builtins, "an unsafe rule: nothing binds the variables that are left"
                 return
             at = next((k for k, x in enumerate(self.literals) if self._is_here(x)), None)
+            if at is None and self.spread:
+                at = self._at_home()
+                if at is None:
+                    return
             self._match(self._travel() if at is None else at)
+
+    def _at_home(self) -> int | None:
+        """Return a literal of which each task matches the facts at home with bindings that all tasks have."""
+        for k, literal in enumerate(self.literals):
+            terms = literal.atom.terms
+            if not literal.negated and literal.atom.predicate not in self.views.replicated and terms:
+                first = terms[0]
+                if isinstance(first, Variable) and any(map(self._is_known, terms)):
+                    leg, self.spread = self.legs[-1], False
+                    leg.home, leg.spread, self.place = first.name, literal.atom.predicate, Target.of(first)
+                    return k
+        return None
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether one task alone goes on with each binding, which is known by the variables at the end."""
+        return not self.spread and (self.legs[-1].spread is None or self.legs[-1].home in self._last)
+
+    def ends_at(self, place: str) -> bool:
+        """Return whether the bindings at the end are at the place with a key."""
+        return self.place is not None and self.place.key == place
 
     def _match(self, at: int) -> None:
         literal = self.literals.pop(at)

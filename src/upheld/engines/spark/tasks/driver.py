@@ -22,6 +22,7 @@ from upheld.algebra.sets import FactSet
 from upheld.data.columns import Columns, Row
 from upheld.engines.memory.equality.classes import CodeSet
 from upheld.engines.spark.bags import PartitionedBag, PartitionedInstances
+from upheld.engines.spark.derivation import Derivation
 from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.sets import NamedSet, PartitionedSet
 from upheld.engines.spark.tasks.commands import MEMBER, Command, Member, NewEngine, is_held, mapped
@@ -143,6 +144,7 @@ class HeldConstants(Held):
 _KINDS = {
     PartitionedSet: HeldSet,
     NamedSet: HeldSet,
+    Derivation: HeldSet,
     PartitionedBag: HeldBag,
     PartitionedInstances: HeldInstances,
     CodeSet: HeldConstants,
@@ -367,6 +369,9 @@ class DrivenEngine:
     @property
     def nothing(self) -> Any:
         return self.driver.call(None, "get", "nothing")
+
+    def expect(self, sizes: Mapping[str, int]) -> None:
+        self.driver.call(None, "ask", "expect", sizes)
 
     def load(self, predicate: str, rows: Iterable[Row]) -> Any:
         return self.load_all({predicate: rows})
