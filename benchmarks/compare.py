@@ -81,6 +81,7 @@ def pickled(name: str) -> Path:
 
     made = WORKLOADS["small"][name]()
     cells = {cell.label: cell.batches for cell in made.cells}
+    CACHE.mkdir(parents=True, exist_ok=True)
     path = CACHE / f"{name}.pickle"
     path.write_bytes(pickle.dumps((made.rules, made.facts, cells, made.first)))
     return path

@@ -20,6 +20,9 @@ from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, selected
 from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
 from upheld.language.core import Rule
 
+#: Heads of a rule on average from which on a batch repays what it costs to begin.
+MOST_HEADS = 1 << 10
+
 
 class Derivation(Deferred):
     """The heads that `derive` speaks of, computed when they are settled."""
@@ -135,6 +138,6 @@ class FewHeads:
         """Collect the heads that some rule derives."""
         if not self._tasks:
             return
-        few = sum(len(task.rows) for task in self._tasks) <= MOST_PAIRS
+        few = sum(len(task.rows) for task in self._tasks) <= min(MOST_PAIRS, MOST_HEADS * len(self._tasks))
         if not few or not self._matcher.few.collect_derivable(self._tasks, self._where, self._collected):
             self.left += self._tried
