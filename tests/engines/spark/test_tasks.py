@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import socket
+from contextlib import contextmanager
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client
 
@@ -106,6 +108,32 @@ def test_a_driver_that_leaves_a_task_that_fails():
     driver.tell(None, "ask", "fail_in", 0, 0)
     tasks.close()
     assert not any(thread.is_alive() for thread in tasks._threads)
+
+
+def test_members_that_end_leave_their_blocks():
+    """What is open is undone at once, and not when somebody collects the garbage."""
+    undone: list[int] = []
+
+    class Blocks(Light):
+        @contextmanager
+        def transaction(self):
+            try:
+                yield
+            finally:
+                undone.append(self.wire.me)
+
+    tasks = ThreadTasks(2, Blocks)
+    driver = Driver(tasks, Blocks)
+    gc.disable()
+    try:
+        with pytest.raises(UpheldError), driver.block("transaction"):  # noqa: PT012
+            driver.call(None, "ask", "exchanged", 1)  # all of them are in the block
+            tasks.wire.close()
+            driver.call(None, "ask", "exchanged", 1)
+        tasks.close()
+        assert sorted(undone) == [0, 1, 2]
+    finally:
+        gc.enable()
 
 
 def test_a_task_that_ends():

@@ -142,7 +142,11 @@ class Member:
         return entered
 
     def leave(self, depth: int, succeeded: bool) -> None:
-        """Leave blocks until `depth` of them are open."""
+        """Leave blocks until `depth` of them are open.
+
+        A member that ends leaves all of them: otherwise they would undo their work whenever the garbage is collected,
+        in the middle of what the process does next.
+        """
         while len(self._blocks) > depth:
             block = self._blocks.pop()
             if succeeded:

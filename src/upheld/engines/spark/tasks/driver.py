@@ -237,6 +237,8 @@ class Driver:
             self.depth = depth
             if self._over is None:
                 self.call(None, "leave", depth, False)  # if some are in it: it may have failed when it was left
+            else:
+                self._member.leave(depth, False)
             raise
 
     def is_lost(self) -> bool:

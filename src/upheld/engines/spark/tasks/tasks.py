@@ -82,6 +82,7 @@ def _follow_in_thread(wire: ThreadWire, new_engine: NewEngine, inbox: queue.Simp
     member = Member(wire, new_engine)
     while not wire.is_broken and (command := inbox.get()) is not None:
         member.follow(command)
+    member.leave(0, False)
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------
@@ -123,11 +124,12 @@ def serve(me: int, host: str, address: Address, key: bytes, new_engine: NewEngin
     with connected(address, key) as commands:
         commands.send(("commands", me, None))
         wire = meet(me, host, address, key)
+        member = Member(wire, new_engine)
         try:
-            member = Member(wire, new_engine)
             while not wire.is_broken:
                 member.follow(commands.recv_bytes())
         except EOFError:  # the driver has closed
             return
         finally:
             wire.close()
+            member.leave(0, False)
