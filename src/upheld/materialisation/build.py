@@ -27,6 +27,7 @@ from upheld.language.syntax.rdfox import COLUMNS
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.progress import ProgressGiven
+from upheld.materialisation.record import check_unused, open_checkpoint, open_state
 from upheld.materialisation.representation import representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, serves
 from upheld.rdf.rulesets import RULESETS, rules
@@ -141,7 +142,10 @@ def materialise(
         name: inferred[name].again() if name in inferred else data for name, data in given.items()
     }
     fitted = fitted_facts(core, ready, read).items()
-    return materialise_core(
+    store = open_checkpoint(engine)
+    if store is not None:
+        check_unused(store)
+    m = materialise_core(
         core,
         fitted,
         engine=engine,
@@ -152,6 +156,17 @@ def materialise(
         stratification=chosen_stratification(stratification, granular),
         progress=progress,
     )
+    return _with_checkpoint(m)
+
+
+def _with_checkpoint(m: Materialisation) -> Materialisation:
+    """Return a materialisation whose first version is in the folder for checkpoints of its engine, if it has one."""
+    try:
+        m._begin_checkpoint()
+    except BaseException:
+        m.close()
+        raise
+    return m
 
 
 def chosen_stratification(stratification: str, granular: bool | None) -> str:
@@ -254,7 +269,7 @@ def restore(
         if version is not None:
             store.look(version)
     else:
-        store = Store.open(folder, version=version)
+        store = open_state(engine, folder, version)
     parsed = parse(program, confined=confined)
     options: dict[str, Any] = {
         "engine": chosen_engine(engine),
@@ -314,7 +329,7 @@ def _restored(
         sizes = f"{quote(wrong[0])} has {len(m[wrong[0]])} facts where {saved.relations[wrong[0]].sizes[1]} were saved"
         hint = "restore the folder from a copy, or save a materialisation again"
         raise FactsError(Problem("bad-state", sizes, place=store.folder, hint=hint))
-    return m
+    return _with_checkpoint(m)
 
 
 _ByName = list[tuple[str, Iterable[Row]]]

@@ -14,6 +14,7 @@ from upheld.algebra.sets import FactSet, settle
 from upheld.arguments import ALGORITHM_OR_NONE, UPDATES, checked
 from upheld.data.change import ByRelation, Change
 from upheld.data.columns import Row
+from upheld.data.relation import Relation
 from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, count, warn
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
@@ -28,14 +29,14 @@ from upheld.materialisation.decomposition import decompose_for
 from upheld.materialisation.preview import Previewed, end_preview
 from upheld.materialisation.progress import ProgressGiven, reporting
 from upheld.materialisation.reading import Reading
-from upheld.materialisation.record import Record, sized, sizes_of
+from upheld.materialisation.record import Checkpoint, Record, open_checkpoint, open_state, sized, sizes_of
 from upheld.materialisation.replacement import check_replaced, difference
 from upheld.materialisation.reports.log import log_materialisation, log_update
 from upheld.materialisation.reports.profile import Costs
 from upheld.materialisation.reports.progress_display import ShownProgress
 from upheld.materialisation.representation import Plain, representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
-from upheld.materialisation.saving import write_facts
+from upheld.materialisation.saving import Facts, write_facts
 from upheld.materialisation.sparql import SparqlStore
 from upheld.materialisation.stream import Queue, follow, follow_async
 from upheld.materialisation.views import History, Version, not_copied
@@ -96,6 +97,8 @@ class Materialisation(Reading):
         #: The explicit facts, if the engine may lose them, and why its tasks are to be started again from these, if so.
         self._record: Record | None = None
         self._down: str | None = None
+        #: Where each version is written before it is acknowledged, if the engine has such a folder.
+        self._checkpoint: Checkpoint | None = None
         if self._remote is not None:
             self._record, ready = Record(core), WeakMethod(self._be_ready)
             self._turns.prepare = lambda: (ready() or _nothing)()
@@ -196,6 +199,19 @@ class Materialisation(Reading):
             self._core = decomposed.core
             self._strata = stratify(self._core, stratification)
 
+    def _begin_checkpoint(self) -> None:
+        """Write each version to the folder for checkpoints of the engine from now on, if it has one."""
+        store = open_checkpoint(self._chosen_engine)
+        if store is not None:
+            checkpoint = Checkpoint(store)
+            with self._turns.work():
+                checkpoint.begin(self._base, self._draft)
+            self._checkpoint = checkpoint
+
+    def _draft(self, store: Store, change: Change | None) -> Draft:
+        """Return the next version of a store in the making. For a thread that has its turn."""
+        return _draft_of(self, _Now(self), store, change)
+
     # -- leaving -------------------------------------------------------------------------------------------------------
 
     def _copy_with(self, explicit: Iterable[tuple[str, Iterable[Row]]]) -> Self:
@@ -262,7 +278,7 @@ class Materialisation(Reading):
             folder: Folder of the saved state; created if it does not exist.
         """
         with self._turns.look():
-            store = Store.open(folder)
+            store = open_state(self._chosen_engine, folder)
             store.check_follows(self._base)
             if store.manifest is not None and store.manifest.program != self._program_digest():
                 check_program(store.manifest, self._written, self._equality, store.folder)
@@ -514,7 +530,7 @@ class Materialisation(Reading):
         return change, following
 
     def _acknowledge(self, change: Change) -> None:
-        """Enter the change of an update, which all tasks have made by now, into the record of explicit facts.
+        """Enter the change of an update, which all tasks have made by now, into the record and into the checkpoint.
 
         The record is what counts: tasks that have made an update which could not be entered are given up.
         """
@@ -522,6 +538,12 @@ class Materialisation(Reading):
             return
         try:
             self._record.log(change)
+            if self._checkpoint is not None:
+                try:
+                    self._checkpoint.log(change, self._base, self._draft)
+                except BaseException:
+                    self._record.log(change.inverse())
+                    raise
         except BaseException as error:
             assert self._remote is not None, "a record of facts that cannot be lost"
             self._remote.lose(f"an update could not be recorded: {error}")
@@ -581,8 +603,26 @@ def draft_of(m: Materialisation, store: Store, change: Change | None = None) -> 
 
     If the last version holds the facts as they were before the last update, it is enough to write its `change`.
     """
+    with m._turns.look():
+        return _draft_of(m, m, store, change)
+
+
+def _draft_of(m: Materialisation, facts: Facts, store: Store, change: Change | None) -> Draft:
     draft = Draft.begin(store, m._program_digest())
     draft.when_in_place = lambda base: setattr(m, "_base", base)
-    with m._turns.look(), draft:
-        write_facts(draft, {p.name: p for p in m._visible()}, m, change, m._bookkeeping_writer())
+    with draft:
+        write_facts(draft, {p.name: p for p in m._visible()}, facts, change, m._bookkeeping_writer())
     return draft
+
+
+class _Now:
+    """The facts of a materialisation as its engine has them. For a thread that has its turn."""
+
+    def __init__(self, m: Materialisation):
+        self._m = m
+
+    def __getitem__(self, name: str) -> Relation:
+        return self._m._relation(self._m._predicate(name), self._m._rows(name))
+
+    def explicit(self, name: str) -> Relation:
+        return self._m._relation(self._m._predicate(name), self._m._state.E.rows(name))

@@ -1,15 +1,24 @@
-"""The explicit facts of a materialisation whose tasks may be lost, as of the last update that was acknowledged."""
+"""Acknowledged facts of a materialisation whose tasks may be lost: explicit facts in memory, versions in a folder.
+
+The files in the folder are those of saved states: a snapshot, and the change of each update since. An update is
+acknowledged once its change is there, so a driver that is killed leaves the last acknowledged version, or the one that
+it was about to acknowledge.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from upheld.algebra.sets import FactSet
 from upheld.data.change import ByRelation, Change
 from upheld.data.columns import Columns, Row
-from upheld.engines import open_engine
+from upheld.engines import EngineChoice, open_engine
+from upheld.errors import FactsError, Problem
 from upheld.language.core import Core
+from upheld.store import Base, Draft, Files, Store
 
 #: Facts by relation, of which it is known how many there are.
 Sized = list[tuple[str, Columns | list[Row]]]
@@ -70,3 +79,77 @@ class Record:
 
     def __len__(self) -> int:
         return self._E.count()
+
+
+# -- versions in a folder ----------------------------------------------------------------------------------------------
+
+#: Begins the next version of a store, with all facts or with a change alone.
+Drafting = Callable[[Store, Change | None], Draft]
+
+
+@runtime_checkable
+class Checkpointed(Protocol):
+    """A choice of engine with file systems of its own, and perhaps a folder for checkpoints there."""
+
+    checkpoint: str | Path | None
+
+    def files(self) -> Files: ...
+
+
+class Checkpoint:
+    """The versions in the folder of an engine."""
+
+    def __init__(self, store: Store):
+        self._store = store
+        #: A version of an update that failed, if it is not known whether the folder has it.
+        self._unsure: Draft | None = None
+
+    def begin(self, base: Base | None, drafting: Drafting) -> None:
+        """Go on from the last version in the folder, if the facts are its facts; otherwise write all of them there."""
+        if self._store.manifest is None or self._store.base != base:
+            check_unused(self._store)
+            drafting(self._store, None).commit()
+
+    def log(self, change: Change, base: Base | None, drafting: Drafting) -> None:
+        """Write the change of an update. `base` is the version that the facts were saved as last."""
+        unsure, store = self._unsure, self._store
+        if unsure is not None or store.base != base:
+            store.look()
+            if unsure is None or not unsure.is_in_place():
+                store.check_follows(base)
+        draft = drafting(store, change if unsure is None else None)
+        try:
+            draft.commit()
+        except BaseException:
+            self._unsure = draft
+            is_there = draft.is_in_place()
+            self._unsure = unsure
+            if not is_there:
+                raise
+        self._unsure = None
+
+
+def open_checkpoint(engine: str | EngineChoice) -> Store | None:
+    """Return the folder for checkpoints of an engine, if it has one."""
+    if not isinstance(engine, Checkpointed) or engine.checkpoint is None:
+        return None
+    return Store.open(engine.checkpoint, engine.files())
+
+
+def open_state(engine: str | EngineChoice, folder: str | Path, version: int | None = None) -> Store:
+    """Return a saved state on the file systems of an engine."""
+    return Store.open(folder, engine.files() if isinstance(engine, Checkpointed) else None, version)
+
+
+def check_unused(store: Store) -> None:
+    """Raise if a folder for checkpoints has versions."""
+    if store.manifest is not None:
+        raise FactsError(
+            Problem(
+                "checkpoint-in-use",
+                f"the folder for checkpoints has version {store.version} of a materialisation",
+                place=store.folder,
+                note="a new materialisation would replace what was acknowledged there",
+                hint="continue from it with `upheld.restore(program, folder, engine=...)`, or choose another folder",
+            )
+        )

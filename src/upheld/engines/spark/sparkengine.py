@@ -1,7 +1,8 @@
-"""What callers choose the Spark engine by: a session, and a number of partitions."""
+"""What callers choose the Spark engine by: a session, a number of partitions, a folder for checkpoints."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from upheld.engines.spark.tasks.driver import DrivenEngine
+    from upheld.spark.versioned_files import AnyFiles
 
 #: The engines of this process that may hold slots: the application of each, and its number of partitions.
 _opened: WeakKeyDictionary[DrivenEngine, tuple[str, int]] = WeakKeyDictionary()
@@ -29,16 +31,28 @@ class SparkEngine:
     Args:
         spark: The Spark session; by default the active one, or a new local one.
         partitions: Number of partitions. By default all slots of the session that are free, except one.
+        checkpoint: Folder in which every version is written before it is acknowledged: a snapshot, and the change of
+            each update. `upheld.restore` continues from it after a failure of the driver. It may be on any file system
+            that Spark finds.
     """
 
     name = "spark"
 
-    def __init__(self, spark: SparkSession | None = None, *, partitions: int | None = None):
+    def __init__(
+        self, spark: SparkSession | None = None, *, partitions: int | None = None, checkpoint: str | Path | None = None
+    ):
         self.spark = open_session(spark)
         if partitions is not None and (isinstance(partitions, bool) or partitions < 1):
             message = f"`partitions` is {partitions!r}, not a number from 1 on"
             raise UsageError(Problem("bad-argument", message, hint="leave it out to use the slots that are free"))
         self.partitions = partitions
+        self.checkpoint = checkpoint
+
+    def files(self) -> AnyFiles:
+        """Return the file systems that saved states and checkpoints may be on."""
+        from upheld.spark.versioned_files import AnyFiles
+
+        return AnyFiles(open_session(self.spark))
 
     def open(self, core: Core, limits: Limits | None = None) -> Engine:
         """Return a new engine for the facts of a program.
