@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import upheld
+from upheld import testing
 from upheld.cli import parser
 from upheld.language.syntax.rdfox import SPELLINGS
 from upheld.language.terms.functions import CASTS, FUNCTIONS
@@ -368,6 +369,7 @@ FUNCTIONS_FIRST = (
     "apply",
     "load",
     "read_updates",
+    "history",
     "check",
     "parse",
     "functor",
@@ -391,6 +393,8 @@ def api() -> str:
     for name in upheld.__all__:
         if inspect.isclass(getattr(upheld, name)):
             lines += described_class(name, getattr(upheld, name))
+    lines += ["## upheld.testing", *paragraphs(testing)]
+    lines += described("### check_updates", "upheld.testing.check_updates", testing.check_updates)
     lines += ["## upheld.rdf", *paragraphs(upheld.rdf)]
     for name in upheld.rdf.__all__:
         value = getattr(upheld.rdf, name)

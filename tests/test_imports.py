@@ -51,6 +51,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "runs":            (MATERIALISATION | {"updatefiles"},   set()),
     "pipeline":        (MATERIALISATION | {"spark", "updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
     "upheld":          (SURFACE,                             set()),
+    "testing":         ({"upheld", "arguments", "errors", "data", "ingest", "engines", "updatefiles"},     set()),
     "experiments":     ({"upheld", "errors", "engines"},     {"numpy", "matplotlib"}),  # engines: to compile kernels
     "cli":             ({"upheld", "errors", "runtime", "experiments"},     {"tqdm"}),
     "__main__":        ({"cli"},                             set()),

@@ -14,12 +14,14 @@ from upheld.language.types.records import Record
 from upheld.materialisation.build import materialise, parse, restore
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.progress import Progress
+from upheld.materialisation.reports.history import FactEvent, FactHistory
 from upheld.materialisation.reports.memory import Memory
 from upheld.materialisation.reports.profile import Profile
 from upheld.materialisation.snapshot import Snapshot
 from upheld.materialisation.stream import Arrivals
 from upheld.runs.apply import apply, read_updates
 from upheld.runs.check import Report, check
+from upheld.runs.history import history
 from upheld.runs.run import Run, load, run
 from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
@@ -41,6 +43,8 @@ __all__ = [
     "Arrivals",
     "Change",
     "Explanation",
+    "FactEvent",
+    "FactHistory",
     "Failure",
     "Limits",
     "Materialisation",
@@ -64,6 +68,7 @@ __all__ = [
     "apply",
     "check",
     "functor",
+    "history",
     "load",
     "materialise",
     "materialize",

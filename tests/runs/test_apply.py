@@ -260,7 +260,8 @@ updates:1: error: after commit 1 the explicit facts differ from recomputation [v
   note: unexpected: none; missing: `edge("c", "d")`
   hint: this is a bug in Upheld: please report it, with the program, the facts and the updates
 updates:1: error: after commit 1 the facts differ from recomputation [verification-failed]
-  note: unexpected: none; missing: `edge("c", "d")`, `path("b", "d")`, `path("c", "d")`
+  note: unexpected: none; missing: `edge("c", "d")`, `path("b", "d")`, `path("c", "d")`; \
+by recomputation: edge("c", "d")  explicit
   hint: this is a bug in Upheld: please report it, with the program, the facts and the updates
 updates:1: error: after commit 1 the reported insertions differ from recomputation [verification-failed]
   note: unexpected: none; missing: `edge("c", "d")`, `path("b", "d")`, `path("c", "d")`
@@ -288,7 +289,7 @@ def test_verify_finds_what_is_too_much(monkeypatch, capsys):
     message = capsys.readouterr().err
     assert message.startswith("updates:5: error: after commit 3 the facts differ from recomputation [veri")
     shown = '`edge("a", "b")`, `edge("b", "c")`, `path("a", "b")`, `path("a", "c")`, `path("a", "d")` and 2 more'
-    assert f'unexpected: {shown}; missing: `edge("x", "y")`, `path("x", "y")`\n' in message
+    assert f'unexpected: {shown}; missing: `edge("x", "y")`, `path("x", "y")`; by recomputation: ' in message
     assert Path("changes").read_text() == CHANGES[: CHANGES.index('+path("a", "b")')]
 
 

@@ -230,6 +230,19 @@ class Explanation:
         """Whether the fact holds."""
         return self.proof is not None
 
+    @property
+    def shortened(self) -> str:
+        """The fact as it is written, with prefixes."""
+        return self.short(self.text)
+
+    def short(self, text: str) -> str:
+        """Return a text with the prefixes of the explanation for IRIs.
+
+        Args:
+            text: A text in which facts are written.
+        """
+        return _shortened(text, self.prefixes)
+
     def to_text(self, depth: int | None = LEVELS_SHOWN) -> str:
         """Return the explanation as an indented tree.
 

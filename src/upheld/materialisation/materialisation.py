@@ -26,11 +26,12 @@ from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import Outcome, Requested, State, merged, net_effect
 from upheld.materialisation.decomposition import decompose_for
+from upheld.materialisation.inspection import Inspection
 from upheld.materialisation.preview import Previewed, end_preview
 from upheld.materialisation.progress import ProgressGiven, reporting
-from upheld.materialisation.reading import Reading
 from upheld.materialisation.record import Checkpoint, Record, open_checkpoint, open_state, sized, sizes_of
 from upheld.materialisation.replacement import check_replaced, difference
+from upheld.materialisation.reports.history import Past
 from upheld.materialisation.reports.log import log_materialisation, log_update
 from upheld.materialisation.reports.profile import Costs
 from upheld.materialisation.reports.progress_display import ShownProgress
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     pass
 
 
-class Materialisation(Reading):
+class Materialisation(Inspection):
     """All facts that follow from a program and explicit facts. `update` keeps them so.
 
     >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2), (2, 3)]})
@@ -91,7 +92,7 @@ class Materialisation(Reading):
         #: Whoever uses the engine waits for a turn.
         self._turns = Turns()
         self._history = History()
-        self._costs = Costs()
+        self._costs, self._past = Costs(), Past()
         #: The store that answers SPARQL, once there is one.
         self._sparql: SparqlStore | None = None
         #: The explicit facts, if the engine may lose them, and why its tasks are to be started again from these, if so.
@@ -157,7 +158,7 @@ class Materialisation(Reading):
         if reopened is not None and (reopened.then or reopened.now):
             with interrupted_once() as interruptions:
                 self._update_or_abandon(lambda: [self._since(reopened)], None, interruptions)
-            self._history = History()  # nobody has seen what was there before
+            self._history, self._past = History(), Past()  # nobody has seen what was there before
 
     def _since(self, reopened: Reopened) -> Requested:
         """Return what has changed in the explicit facts since the version that was taken over."""
@@ -214,11 +215,11 @@ class Materialisation(Reading):
 
     # -- leaving -------------------------------------------------------------------------------------------------------
 
-    def _copy_with(self, explicit: Iterable[tuple[str, Iterable[Row]]]) -> Self:
-        limits = self._engine.meter.limits
-        copy = type(self)(
-            self._written, stratify(self._written), self._chosen_engine, "rematerialise", limits, self._equality
-        )
+    def _copy_with(
+        self, explicit: Iterable[tuple[str, Iterable[Row]]], engine: str | EngineChoice | None = None
+    ) -> Self:
+        limits, chosen = self._engine.meter.limits, engine or self._chosen_engine
+        copy = type(self)(self._written, stratify(self._written), chosen, "rematerialise", limits, self._equality)
         copy._materialise(explicit, (), "never", "granular", None)
         return copy
 
@@ -485,6 +486,7 @@ class Materialisation(Reading):
                     E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers, before_commit
                 )
             self._acknowledge(change)
+            self._past.note(version.number, change, version.age - self._history.now.age, self._written)
             self._history.advance(change, version)
             self._costs.note(change, engine.meter.work)
             log_update(version.number, change, self.algorithm)

@@ -17,10 +17,11 @@ from upheld.data.columns import Columns, Row
 from upheld.data.factfiles import Reader
 from upheld.data.relation import Relation, coded_columns, decoded
 from upheld.data.sql import Parameters
+from upheld.engines import EngineChoice
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.explain import Explainer, Explanation
 from upheld.ingest.by_relation import fitted_facts
-from upheld.language.core import Core, Fact, Predicate, Rule
+from upheld.language.core import Core, Fact, Predicate
 from upheld.language.equality.equivalences import asking_for_classes
 from upheld.language.hypertrees.deciding import Decision
 from upheld.language.hypertrees.drawing import decision_lines
@@ -32,9 +33,7 @@ from upheld.language.values import Value
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.update import State
 from upheld.materialisation.lookup import find
-from upheld.materialisation.reports.memory import Memory, memory_of
 from upheld.materialisation.reports.plans import Plans
-from upheld.materialisation.reports.profile import Costs, Profile
 from upheld.materialisation.representation import Plain
 from upheld.materialisation.snapshot import Snapshot
 from upheld.materialisation.sparql import SparqlStore, refuse_rewriting, relations_of_triples
@@ -60,7 +59,6 @@ class Reading(ABC):
     _state: State
     _turns: Turns
     _history: History
-    _costs: Costs
     _sparql: SparqlStore | None
 
     @property
@@ -324,41 +322,6 @@ class Reading(ABC):
                     lines += [f"  {line}" for line in self._engine.plans(rule)]
         return Plans("\n".join(lines))
 
-    def memory(self) -> Memory:
-        """Return the memory that the facts take, by relation: rows, indexes, texts and bookkeeping.
-
-        It reads all rows of relations with texts. On Spark it is the sum over all tasks.
-        """
-        with self._turns.look():
-            return memory_of(self._engine.memory(), self._core.predicates.values())
-
-    def profile(self) -> Profile:
-        """Return where time went so far: seconds, instances and facts by rule, stratum and phase, and by update.
-
-        The time between two reports of an engine belongs to the rule of the second one, so times are estimates. It
-        evaluates each rule once more, to count the facts that it derives.
-
-        >>> m = materialise("q(x) :- p(x).", {"p": [1, 2]})
-        >>> change = m.update(insert={"p": [3]})
-        >>> [(run.update, run.inserted) for run in m.profile().runs]
-        [(0, 0), (1, 2)]
-        """
-        rules = {rule: stratum.index for stratum in self._strata for rule in stratum.rules}
-        with self._turns.work():
-            try:
-                with self._engine.meter.run():
-                    return self._costs.profile(self.algorithm, rules, self._derived_by)
-            finally:
-                self._engine.abandon(keep=self._state.sets())
-
-    def _derived_by(self, rule: Rule) -> int | None:
-        return self._representation.derived_by(rule, self._state)
-
-    @property
-    @abstractmethod
-    def algorithm(self) -> str:
-        """The name of the algorithm that `update` uses by default."""
-
     @property
     def version(self) -> int:
         """The number of updates that have been made."""
@@ -387,7 +350,9 @@ class Reading(ABC):
             return Snapshot(self, self.version, facts, explicit)
 
     @abstractmethod
-    def _copy_with(self, explicit: Iterable[tuple[str, Iterable[Row]]]) -> Self:
+    def _copy_with(
+        self, explicit: Iterable[tuple[str, Iterable[Row]]], engine: str | EngineChoice | None = None
+    ) -> Self:
         """Return a materialisation of the same program with other explicit facts, by the algorithm that keeps least."""
 
     # -- inside --------------------------------------------------------------------------------------------------------

@@ -18,18 +18,15 @@ from upheld.errors import FactsError, Problem, UpheldError, UsageError, Verifica
 from upheld.language.core import Predicate
 from upheld.language.lints import some
 from upheld.language.syntax.ast import Program
-from upheld.language.types.primitive import sorted_rows
 from upheld.maintain.registry import ALGORITHMS, MARKING, algorithm_named
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.progress import ProgressGiven
+from upheld.materialisation.reports.verification import Compared
 from upheld.materialisation.stream import Arrivals, Present
 from upheld.runs.run import Job, Run, check_profile
 from upheld.runtime.limits import Limits, within
-from upheld.updatefiles import STDIN, ChangeFile, Update, fact_texts, transaction_text, updates_of
-
-#: Facts that an error of `verify` shows of each kind.
-FACTS_SHOWN = 5
+from upheld.updatefiles import STDIN, ChangeFile, Update, transaction_text, updates_of
 
 
 @checked()
@@ -246,15 +243,14 @@ class _Oracle:
             equality=self._job.equality,
         )
         before, self._facts = self._facts, {name: new[name].stored_set() for name in m.relations}
+        names, update = m.relations, made[-1]
         compared = (
-            ("explicit facts", m.explicit, self._explicit),
-            ("facts", m.__getitem__, self._facts),
-            ("reported insertions", change.inserted.__getitem__, _minus(self._facts, before)),
-            ("reported deletions", change.deleted.__getitem__, _minus(before, self._facts)),
+            Compared("explicit facts", [m.explicit(name) for name in names], self._explicit),
+            Compared("facts", [m[name] for name in names], self._facts, new._explained),
+            Compared("reported insertions", [change.inserted[name] for name in names], _minus(self._facts, before)),
+            Compared("reported deletions", [change.deleted[name] for name in names], _minus(before, self._facts)),
         )
-        problems: list[Problem] = []
-        for what, relation, right in compared:
-            problems += _difference(made[-1], what, [relation(name) for name in m.relations], right)
+        problems = [p for some in compared for p in some.problems(f"after commit {update.number}", update.place)]
         if problems:
             raise VerificationFailed(problems)
 
@@ -264,29 +260,3 @@ _Rows = dict[str, set[Row]]
 
 def _minus(facts: _Rows, others: _Rows) -> _Rows:
     return {name: rows - others[name] for name, rows in facts.items()}
-
-
-def _difference(update: Update, what: str, found: Sequence[Relation], right: _Rows) -> Iterator[Problem]:
-    """Yield the problem of relations that do not hold the right rows, if they do not."""
-    too_many: list[str] = []
-    missing: list[str] = []
-    for relation in found:
-        rows, types = relation.stored_set(), relation.stored_types
-        for facts, difference in ((too_many, rows - right[relation.name]), (missing, right[relation.name] - rows)):
-            facts += fact_texts(relation.name, types, sorted_rows(difference, types))
-    if too_many or missing:
-        yield Problem(
-            "verification-failed",
-            f"after commit {update.number} the {what} differ from recomputation",
-            place=update.place,
-            note=f"unexpected: {_first(too_many)}; missing: {_first(missing)}",
-            hint="this is a bug in Upheld: please report it, with the program, the facts and the updates",
-        )
-
-
-def _first(facts: Sequence[str]) -> str:
-    """Return the first facts and how many there are."""
-    if not facts:
-        return "none"
-    more = f" and {len(facts) - FACTS_SHOWN} more" if len(facts) > FACTS_SHOWN else ""
-    return ", ".join(map(quote, facts[:FACTS_SHOWN])) + more

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
-from upheld.cli.limits import add_limits
+import upheld
+from upheld.cli.limits import add_limits, limits_of
 from upheld.cli.loading import materialised
-from upheld.cli.options import add_evaluation, add_files, add_program
+from upheld.cli.options import add_evaluation, add_files, add_program, program_of
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
+from upheld.errors import Problem, UsageError
 
 EXAMPLES = """\
 upheld explain reach.dl -F facts 'path("a", "d")'
 upheld explain reach.dl -F facts 'path("d", "a")' --depth 3
+upheld explain reach.dl -F facts 'path("a", "d")' --when --updates updates.txt
 """
 
 
@@ -29,16 +33,50 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="print at most N levels of a proof, 0 for all (default: 20)",
     )
+    explanation.add_argument(
+        "--when",
+        action="store_true",
+        help="apply the updates of --updates, and print in which of them the fact appeared and vanished, and why",
+    )
+    explanation.add_argument(
+        "--updates",
+        metavar="FILE",
+        help="for --when: text with updates (- for standard input), a .csv, .tsv or .parquet table, or a folder of "
+        "tables",
+    )
     add_files(command)
     add_evaluation(command)
     add_limits(command)
 
 
 def execute(options: argparse.Namespace) -> int:
+    if options.when or options.updates is not None:
+        return _history(options)
     with materialised(options) as m:
         explanation = m.explain(options.fact)
     print(explanation.to_json() if options.json else explanation.to_text(options.depth or None))
     return SUCCESS if explanation.holds else NOTHING_HOLDS
+
+
+def _history(options: argparse.Namespace) -> int:
+    """Print when a fact appeared and vanished."""
+    if not options.when or options.updates is None:
+        there, missing = ("--when", "--updates FILE") if options.when else ("--updates", "--when")
+        hint = "`upheld apply` applies updates; `upheld explain` without both options explains the facts there are"
+        raise UsageError(Problem("bad-argument", f"`{there}` needs `{missing}`", place=there, hint=hint))
+    history = upheld.history(
+        program_of(options),
+        options.fact,
+        options.updates,
+        options.facts,
+        engine=options.engine,
+        equality=options.equality,
+        limits=limits_of(options),
+        confined=options.confined,
+        progress=sys.stderr.isatty(),
+    )
+    print(history.to_json() if options.json else history.to_text(options.depth or None))
+    return SUCCESS if history.holds else NOTHING_HOLDS
 
 
 def _levels(text: str) -> int:
