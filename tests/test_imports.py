@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "pipeline":        (MATERIALISATION | {"spark", "updatefiles"},   {"numpy", "pyoxigraph"} | SPARK | TABULAR),
     "upheld":          (SURFACE,                             set()),
     "testing":         ({"upheld", "arguments", "errors", "data", "ingest", "engines", "updatefiles"},     set()),
-    "experiments":     ({"upheld", "errors", "engines"},     {"numpy", "matplotlib"}),  # engines: to compile kernels
+    "experiments":     ({"upheld", "errors", "engines"},     {"numpy", "matplotlib", "pyarrow"}),  # engines: kernels
     "cli":             ({"upheld", "errors", "runtime", "experiments"},     {"tqdm"}),
     "__main__":        ({"cli"},                             set()),
 }  # fmt: skip

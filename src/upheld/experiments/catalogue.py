@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from upheld.errors import Problem, UsageError, nearest, quote
-from upheld.experiments.papers import paper1, paper1_large, paper2, paper3, paper4, paper5
+from upheld.experiments.papers import paper1, paper1_large, paper2, paper3, paper4, paper5, spark
 from upheld.experiments.registry import Experiment
 
 
 def experiments() -> dict[str, Experiment]:
     """Return all experiments by id, in the order of the papers."""
-    papers = (paper1, paper1_large, paper2, paper3, paper4, paper5)
+    papers = (paper1, paper1_large, paper2, paper3, paper4, paper5, spark)
     return {experiment.id: experiment for paper in papers for experiment in paper.EXPERIMENTS}
 
 

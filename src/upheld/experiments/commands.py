@@ -25,9 +25,11 @@ def listed(settings: Settings, results: Path) -> str:
     return "\n".join("  ".join(t.ljust(w) for t, w in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
-def run(id: str | None, settings: Settings, results: Path, progress: Progress | None = None) -> Path:
+def run(
+    id: str | None, settings: Settings, results: Path, progress: Progress | None = None, engine: str = "memory"
+) -> Path:
     """Measure what is missing of an experiment, write its files, and return their folder."""
-    experiment = _named(id)
+    experiment = _named(id, engine)
     measured_by = experiment_named(experiment.measured_by)
     measure(measured_by, settings, results, progress)
     for each in experiments().values():
@@ -65,9 +67,9 @@ def write(experiment: Experiment, settings: Settings, results: Path) -> None:
         experiment.figure(measured, folder / "figure.svg")
 
 
-def shown(id: str | None, settings: Settings, results: Path) -> str:
+def shown(id: str | None, settings: Settings, results: Path, engine: str = "memory") -> str:
     """Return the table of an experiment for a terminal."""
-    experiment = _named(id)
+    experiment = _named(id, engine)
     folder = folder_of(results, settings, experiment.measured_by)
     measured = load(folder)
     text = experiment.table(measured).to_text()
@@ -94,7 +96,7 @@ def write_report(results: Path, page: Path, size: str | None = None) -> list[Pat
     return write_findings(chosen, results, page)
 
 
-def _named(id: str | None) -> Experiment:
+def _named(id: str | None, engine: str = "memory") -> Experiment:
     if id is None:
         problem = Problem(
             "missing-experiment",
@@ -102,4 +104,4 @@ def _named(id: str | None) -> Experiment:
             hint="`upheld experiments list` lists their ids; `run --all` runs all",
         )
         raise UsageError(problem)
-    return experiment_named(id)
+    return experiment_named(id if engine == "memory" else f"{id}-{engine}")

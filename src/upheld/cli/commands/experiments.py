@@ -40,6 +40,12 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run all experiments, the quick ones first; what is measured already is not measured again",
     )
+    measuring.add_argument(
+        "--engine",
+        default="memory",
+        choices=("memory", "spark"),
+        help="engine of p1-table3 and p2-table1; on Spark they have fewer rows (default: memory)",
+    )
     measuring.add_argument("--only", action="append", default=[], metavar="ROW", help="measure this row; repeatable")
     measuring.add_argument("--seeds", type=int, metavar="N", help="samples of each kind (default: by size)")
     measuring.add_argument(
@@ -81,11 +87,11 @@ def execute(options: argparse.Namespace) -> int:
             print(folder)
     elif options.action == "run":
         with progress_bar() as progress:
-            folder = commands.run(options.id, settings, options.results, progress)
+            folder = commands.run(options.id, settings, options.results, progress, options.engine)
         options.done = True
         print(folder)
     else:
-        print(commands.shown(options.id, settings, options.results))
+        print(commands.shown(options.id, settings, options.results, options.engine))
     return 0
 
 

@@ -81,6 +81,10 @@ def processor_time() -> float:
     return time.process_time() + sum(_USED.values()) / os.sysconf("SC_CLK_TCK")
 
 
+#: The clock for each engine: that of Spark works in other processes.
+CLOCKS: dict[str, Clock] = {"memory": time.process_time, "spark": processor_time}
+
+
 def seconds_of(pid: int) -> float:
     """Return the CPU seconds that a process has used so far; 0 if it has ended."""
     fields = _stat(pid)

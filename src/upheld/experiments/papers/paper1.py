@@ -9,7 +9,7 @@ from pathlib import Path
 import upheld
 from upheld.experiments.data.facts import count
 from upheld.experiments.measuring.sampling import sample
-from upheld.experiments.measuring.spending import spending, updated
+from upheld.experiments.measuring.spending import CLOCKS, spending, updated
 from upheld.experiments.measuring.statistics import average, mean, middle, pearson, scores
 from upheld.experiments.programs.instances import instance
 from upheld.experiments.published import printed
@@ -110,25 +110,32 @@ def update_cells(rows: Sequence[str], settings: Settings) -> list[Cell]:
     ]  # fmt: skip
 
 
-def measure_updates(kind: str, settings: Settings, cells: list[Cell]) -> Iterator[tuple[Cell, Values]]:
+def measure_updates(
+    kind: str, settings: Settings, cells: list[Cell], engine: str = "memory"
+) -> Iterator[tuple[Cell, Values]]:
     """Delete a sample, then insert it again: one cell is a deletion and an addition."""
+    clock = CLOCKS[engine]
     scale, size, _ = SIZES[settings.size]
     it = instance(cells[0].row, scale, settings.size, settings.programs)
     m, of = None, None
     for cell in cells:
         if (cell.strat, cell.way) != of or m is None:
+            if m is not None:
+                m.close()
             m, of = None, (cell.strat, cell.way)
             strata = STRATIFICATIONS[cell.strat]
-            m = upheld.materialise(it.rules, it.facts, algorithm=WAYS[cell.way], stratification=strata)
+            m = upheld.materialise(it.rules, it.facts, engine=engine, algorithm=WAYS[cell.way], stratification=strata)
             for unmeasured in (10_000, 10_001):  # kernels are compiled, or read from their cache
                 warm = sample(it.facts, size, unmeasured, kind)
                 m.update(delete=warm)
                 m.update(insert=warm)
             facts = len(m.facts())
         chosen = sample(it.facts, size, cell.seed, kind)
-        deleted = updated(m, delete=chosen)
-        added = updated(m, insert=chosen)
+        deleted = updated(m, clock, delete=chosen)
+        added = updated(m, clock, insert=chosen)
         yield cell, {"delete": deleted, "add": added, "facts": facts, "published": int(it.published)}
+    if m is not None:
+        m.close()
 
 
 def _means(table: Table, measured: Measured, part: str) -> list[tuple[str, str]]:

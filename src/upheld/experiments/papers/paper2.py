@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import upheld
 from upheld.experiments.data.facts import count
 from upheld.experiments.measuring.breakeven import Deletions
 from upheld.experiments.measuring.sampling import sample
-from upheld.experiments.measuring.spending import updated
+from upheld.experiments.measuring.spending import CLOCKS, updated
 from upheld.experiments.measuring.statistics import average, mean
 from upheld.experiments.papers.paper1 import SIZES, origin
 from upheld.experiments.papers.paper1_large import EFFORT
@@ -32,26 +33,30 @@ def cells(settings: Settings) -> list[Cell]:
     return [Cell(row, "Y", way, seed=seed) for row in rows for way in WAYS for seed in seeds]
 
 
-def measure(settings: Settings, cells: list[Cell]) -> Iterator[tuple[Cell, Values]]:
+def measure(settings: Settings, cells: list[Cell], engine: str = "memory") -> Iterator[tuple[Cell, Values]]:
     scale, size, _ = SIZES[settings.size]
     it = instance(cells[0].row, scale, settings.size, settings.programs)
     m, of = None, ""
     for cell in cells:
         if cell.way != of or m is None:
+            if m is not None:
+                m.close()
             m, of = None, cell.way
-            m = upheld.materialise(it.rules, it.facts, algorithm=WAYS[cell.way], stratification="levels")
+            m = upheld.materialise(it.rules, it.facts, engine=engine, algorithm=WAYS[cell.way], stratification="levels")
             for unmeasured in (10_000, 10_001):  # kernels are compiled, or read from their cache
                 warm = sample(it.facts, size, unmeasured)
                 m.update(delete=warm)
                 m.update(insert=warm)
         chosen = sample(it.facts, size, cell.seed)
-        deleted = updated(m, delete=chosen)
+        deleted = updated(m, CLOCKS[engine], delete=chosen)
         m.update(insert=chosen)
         yield cell, {"delete": deleted, "facts": count(it.facts), "published": int(it.published)}
+    if m is not None:
+        m.close()
 
 
-def table(measured: Measured) -> Table:
-    result = Table(TITLE, ("row",), [])
+def table(title: str, measured: Measured) -> Table:
+    result = Table(title, ("row",), [])
     for row in measured.rows():
         for way in WAYS:
             times = measured.numbers("delete.cpu", row=row, way=way)
@@ -69,8 +74,8 @@ def table(measured: Measured) -> Table:
     return result.beside(printed("p2-table1"))
 
 
-def figure(measured: Measured, file: Path) -> bool:
-    return plots.dots(table(measured), list(WAYS), file, "CPU seconds")
+def figure(title: str, measured: Measured, file: Path) -> bool:
+    return plots.dots(table(title, measured), list(WAYS), file, "CPU seconds")
 
 
 # -- table 2: large deletions ------------------------------------------------------------------------------------------
@@ -124,8 +129,8 @@ def large_figure(measured: Measured, file: Path) -> bool:
 
 EXPERIMENTS = (
     Experiment(
-        "p2-table1", 2, TITLE, table, cells, measure,
-        process=("row",), minutes={"small": 2, "default": 15}, figure=figure,
+        "p2-table1", 2, TITLE, partial(table, TITLE), cells, measure,
+        process=("row",), minutes={"small": 2, "default": 15}, figure=partial(figure, TITLE),
     ),
     Experiment(
         "p2-table2", 2, LARGE, large_table, large_cells, measure_large,

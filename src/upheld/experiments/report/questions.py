@@ -35,6 +35,7 @@ AGAIN = "When is it better to start again?"
 COUNTERS = "What do counters bring?"
 EQUALITY = "What does rewriting of equal names bring?"
 CYCLES = "What does decomposing cyclic rules bring?"
+SPARK = "Does Spark help?"
 AHEAD = "Does a look at the next update pay?"
 
 
@@ -125,6 +126,15 @@ def rewriting(tables: Tables) -> str | None:
     )
 
 
+def on_spark(tables: Tables) -> str | None:
+    """Answer with the CPU time of each mode, as a multiple of that of one process without Spark."""
+    parts = []
+    for mode in ("driver", "decomposed", "distributed"):
+        if ratios := pairs(tables["spark-modes"], f"CPU {mode}", "CPU memory"):
+            parts.append(f"{mode} {number(min(ratios))} to {number(max(ratios))}")
+    return f"CPU time as a multiple of that of one process without Spark: {'; '.join(parts)}." if parts else None
+
+
 OURS = {"CNT": "counting as printed", "DRed": "DRed", "FBF": "FBF", "counting": "our counting"}
 EVERY = {f"time {way}": name for way, name in {**OURS, "ranked": "ranked", "adaptive": "adaptive"}.items()}
 
@@ -163,6 +173,12 @@ QUESTIONS = {
         "When the next update of a stream has arrived already, B/F with marking notes which facts it will touch while "
         "it makes the present one.",
         reductions,
+    ),
+    SPARK: Question(
+        "The papers use one machine. Upheld also runs on Spark: it can read there and derive in one process "
+        "(*driver*), derive parts of the data that do not need each other (*decomposed*), or have tasks exchange facts "
+        "(*distributed*). These tables are ours, so there is nothing to compare them with.",
+        on_spark,
     ),
 }
 

@@ -1,0 +1,55 @@
+"""The experiments on Spark: tables of papers 1 and 2 by the Spark engine, and the modes of a pipeline."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.sizes import exhaustive
+from upheld.experiments.catalogue import experiments
+from upheld.experiments.measuring.measure import wanted
+from upheld.experiments.measuring.spending import processor_time
+from upheld.experiments.papers.spark import MODES
+from upheld.experiments.registry import Cell, Measured, Settings
+
+pytestmark = pytest.mark.xdist_group("spark")
+TINY = Settings("tiny")
+
+
+@pytest.mark.parametrize("id", [pytest.param("p1-table3-spark", marks=exhaustive), "p2-table1-spark"])
+def test_updates_on_spark(spark, id):
+    """A cell has CPU seconds of all processes, and the derivations of the memory engine."""
+    experiment = experiments()[id]
+    cells = wanted(experiment, TINY)[:1]
+    measured = Measured({"cell": vars(cell), **values} for cell, values in experiment.measure(TINY, cells))
+    table = experiment.table(measured)
+    assert table.title.endswith("on Spark")
+    alone = experiments()[id.removesuffix("-spark")]
+    assert cells[0] in wanted(alone, TINY)
+    in_memory = Measured({"cell": vars(cell), **values} for cell, values in alone.measure(TINY, cells))
+    name = "delete.total"
+    assert measured.numbers(name, row=cells[0].row) == in_memory.numbers(name, row=cells[0].row)
+    assert measured.numbers("delete.cpu", row=cells[0].row)[0] > 0
+
+
+def test_modes_of_a_pipeline(spark):
+    """Every mode derives the same facts, and has columns of its own."""
+    experiment = experiments()["spark-modes"]
+    cells = wanted(experiment, TINY)
+    assert [cell.way for cell in cells] == list(MODES)
+    chosen = [cell for cell in cells if cell.way in ("memory", "driver")]
+    measured = Measured({"cell": vars(cell), **values} for cell, values in experiment.measure(TINY, chosen))
+    assert len(set(measured.numbers("materialised", row="closure"))) == 1
+    assert {"CPU memory", "wall driver"} <= set(experiment.table(measured).columns)
+
+
+def test_rules_that_do_not_fall_into_parts_are_named():
+    """A mode that refuses a program leaves its columns empty and a note."""
+    measured = Measured([{"cell": vars(Cell("LUBM", "", "decomposed", task="1")), "refused": "no-pivot"}])
+    table = experiments()["spark-modes"].table(measured)
+    assert not table.rows
+    assert any("LUBM" in note for note in table.notes)
+
+
+def test_the_clock_of_processes_goes_on():
+    before = processor_time()
+    assert sum(range(200_000)) and processor_time() >= before
