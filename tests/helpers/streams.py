@@ -16,6 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.helpers.aggregates import random_aggregate_case, random_grouping_case
+from tests.helpers.column_types import random_column_case
 from tests.helpers.merging import together, with_cases
 from tests.helpers.records import random_record_case
 from tests.helpers.strategies import (
@@ -30,13 +31,16 @@ from tests.helpers.strategies import (
 )
 from upheld.algebra.instances import RuleInstance
 from upheld.data.change import Change
+from upheld.data.relation import coded_columns
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.strata import STRATIFICATIONS, Stratification, Stratum, stratify
 from upheld.language.syntax.files import read_text
+from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import normalise_float
+from upheld.language.values import Value
 from upheld.maintain import adaptive, overlay
 from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting
@@ -74,7 +78,7 @@ class Recomputed:
     """
 
     def __init__(self, core: Core, strata: Stratification, explicit: set[Fact]):
-        self.strata, self.explicit, self.engine = strata, explicit, ReferenceEngine()
+        self.core, self.strata, self.explicit, self.engine = core, strata, explicit, ReferenceEngine()
         self.I, multisets = seminaive_counting(self.engine, self.engine.facts(explicit), strata)
         self.facts = set(self.I)
         self.visible = {fact for fact in self.facts if not core.predicates[fact[0]].hidden}
@@ -95,12 +99,19 @@ class Recomputed:
         return [(i.head, i.body_in(s)) for i, s in self.instances.items()]
 
 
-def facts_of(given: FactsGiven) -> set[Fact]:
-    return {
+def facts_of(given: FactsGiven, core: Core | None = None) -> set[Fact]:
+    """Return facts as engines hold them: with codes for values of the types of columns, which `core` has."""
+    types = {name: p.types for name, p in core.predicates.items() if coded_columns(p.types)} if core else {}
+    facts = {
         (name, tuple(normalise_float(v) if isinstance(v, float) else v for v in row))
         for name, rows in given.items()
         for row in rows
     }
+    return {(name, coded(row, types[name]) if name in types else row) for name, row in facts}
+
+
+def coded(row: Sequence[object], types: Sequence[str]) -> tuple[Value, ...]:
+    return tuple(t.code(v) if isinstance(t, ColumnType) else v for v, t in zip(row, types, strict=True))  # type: ignore[misc]
 
 
 def held(m: Materialisation) -> set[Fact]:
@@ -151,9 +162,9 @@ def assert_told(change: Change, u: Update, before: Recomputed, now: Recomputed) 
     """A change tells what appeared, what disappeared, and what need not have been asked for."""
 
     def facts_in(part) -> set[Fact]:
-        return {(name, row) for name, relation in part.items() for row in relation.to_set()}
+        return facts_of({name: relation.to_set() for name, relation in part.items()}, now.core)
 
-    minus, plus = facts_of(u.deletions), facts_of(u.insertions)
+    minus, plus = facts_of(u.deletions, now.core), facts_of(u.insertions, now.core)
     assert facts_in(change.inserted) == now.visible - before.visible
     assert facts_in(change.deleted) == before.visible - now.visible
     assert facts_in(change.ignored) == (minus - before.explicit) | (plus & before.explicit)
@@ -187,11 +198,11 @@ class Stream:
     @property
     def explicit(self) -> set[Fact]:
         """The facts that the stream begins with."""
-        return facts_of(self.case.facts) | set(self.written.facts)
+        return facts_of(self.case.facts, self.written) | set(self.written.facts)
 
     def open(self, engine: str, algorithm: str) -> Materialisation:
         facts = defaultdict(list)
-        for name, row in facts_of(self.case.facts):
+        for name, row in facts_of(self.case.facts, self.written):
             facts[name].append(row)
         return materialise_core(
             self.written,
@@ -225,7 +236,7 @@ class Stream:
             return []
         states: list[Recomputed | None] = [first]
         for u in self.case.updates:
-            after = (explicit - facts_of(u.deletions)) | facts_of(u.insertions)
+            after = (explicit - facts_of(u.deletions, self.written)) | facts_of(u.insertions, self.written)
             states.append(self._recomputed(after))
             if states[-1] is not None:
                 explicit = after
@@ -286,6 +297,13 @@ def random_record_stream(seed: int, updates: int = 6) -> Stream:
     """Return a stream of a program with records."""
     r = Random(seed)
     case = random_record_case(r, updates)
+    return Stream(case, some_stratification(r), r.choice(CONSTANTS), r.choice(("auto", "auto", "always")))
+
+
+def random_column_stream(seed: int, updates: int = 6) -> Stream:
+    """Return a stream of a program with dates, timestamps, decimals, Booleans and nulls."""
+    r = Random(seed)
+    case = random_column_case(r, updates)
     return Stream(case, some_stratification(r), r.choice(CONSTANTS), r.choice(("auto", "auto", "always")))
 
 

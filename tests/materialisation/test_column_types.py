@@ -140,7 +140,7 @@ def test_types_are_inferred_from_values():
 )
 def test_values_that_do_not_fit(m, row, slug, words):
     with pytest.raises(FactsError) as caught:
-        m.update(insert={"sale": [row]})
+        m.update(insert={"sale": [(row,)]})
     (problem,) = caught.value.problems
     assert problem.slug == slug and words in str(problem) and problem.place == 'facts["sale"] row 1'
 
@@ -237,7 +237,9 @@ def test_update_files_write_and_read_values(m, tmp_path):
         (".decl p(x: date, y: timestamp) .decl q(x: date) q(x) :- p(x, x).", "type-clash"),
         (".decl p(x: decimal(4, 2), y: decimal(4, 1)) .decl q(x: decimal(4, 1)) q(x) :- p(x, _).", "type-clash"),
         (".decl p(x: symbol?, y: symbol?) eqrel", "unsupported-null"),
-        (".type R = [a: date]", "unsupported-field"),
+        (".type R = [a: date?]", "unsupported-field"),
+        (".type R = [a: date] .decl p(x: R) p([1]).", "type-clash"),
+        ('.type R = [a: date] .decl p(x: R) p(["2024-02-30"]).', "ill-typed-value"),
         (".type N = number?", "unsupported-null"),
     ],
 )
@@ -331,3 +333,42 @@ def test_nulls_are_maintained_as_sql_has_them(engine, algorithm):
         rows = (rows - gone) | came
         for name, right in expected(rows).items():
             assert m[name].to_set() == right, name
+
+
+RECORDS = """
+.type Sale = [day: date, price: decimal(6, 2), seen: timestamp, paid: boolean]
+.type Event = At {t: timestamp} | On {d: date}
+.decl sale(s: Sale)
+.decl day(d: date, price: decimal(6, 2))
+.decl event(e: Event)
+day(d, p + p) :- sale([d, p, _, true]).
+event($On(d)), event($At(t)) :- sale([d, _, t, _]).
+sale(["2024-02-29", 1.5, "2024-02-29T12:00Z", true]).
+.output sale, event
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_fields_of_records(engine, tmp_path):
+    """Records hold values of these types, from Python, programs and files, to proofs, files and saved states."""
+    m = upheld.materialise(RECORDS, {"sale": [((dt.date(2024, 3, 1), Decimal("2.25"), NOON, True),)]}, engine=engine)
+    assert m["day"].to_set() == {(dt.date(2024, 2, 29), Decimal("3.00")), (dt.date(2024, 3, 1), Decimal("4.50"))}
+    text = '["2024-03-01", 2.25, "2024-02-29T12:00:00Z", true]'
+    assert (text,) in m["sale"] and ('$At("2024-02-29T12:00:00Z")',) in m["event"]
+    assert upheld.Record.parse(text) == upheld.Record("2024-03-01", 2.25, "2024-02-29T12:00:00Z", True)
+    assert f"sale({text})  explicit" in str(m.explain('day("2024-03-01", 4.50)'))
+    m.update(delete={"sale": [(upheld.Record("2024-03-01", "2.25", NOON, True),)]})
+    assert m["day"].to_set() == {(dt.date(2024, 2, 29), Decimal("3.00"))}
+    m.save(tmp_path / "state")
+    assert upheld.restore(RECORDS, tmp_path / "state", engine=engine).facts() == m.facts()
+    (tmp_path / "p.dl").write_text(RECORDS + ".input sale")
+    (tmp_path / "sale.facts").write_text("[2024-03-02, 1, 2024-03-02 00:00:00, false]\n")
+    (tmp_path / "out").mkdir()
+    upheld.run(tmp_path / "p.dl", tmp_path, tmp_path / "out", engine=engine)
+    assert (tmp_path / "out" / "sale.csv").read_text().splitlines() == [
+        "[2024-02-29, 1.50, 2024-02-29T12:00:00Z, true]",
+        "[2024-03-02, 1.00, 2024-03-02T00:00:00Z, false]",
+    ]
+    for row in (("2024-13-01", 1, NOON, True), (dt.date(2024, 3, 1), "x", NOON, True), ("2024-03-01", 1, NOON, None)):
+        with pytest.raises(FactsError):
+            m.update(insert={"sale": [(row,)]})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import warnings
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 import upheld
 from tests.engines.spark.tasks import Driven
 from upheld.cli import main
+from upheld.errors import EvaluationError
 from upheld.language.types import functors
 
 
@@ -192,3 +195,44 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("functors.py:2: error: the file with functors raised ZeroDivisionError")
     assert main(["check", "rules.dl", "--functors", "nowhere.py"]) == 2
     assert "missing-file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arrays", [False, True])
+def test_types_of_columns(engine, arrays):
+    """Dates, timestamps, decimals and Booleans are those of Python, or of NumPy in arrays."""
+
+    def later(day, at, price, paid):
+        if arrays:
+            assert [str(a.dtype) for a in (day, at, price, paid)] == [
+                "datetime64[D]",
+                "datetime64[us]",
+                "object",
+                "bool",
+            ]
+            return day + np.where(paid, price.astype(float), 0).astype(int)
+        assert (type(day), type(at), type(price), type(paid)) == (dt.date, dt.datetime, Decimal, bool)
+        return day + dt.timedelta(int(price) if paid else 0)
+
+    types = ["date", "timestamp", "decimal(6, 2)", "boolean", "date"]
+    upheld.functor("later", types, arrays=arrays)(later)
+    program = """
+.functor later(d:date, t:timestamp, p:decimal(6, 2), b:boolean):date
+.decl p(d:date, t:timestamp, p:decimal(6, 2), b:boolean)
+.decl q(d:date)
+q(@later(d, t, p, b)) :- p(d, t, p, b).
+"""
+    noon = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
+    rows = [(dt.date(2024, 2, 28), noon, Decimal("2.50"), True), (dt.date(2024, 2, 28), noon, Decimal("2.50"), False)]
+    m = upheld.materialise(program, {"p": rows}, engine=engine)
+    assert m["q"].to_set() == {(dt.date(2024, 2, 28),), (dt.date(2024, 3, 1),)}
+    assert m.update(delete={"p": rows[:1]}).deleted["q"].to_rows() == [(dt.date(2024, 3, 1),)]
+    upheld.functor("later", types, arrays=False)(lambda *_: "soon")
+    with pytest.raises(EvaluationError, match="which is not of type `date`"):
+        upheld.materialise(program, {"p": rows}, engine=engine)
+
+
+def test_declared_in_a_component(engine):
+    upheld.functor("f", ["number", "number"])(double)
+    component = ".comp C {\n.functor f(x:number):number\n.decl p, q(x:number)\nq(@f(x)) :- p(x).\n}\n"
+    m = upheld.materialise(component + ".init a = C\n.init b = C\na.p(1).\nb.p(@f(1)).", engine=engine)
+    assert (m["a.q"].to_rows(), m["b.q"].to_rows()) == ([(2,)], [(4,)])

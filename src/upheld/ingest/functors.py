@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.errors import Problem, UpheldError, UsageError, quote
+from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.functors import Undefined, define_functor
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.values import Value
@@ -18,7 +19,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 Array = npt.NDArray[Any]
 
 #: The types of arguments and results, with the types of the arrays that hold them.
-_ARRAYS: dict[str, type] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64, "symbol": np.object_}
+_ARRAYS: dict[str, str] = {
+    "number": "int64",
+    "unsigned": "uint64",
+    "float": "float64",
+    "symbol": "object",
+    "date": "datetime64[D]",
+    "timestamp": "datetime64[us]",
+    "decimal": "object",
+    "boolean": "bool",
+}
 _NAME = re.compile(r"[A-Za-z_?][A-Za-z0-9_?]*")
 
 
@@ -31,7 +41,8 @@ def functor(name: str, types: Sequence[str], *, arrays: bool = False) -> Callabl
 
     Args:
         name: Name of the functor, without `@`. A function registered earlier under this name is replaced.
-        types: Types of the arguments, then of the result: `number`, `unsigned`, `float` or `symbol`.
+        types: Types of the arguments, then of the result: `number`, `unsigned`, `float`, `symbol`, `date`,
+            `timestamp`, `decimal(p, s)` or `boolean`.
         arrays: The function takes NumPy arrays of arguments and returns an array of results of the same length.
 
     >>> @functor("initial", ["symbol", "symbol"])
@@ -45,37 +56,60 @@ def functor(name: str, types: Sequence[str], *, arrays: bool = False) -> Callabl
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(Problem("bad-argument", f"{quote(name)} is not the name of a functor"))
     is_list = isinstance(types, Sequence) and not isinstance(types, str)
-    if not is_list or len(types) < 2 or not all(isinstance(type, str) and type in _ARRAYS for type in types):
+    held = [_held(type) for type in types] if is_list else []
+    if len(held) < 2 or None in held:
         message = f"`types` must be a list with a type for each argument and one for the result, got {quote(types)}"
-        note = f"the types are {', '.join(map(quote, _ARRAYS))}"
+        note = f"the types are {', '.join(quote('decimal(p, s)' if t == 'decimal' else t) for t in _ARRAYS)}"
         raise UsageError(Problem("bad-argument", message, note=note))
 
     def register(function: F) -> F:
-        *arguments, result = types
+        *arguments, result = (type for type in held if type is not None)
+        names, of = tuple(map(plain_name, arguments)), plain_name(result)
         if arrays:
-            on_arrays = _on_arrays(name, function, result)
-            evaluate = _on_one(on_arrays, arguments)
-            define_functor(name, tuple(arguments), result, evaluate, on_arrays)
+            on_arrays = _on_arrays(name, function, arguments, result)
+            define_functor(name, names, of, _on_one(on_arrays, arguments), on_arrays)
         else:
-            define_functor(name, tuple(arguments), result, _checked(name, function, result))
+            define_functor(name, names, of, _checked(name, function, arguments, result))
         return function
 
     return register
 
 
-def _checked(name: str, function: Callable[..., Any], type: str) -> Callable[..., Value]:
-    """Return a function of values that raises `Undefined` where the result is not a value of the type."""
+def _held(type: object) -> str | None:
+    """Return the type of a name, a `ColumnType` unless it is primitive; None if no functor has such arguments."""
+    held = column_type(type) if isinstance(type, str) else None
+    kind = held.kind if isinstance(held, ColumnType) and not held.nullable else held
+    return held if kind in _ARRAYS else None
 
-    def evaluate(*values: Value) -> Value:
-        return _fitted(name, _called(name, function, values), type)
+
+def _checked(name: str, function: Callable[..., Any], types: Sequence[str], result: str) -> Callable[..., Value]:
+    """Return a function of values that raises `Undefined` where the result is not a value of its type."""
+    if not any(isinstance(type, ColumnType) for type in types):
+        return lambda *values: _fitted(name, _called(name, function, values), result)
+
+    def evaluate(*codes: Value) -> Value:
+        values = [t.value(c) if isinstance(t, ColumnType) else c for c, t in zip(codes, types, strict=True)]
+        return _fitted(name, _called(name, function, values), result)
 
     return evaluate
 
 
-def _on_arrays(name: str, function: Callable[..., Any], type: str) -> Callable[..., list[Value]]:
+def _as_arguments(codes: Array, type: str) -> Array:
+    """Return an array of codes as an array of the values that they stand for."""
+    if not isinstance(type, ColumnType):
+        return codes
+    if type.kind != "decimal":
+        return codes.astype(_ARRAYS[type.kind])
+    values = np.empty(len(codes), np.object_)
+    values[:] = [type.value(code) for code in codes.tolist()]
+    return values
+
+
+def _on_arrays(name: str, function: Callable[..., Any], types: Sequence[str], type: str) -> Callable[..., list[Value]]:
     """Return a function of arrays that raises `Undefined` where a result is not a value of the type."""
 
-    def evaluate(*arrays: Array) -> list[Value]:
+    def evaluate(*codes: Array) -> list[Value]:
+        arrays = [_as_arguments(part, of) for part, of in zip(codes, types, strict=True)]
         results = np.asarray(_called(name, function, arrays))
         if results.shape != arrays[0].shape:
             raise Undefined(f"`@{name}` returned an array of shape {results.shape}, not {arrays[0].shape}")
@@ -88,7 +122,7 @@ def _on_one(on_arrays: Callable[..., list[Value]], types: Sequence[str]) -> Call
     """Return a function of values that calls one of arrays with arrays of one value each."""
 
     def evaluate(*values: Value) -> Value:
-        return on_arrays(*(np.array([v], _ARRAYS[type]) for v, type in zip(values, types, strict=True)))[0]
+        return on_arrays(*(np.array([v], _ARRAYS[str.__str__(t)]) for v, t in zip(values, types, strict=True)))[0]
 
     return evaluate
 
@@ -104,6 +138,11 @@ def _called(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -
 
 def _fitted(name: str, result: Any, type: str) -> Value:
     """Return a result as a value of a type, or raise `Undefined`."""
+    if isinstance(type, ColumnType):
+        try:
+            return type.code(result)
+        except NotAValue:
+            raise Undefined(f"`@{name}` returned {repr(result)[:60]}, which is not of type `{type}`") from None
     if isinstance(result, np.generic):
         result = result.item()
     if type in INTEGER_RANGES and isinstance(result, int) and not isinstance(result, bool):

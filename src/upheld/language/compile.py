@@ -43,7 +43,7 @@ from upheld.language.types.columns import ColumnType, NotAValue, column_type, pl
 from upheld.language.types.functors import HOLDS, NEGATED, Undefined, constraint, functor, is_test, signatures_of
 from upheld.language.types.inference import FACTS, Inference, decimal_of
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
-from upheld.language.types.records import RECORD, Field, is_functor
+from upheld.language.types.records import RECORD, Field, is_functor, names_of_types
 from upheld.language.types.regex import NotARegex, with_flags
 from upheld.language.types.subtypes import check_subtypes
 from upheld.language.values import Value
@@ -240,10 +240,11 @@ class _Builder:
             case Call(functor=name, arguments=arguments) if is_functor(name):
                 if Field.of(name) is not None:
                     parts = [self._expression(arguments[0], RECORD)]
-                    return Apply(functor(name, 1, self.types.operand_type(self.number, term)), tuple(parts))
+                    taken = plain_name(self.types.operand_type(self.number, term))
+                    return Apply(functor(name, 1, taken), tuple(parts))
                 types = self.types.field_types(self.number, term)
                 parts = [self._expression(a, t) for a, t in zip(arguments, types, strict=True)]
-                return Apply(functor(name, len(parts), ",".join(types)), tuple(parts))
+                return Apply(functor(name, len(parts), names_of_types(types)), tuple(parts))
             case Call(functor=name, arguments=arguments) if self.draft.program.dialect == "dlog":
                 self._check_call(term)
                 return Apply(

@@ -144,7 +144,6 @@ def check(dialect, text, slug, place, *words):
         (".functor f():number\np(1).", "unsupported-functor", "1:1", ["without arguments"]),
         (".functor f(x:number):number stateful", "unmaintainable", "1:29", ["`stateful`"]),
         (".functor f(x:number)\np(1).", "syntax", "2:1", ["expected `:`"]),
-        (".comp C { .functor f(x:number):number }", "unsupported-functor", "1:11", ["within a component"]),
         ("p(@f).", "syntax", "1:5", ["expected `(`"]),
         ("p(x) <= p(y).", "syntax", "1:13", ["expected `:-`"]),
         ("p(x) <= x < y.", "syntax", "1:11", ["expected `(`"]),

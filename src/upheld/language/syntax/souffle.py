@@ -363,24 +363,21 @@ class SouffleParser(Parser):
         arguments: list[Attribute] = []
         while self.token.kind != ")" or arguments:
             begin = self.token.start
-            word = self.relation_name("the name or the type of an argument")
+            word = self.type_name("the name or the type of an argument")
             named = self.accept(":")
-            type = self.relation_name("a type") if named else word
+            type = self.type_name() if named else word
             arguments.append(Attribute(word if named else "", type, self.since(begin)))
             if not self.accept(","):
                 break
         self.close(")", opened)
         self.expect(":")
-        result = self.relation_name("the type of the result")
+        result = self.type_name("the type of the result")
         span = self.since(start)
         if self.token.kind == "name" and self.token.text == "stateful":
             self.refuse("unmaintainable", "a `stateful` functor cannot be maintained exactly", self.here())
         if not arguments:
             hint = "write the value where it is used, or in a relation of one fact"
             self.refuse("unsupported-functor", "a functor without arguments is not supported", span, hint=hint)
-        if self.within_braces:
-            note = "functors belong to the whole program"
-            self.refuse("unsupported-functor", "`.functor` within a component is not supported", span, note=note)
         self.draft.functors.append(FunctorDeclaration(name, tuple(arguments), result, span))
 
     def declaration(self) -> None:
@@ -460,9 +457,9 @@ class SouffleParser(Parser):
         self.close(closing, opened)
         return tuple(attributes)
 
-    def type_name(self) -> str:
+    def type_name(self, expected: str = "a type") -> str:
         """Read the name of a type, which may have digits in brackets (`decimal(10, 2)`) and a sign of nulls (`?`)."""
-        name = self.relation_name("a type")
+        name = self.relation_name(expected)
         opened = self.token.start
         if name == "decimal" and self.accept("("):
             digits = self.expect("number", "the number of digits").text

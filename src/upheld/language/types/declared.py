@@ -188,13 +188,13 @@ class TypeTable:
                         field.span,
                         hint="give each field its own name",
                     )
-                if self.known(field.type, field.span, draft) not in (*NULLS, RECORD, None):
+                if self.known(field.type, field.span, draft) and self.without_sign(field.type) != field.type:
                     draft.problem(
                         "unsupported-field",
-                        f"field {quote(field.name)} of {quote(name)} is a {quote(field.type)}",
+                        f"field {quote(field.name)} of {quote(name)} may be null",
                         field.span,
-                        note="the fields of a record are numbers, symbols and records",
-                        hint="make the field a `symbol`, with `to_string`",
+                        note="columns of relations hold nulls, fields of records do not",
+                        hint="make it an algebraic data type with a branch that has no such field",
                     )
             structure.branches[branch.name] = tuple(self._field_type(f.type) for f in branch.fields)
             if declaration.kind == "record":
@@ -214,7 +214,8 @@ class TypeTable:
     def _field_type(self, name: str) -> str:
         if self._primitive.get(name) == RECORD:
             return self._structures.get(name) or self._aliased(self._declared[name])
-        return self._primitive.get(name, "symbol")
+        primitive = self._built_in(self.without_sign(name)) or self._primitive.get(name, "symbol")
+        return column_type(primitive) or primitive
 
     def _aliased(self, declaration: TypeDeclaration) -> RecordType:
         """Return the type that the declaration gives another name to."""

@@ -73,14 +73,14 @@ class Functor:
         if self.type == "term":
             return ["term"] * arity
         if records.is_functor(self.name):
-            return [records.RECORD] if records.Field.of(self.name) else self.type.split(",")[:arity]
+            return [records.RECORD] if records.Field.of(self.name) else records.types_of_names(self.type)[:arity]
         type = self.type.partition(">")[0]
         return [_held(type if a == "T" else a) for a in self._signature(arity).arguments]
 
     def result_type(self, arity: int) -> str:
         """Return the type of the results for this number of arguments."""
         if records.is_functor(self.name):
-            return self.type if records.Field.of(self.name) else records.RECORD
+            return _held(self.type) if records.Field.of(self.name) else records.RECORD
         result = "T" if self.type == "term" else self._signature(arity).result
         if result == "decimal":
             return _held(self.type.partition(">")[2])
@@ -503,7 +503,7 @@ def _match(pattern: str, text: str) -> bool:
 
 
 def _construct(constructor: str, types: str) -> Callable[..., Value]:
-    construct = records.constructing(constructor, types.split(",") if types else ())
+    construct = records.constructing(constructor, records.types_of_names(types))
 
     def evaluate(*fields: Value) -> Value:
         text = construct(*fields)
@@ -600,7 +600,7 @@ def functor(name: str, arity: int, type: str) -> Functor:
 def _built_in(name: str, arity: int, type: str) -> Functor:
     if records.is_functor(name):
         field = records.Field.of(name)
-        return Functor(name, type, records.taking(field, type) if field else _construct(name, type))
+        return Functor(name, type, records.taking(field, _held(type)) if field else _construct(name, type))
     if name == "range":
         return Functor(name, type, _range, generates=True)  # type: ignore[arg-type]
     if type == "term":

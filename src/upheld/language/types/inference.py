@@ -60,7 +60,7 @@ _PREFERRED = ("symbol", "number", "float", "date")
 _KNOWN = {"number": NUMERIC}
 
 #: The types of the fields of records.
-_IN_RECORDS = PLAIN | {"record"}
+_IN_RECORDS = ALL - {"term"}
 
 #: The number under which all facts stand; those of rules count from zero.
 FACTS = -1
@@ -347,7 +347,7 @@ class Inference:
         """Return slots for the fields of a declared type."""
         return tuple(
             Slot(
-                frozenset({str(field)}),
+                frozenset({field.plain_name if isinstance(field, ColumnType) else str(field)}),
                 f"{field} (a field of {type.name})",
                 shape=Shape(field) if isinstance(field, RecordType) else None,
             )

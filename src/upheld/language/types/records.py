@@ -14,11 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from itertools import chain, repeat
 from typing import Any
 
 from upheld.language.syntax.souffle import ESCAPES_HERE, quoted
 from upheld.language.terms.terms import NoValue
+from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.primitive import FLOAT, INT64_MAX, INTEGER, INTEGER_RANGES, float_text, normalise_float
 from upheld.language.values import Value
 
@@ -38,6 +41,8 @@ _TOKEN = re.compile(rf"{_STRING}|\$[A-Za-z_?][A-Za-z0-9_?.]*+|[\[\](),]|[^\s\[\]
 _BLANKS = re.compile(r"\s*+")
 _ESCAPE = re.compile(r"\\(.)")
 _CLOSING = {"[": "]", "(": ")"}
+#: Between the names of types; that of a decimal has a comma with a space behind it.
+_BETWEEN_TYPES = re.compile(r",(?! )")
 
 
 class NotARecord(Exception):
@@ -72,7 +77,7 @@ class RecordType(str):
                     if isinstance(field, RecordType) and id(field) not in numbers:
                         numbers[id(field)] = len(numbers)
                         pending.append(field)
-                    inside.append(str(numbers[id(field)]) if isinstance(field, RecordType) else field)
+                    inside.append(str(numbers[id(field)]) if isinstance(field, RecordType) else str(field))
                 branches.append(f"{name}({','.join(inside)})")
             texts.append("|".join(branches))
         return f"'{RECORD} {';'.join(texts)}'"
@@ -113,6 +118,20 @@ def is_constructor(functor: str) -> bool:
 def is_functor(functor: str) -> bool:
     """Return whether a functor constructs a value or takes one apart."""
     return functor == BRACKETS or functor.startswith((SIGN, f"{BRACKETS}."))
+
+
+def names_of_types(types: Iterable[str]) -> str:
+    """Return the type of a functor that constructs a record of fields of these types: their names."""
+    return ",".join(map(plain_name, types))
+
+
+def types_of_names(names: str) -> list[str]:
+    """Return the types of the fields that a functor constructs a record of.
+
+    >>> types_of_names("decimal(6, 2),symbol")
+    ['decimal(6, 2)', 'symbol']
+    """
+    return [column_type(name) or name for name in _BETWEEN_TYPES.split(names)] if names else []
 
 
 def composed(constructor: str, fields: Iterable[str]) -> str:
@@ -190,6 +209,8 @@ def end_of(text: str, at: int) -> int | None:
 
 def _writer(type: str) -> Callable[[Any], str]:
     """Return the function that writes a field of a type."""
+    if isinstance(type, ColumnType):
+        return type.literal
     match type:
         case "number":
             return str
@@ -210,6 +231,8 @@ def _unsigned_text(value: int) -> str:
 
 def _reader(type: str) -> Callable[[str], Value]:
     """Return the function that reads a field of a type from a canonical text."""
+    if isinstance(type, ColumnType):
+        return lambda text: type.parse(text.strip('"'))
     match type:
         case "number":
             return int
@@ -340,11 +363,16 @@ class _Text:
     def _scalar(self, type: str, closing: str) -> str:
         """Read a field that is a number or a symbol."""
         self._skip()
-        if type == "symbol" and not self.strings:
+        if not self.strings and (type == "symbol" or isinstance(type, ColumnType)):
             ends = [end for mark in (",", closing) if (end := self.text.find(mark, self.at)) >= 0]
             end = min(ends, default=len(self.text))
-            text, self.at = self.text[self.at : end], end
-            return quoted(text)
+            text, start, self.at = self.text[self.at : end], self.at, end
+            if not isinstance(type, ColumnType):
+                return quoted(text)
+            if (written := _scalar(text.strip(), type)) is None:
+                self.at = start
+                raise NotARecord(f"has {self._shown()} where a `{type}` is needed")
+            return written
         matched = _TOKEN.match(self.text, self.at)
         token = matched[0] if matched else ""
         if (written := _scalar(token, type)) is None:
@@ -364,6 +392,11 @@ class _Text:
 
 def _scalar(token: str, type: str) -> str | None:
     """Return the canonical text of a field that is written as a token, or None if it is not of the type."""
+    if isinstance(type, ColumnType):
+        try:
+            return type.literal(type.parse(token.strip('"')))
+        except NotAValue:
+            return None
     if type == "symbol":
         if not token.startswith('"'):
             return None
@@ -395,7 +428,7 @@ class Record:
     have the text; `Record.parse` makes an object of it.
 
     Args:
-        fields: The fields: numbers, texts, records, and `None` for `nil`.
+        fields: The fields: numbers, texts, dates, timestamps, decimals, Booleans, records, and `None` for `nil`.
         branch: The name of the branch of an algebraic data type, without `$`.
 
     >>> str(Record(1, Record("a", None)))
@@ -468,12 +501,14 @@ def _record(branch: str | None, fields: tuple[Any, ...]) -> Record:
     return Record(*fields, branch=branch)
 
 
-def _python(token: str) -> int | float | str | None:
+def _python(token: str) -> bool | int | float | str | None:
     """Return the Python object of a field that is written as a token."""
     if token[0] == '"':
         return unquoted(token)
     if token == NIL:
         return None
+    if token in ("true", "false"):
+        return token == "true"
     digits = token.removesuffix("u")
     if digits.lstrip("-").isdigit():
         return int(digits)
@@ -497,6 +532,9 @@ def _emitted(value: object, type: str = "") -> Iterator[str]:
             yield part
             continue
         thing, wanted = part
+        if isinstance(wanted, ColumnType):
+            yield _coded(thing, wanted)
+            continue
         if isinstance(thing, tuple | list):
             thing = Record(*thing)
         match thing:
@@ -517,10 +555,22 @@ def _emitted(value: object, type: str = "") -> Iterator[str]:
             case float():
                 yield float_text(thing)
             case bool():
-                raise NotARecord(f"has the field `{thing}`")
+                if wanted:
+                    raise NotARecord(f"has the field `{thing}`")
+                yield str(thing).lower()
+            case date() | Decimal():
+                yield f'"{thing.isoformat()}"' if isinstance(thing, date) else str(thing)
             case int():
                 yield str(thing)
             case _ if hasattr(thing, "item") and thing.__class__.__module__ == "numpy":
                 pending.append((thing.item(), wanted))
             case _:
                 raise NotARecord(f"has a field of type `{thing.__class__.__name__}`")
+
+
+def _coded(thing: object, type: ColumnType) -> str:
+    """Return a Python object as a field of a type whose values are codes."""
+    try:
+        return type.literal(type.code(thing))
+    except NotAValue as e:
+        raise NotARecord(f"has the field `{str(thing)[:40]}`, which {e}") from None
