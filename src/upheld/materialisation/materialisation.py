@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, overload
-from weakref import WeakMethod
+from weakref import WeakMethod, finalize
 
 from upheld.algebra.engine import Engine, Freed, Remote
 from upheld.algebra.sets import FactSet, settle
@@ -26,10 +26,19 @@ from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import Outcome, Requested, State, merged, net_effect
 from upheld.materialisation.decomposition import decompose_for
+from upheld.materialisation.idle import park_when_idle
 from upheld.materialisation.inspection import Inspection
 from upheld.materialisation.preview import Previewed, end_preview
 from upheld.materialisation.progress import ProgressGiven, reporting
-from upheld.materialisation.record import Checkpoint, Record, open_checkpoint, open_state, sized, sizes_of
+from upheld.materialisation.record import (
+    Checkpoint,
+    Record,
+    idle_seconds,
+    open_checkpoint,
+    open_state,
+    sized,
+    sizes_of,
+)
 from upheld.materialisation.replacement import check_replaced, difference
 from upheld.materialisation.reports.history import Past
 from upheld.materialisation.reports.log import log_materialisation, log_update
@@ -100,6 +109,8 @@ class Materialisation(Inspection):
         self._down: str | None = None
         #: Where each version is written before it is acknowledged, if the engine has such a folder.
         self._checkpoint: Checkpoint | None = None
+        #: Ends the watch that parks a materialisation which nobody uses, if there is one.
+        self._end_watch: Callable[[], object] = _nothing
         if self._remote is not None:
             self._record, ready = Record(core), WeakMethod(self._be_ready)
             self._turns.prepare = lambda: (ready() or _nothing)()
@@ -126,6 +137,9 @@ class Materialisation(Inspection):
             without = [(predicate, record.leave_out(predicate, rows)) for predicate, rows in without]
         self._options = decompose, stratification
         self._derive(facts, without, progress, reopened)
+        if self._remote is not None and (idle := idle_seconds(self._chosen_engine)) is not None:
+            park = WeakMethod(self.park)
+            self._end_watch = finalize(self, park_when_idle(self._turns, idle, lambda: (park() or _nothing)()))
 
     def _derive(
         self,
@@ -254,6 +268,7 @@ class Materialisation(Inspection):
         2
         """
         self._turns.prepare = None
+        self._end_watch()
         with self._turns.work():
             self._engine.close()
 

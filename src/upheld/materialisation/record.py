@@ -88,10 +88,14 @@ Drafting = Callable[[Store, Change | None], Draft]
 
 
 @runtime_checkable
-class Checkpointed(Protocol):
-    """A choice of engine with file systems of its own, and perhaps a folder for checkpoints there."""
+class OnCluster(Protocol):
+    """A choice of engine with file systems of its own, and perhaps a folder for checkpoints there.
+
+    `idle` is the number of seconds after which a materialisation that nobody uses is parked, if it is to be.
+    """
 
     checkpoint: str | Path | None
+    idle: float | None
 
     def files(self) -> Files: ...
 
@@ -131,14 +135,19 @@ class Checkpoint:
 
 def open_checkpoint(engine: str | EngineChoice) -> Store | None:
     """Return the folder for checkpoints of an engine, if it has one."""
-    if not isinstance(engine, Checkpointed) or engine.checkpoint is None:
+    if not isinstance(engine, OnCluster) or engine.checkpoint is None:
         return None
     return Store.open(engine.checkpoint, engine.files())
 
 
 def open_state(engine: str | EngineChoice, folder: str | Path, version: int | None = None) -> Store:
     """Return a saved state on the file systems of an engine."""
-    return Store.open(folder, engine.files() if isinstance(engine, Checkpointed) else None, version)
+    return Store.open(folder, engine.files() if isinstance(engine, OnCluster) else None, version)
+
+
+def idle_seconds(engine: str | EngineChoice) -> float | None:
+    """Return after how long a materialisation that nobody uses is parked, if it is to be."""
+    return engine.idle if isinstance(engine, OnCluster) else None
 
 
 def check_unused(store: Store) -> None:

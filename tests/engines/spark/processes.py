@@ -27,7 +27,7 @@ def in_processes(parts: int, new_engine: NewEngine) -> ConnectedTasks:
         for process in processes:
             process.start()
         threading.Thread(target=_watch, args=(processes, meeting), daemon=True).start()
-        wire, commands = gather(meeting, parts)
+        wire, commands = gather(meeting, parts, 600)
 
     def wait() -> None:
         for process in processes:

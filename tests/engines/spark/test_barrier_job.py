@@ -11,6 +11,7 @@ import pytest
 import upheld
 from tests.engines.spark import sessions
 from tests.engines.spark.jobs import Jobs
+from upheld.engines.spark.tasks import barrier_job
 from upheld.engines.spark.tasks.barrier_job import InBarrierJob, in_barrier_job
 from upheld.engines.spark.tasks.driver import Driver
 from upheld.errors import UpheldError
@@ -112,6 +113,23 @@ def test_user_defined_functors(spark, monkeypatch):
     with pytest.raises(UpheldError) as caught:
         upheld.materialise(rules, {"p": [1, 2]}, engine=InBarrierJob(spark, 2, "a test"))
     assert caught.value.slugs == ("unsupported-functor",)
+
+
+def test_slots_that_others_hold(job, spark, monkeypatch):
+    """A job that gets no slots is cancelled and says who holds them; it takes nothing from those."""
+    monkeypatch.setattr(barrier_job, "_STARTING", 0)
+    jobs = Jobs(spark)
+    with monkeypatch.context() as patched:
+        patched.setattr(barrier_job, "_STARTING", 600)
+        tasks = job(2)
+    with pytest.raises(UpheldError) as caught:
+        job(spark.sparkContext.defaultParallelism)
+    assert caught.value.slugs == ("too-few-slots",)
+    assert "Spark has started 0 of 3 tasks" in str(caught.value)
+    jobs.active(1)
+    assert Driver(tasks, sessions.Light).call(None, "ask", "exchanged", 1) == sum(2 + q for q in range(3))
+    tasks.close()
+    jobs.active(0)
 
 
 def test_more_partitions_than_slots(job, spark):

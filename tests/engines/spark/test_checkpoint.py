@@ -44,6 +44,7 @@ class Checkpointing(Driven):
     """Tasks in threads, with a folder for checkpoints."""
 
     checkpoint: Path | None = None
+    idle: float | None = None
     disk: LocalFiles = LocalFiles()
 
     def files(self):
@@ -51,7 +52,7 @@ class Checkpointing(Driven):
 
 
 def driven(parts, folder, disk=None):
-    return Checkpointing(parts, "spark", folder, disk or LocalFiles())
+    return Checkpointing(parts, checkpoint=folder, disk=disk or LocalFiles())
 
 
 def expected(edges):

@@ -8,6 +8,7 @@ import upheld
 from tests.engines.spark.jobs import Jobs
 from tests.engines.spark.tasks import Driven
 from tests.helpers.streams import Recomputed, assert_recomputed
+from upheld.engines.spark import sparkengine
 from upheld.language.compile import compile_program
 from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
@@ -72,11 +73,27 @@ def test_slots_are_taken_by_open_materialisations(spark, spark_engine):
         assert m["path"].to_set() == {(0, 1)}
 
 
-@pytest.mark.parametrize("partitions", [0, -1, True])
-def test_partitions_are_checked(spark_engine, partitions):
+@pytest.mark.parametrize("wrong", [{"partitions": 0}, {"partitions": -1}, {"partitions": True}, {"idle": 0}])
+def test_arguments_are_checked(spark_engine, wrong):
     with pytest.raises(upheld.UpheldError) as refusal:
-        spark_engine(partitions=partitions)
+        spark_engine(**wrong)
     assert refusal.value.slugs == ("bad-argument",)
+
+
+def test_executors_that_come_back(spark_engine, monkeypatch):
+    """Slots that a session had before are waited for, but not for ever."""
+    engine, slots = spark_engine(), iter([3, 1, 1, 2, 3])
+    session = type("Session", (), {"sparkContext": property(lambda self: self)})()
+    type(session).defaultParallelism = property(lambda self: next(slots, 2))
+    assert [engine._slots(session) for _ in range(2)] == [3, 3]
+    monkeypatch.setattr(sparkengine, "_COMING_BACK", 0)
+    assert engine._slots(session) == 2
+
+
+def test_a_job_has_the_name_of_its_program(tmp_path):
+    (tmp_path / "reach.dl").write_text("path(x, y) :- edge(x, y). edge(1, 2).")
+    named, unnamed = (compile_program(upheld.parse(p)).core for p in (tmp_path / "reach.dl", "p(x) :- q(x). q(1)."))
+    assert (sparkengine._name(named), sparkengine._name(unnamed)) == ("reach.dl, ", "")
 
 
 def test_decomposed_rules():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import threading
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -13,6 +15,7 @@ import pytest
 import upheld
 from tests.engines.spark.losing import Losing
 from tests.engines.spark.tasks import Driven
+from tests.engines.spark.test_checkpoint import driven
 from upheld.errors import UpheldError, UpheldWarning
 
 RULES = """
@@ -144,6 +147,32 @@ def test_parked(m):
     with pytest.raises(UpheldError) as caught:
         m.query("path(x, y)")
     assert caught.value.slugs == ("materialisation-closed",)
+
+
+def test_parked_when_idle():
+    """Tasks end when nobody has used them for a while, again after each use, and no watch is left at the end."""
+    engine = replace(driven(2, None), idle=0.05)
+    m = upheld.materialise(RULES, {"edge": EDGES}, engine=engine)
+    (watch,) = [thread for thread in threading.enumerate() if thread.name == "idle watch"]
+    for _ in range(2):
+        tasks = m._engine.driver._tasks
+        for thread in tasks._threads:
+            thread.join(timeout=300)
+            assert not thread.is_alive()
+        assert m.facts() == expected(EDGES)
+        assert m._engine.driver._tasks is not tasks
+    m.close()
+    watch.join(timeout=300)
+    assert not watch.is_alive()
+
+
+def test_a_watch_goes_with_its_materialisation():
+    m = upheld.materialise(RULES, {"edge": EDGES}, engine=replace(driven(2, None), idle=1000.0))
+    (watch,) = [thread for thread in threading.enumerate() if thread.name == "idle watch"]
+    del m
+    gc.collect()
+    watch.join(timeout=300)
+    assert not watch.is_alive()
 
 
 def test_what_nobody_holds_is_freed():

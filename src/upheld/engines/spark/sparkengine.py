@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 _opened: WeakKeyDictionary[DrivenEngine, tuple[str, int]] = WeakKeyDictionary()
 
 
+#: Seconds that executors have to come back before their slots are given up.
+_COMING_BACK = 60.0
+
+
 class SparkEngine:
     """The Spark engine with its options: `materialise(..., engine=SparkEngine(spark))`.
 
@@ -34,19 +40,30 @@ class SparkEngine:
         checkpoint: Folder in which every version is written before it is acknowledged: a snapshot, and the change of
             each update. `upheld.restore` continues from it after a failure of the driver. It may be on any file system
             that Spark finds.
+        idle: Seconds after which the tasks of a materialisation that nobody uses end, as if by `park`, and give their
+            slots back. The next call starts them again.
     """
 
     name = "spark"
 
     def __init__(
-        self, spark: SparkSession | None = None, *, partitions: int | None = None, checkpoint: str | Path | None = None
+        self,
+        spark: SparkSession | None = None,
+        *,
+        partitions: int | None = None,
+        checkpoint: str | Path | None = None,
+        idle: float | None = None,
     ):
         self.spark = open_session(spark)
         if partitions is not None and (isinstance(partitions, bool) or partitions < 1):
             message = f"`partitions` is {partitions!r}, not a number from 1 on"
             raise UsageError(Problem("bad-argument", message, hint="leave it out to use the slots that are free"))
-        self.partitions = partitions
-        self.checkpoint = checkpoint
+        if idle is not None and (isinstance(idle, bool) or not idle > 0):
+            message = f"`idle` is {idle!r}, not a number of seconds above 0"
+            raise UsageError(Problem("bad-argument", message, hint="leave it out to keep the tasks until `close()`"))
+        self.partitions, self.checkpoint, self.idle = partitions, checkpoint, idle
+        #: The most tasks that the session has run at once, as far as is known.
+        self._most_slots = 0
 
     def files(self) -> AnyFiles:
         """Return the file systems that saved states and checkpoints may be on."""
@@ -66,11 +83,25 @@ class SparkEngine:
         spark = open_session(self.spark)
         application = spark.sparkContext.applicationId
         taken = sum(parts for engine, (of, parts) in list(_opened.items()) if of == application and engine.is_open)
-        parts = _partitions(self.partitions, spark.sparkContext.defaultParallelism, taken)
-        description = f"Upheld: {count(len(core.rules), 'rule')}, facts in {count(parts, 'partition')}"
+        parts = _partitions(self.partitions, self._slots(spark), taken)
+        description = f"Upheld: {_name(core)}{count(len(core.rules), 'rule')}, facts in {count(parts, 'partition')}"
         engine = InBarrierJob(spark, parts, description).open(core, limits)
         _opened[engine] = application, parts
         return engine
+
+    def _slots(self, spark: SparkSession) -> int:
+        """Return how many tasks Spark runs at once. If executors were lost, others may take their place in a moment."""
+        until = time.monotonic() + _COMING_BACK
+        while (slots := spark.sparkContext.defaultParallelism) < self._most_slots and time.monotonic() < until:
+            time.sleep(0.1)
+        self._most_slots = max(slots, self._most_slots)
+        return slots
+
+
+def _name(core: Core) -> str:
+    """Return the name of the file that a program is from, if it is from a file."""
+    names = (str(rule.span.source.name) for rule in core.rules if rule.span is not None)
+    return next((f"{os.path.basename(name)}, " for name in names if name.endswith((".dl", ".dlog"))), "")
 
 
 def _partitions(wanted: int | None, slots: int, taken: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -12,14 +13,21 @@ from uuid import uuid4
 
 from upheld.engines.spark.tasks.commands import NewEngine
 from upheld.engines.spark.tasks.driver import DrivenEngine, taught_engine
-from upheld.engines.spark.tasks.sockets import Address, Meeting, gather
+from upheld.engines.spark.tasks.sockets import Address, Meeting, NotAllCame, gather
 from upheld.engines.spark.tasks.tasks import ConnectedTasks, serve
-from upheld.errors import Problem, UsageError
+from upheld.errors import Problem, UsageError, count
 from upheld.language.core import Core
 from upheld.runtime.limits import Limits
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+#: Seconds that a driver waits for tasks to connect: a job may have to wait for slots, but not for ever.
+_STARTING = 600.0
+
+#: Seconds within which a job ends, and after which one that was cancelled is cancelled again.
+_ENDING, _AGAIN = 60.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -67,22 +75,57 @@ def in_barrier_job(spark: SparkSession, parts: int, new_engine: NewEngine, descr
             except BaseException as error:  # the driver learns of it by its connections, once it has them
                 meeting.give_up(f"the job failed: {error}")
 
-        job = threading.Thread(target=run, name=description, daemon=True)
-        job.start()
+        job = _Job(context, group, threading.Thread(target=run, name=description, daemon=True))
         try:
-            wire, commands = gather(meeting, parts)
+            wire, commands = gather(meeting, parts, _STARTING)
+        except NotAllCame as error:
+            others = job.cancel()
+            raise _not_started(parts, error.came, context.defaultParallelism, others) from error
         except BaseException:
-            context.cancelJobGroup(group)
+            job.cancel()
             raise
 
     def wait() -> None:
         """Wait for tasks, which end by themselves; a job of which some were lost would start them all again."""
-        if tasks.have_lost_one:
-            context.cancelJobGroup(group)
-        job.join()
+        if tasks.have_lost_one or not job.ends():
+            job.cancel()
 
     tasks = ConnectedTasks(wire, commands, wait)
     return tasks
+
+
+class _Job:
+    """A job that was started, and the thread that waits for its result."""
+
+    def __init__(self, context: SparkContext, group: str, thread: threading.Thread):
+        self._context, self._group, self._thread = context, group, thread
+        thread.start()
+
+    def ends(self) -> bool:
+        """Wait for the job, and return whether it has ended in time."""
+        self._thread.join(_ENDING)
+        return not self._thread.is_alive()
+
+    def cancel(self) -> int:
+        """End the job, and return how many other jobs run. Its tasks may hold their slots for a moment more."""
+        until = time.monotonic() + _ENDING
+        while self._thread.is_alive() and time.monotonic() < until:
+            # Not once: Spark does not cancel a job that it has not begun, or that waits until there are enough slots.
+            self._context.cancelJobGroup(self._group)
+            self._thread.join(_AGAIN)
+        tracker = self._context.statusTracker()
+        return len(set(tracker.getActiveJobsIds()).difference(tracker.getJobIdsForGroup(self._group)))
+
+
+def _not_started(parts: int, came: int, slots: int, others: int) -> UsageError:
+    return UsageError(
+        Problem(
+            "too-few-slots",
+            f"Spark has started {came} of {count(parts, 'task')} in {_STARTING:.0f} seconds",
+            note=f"it runs {count(slots, 'task')} at once, which are shared with {count(others, 'other job')}",
+            hint="look at the jobs and executors in Spark's UI: all partitions need a slot at the same time",
+        )
+    )
 
 
 def _task(items: Iterable[int], address: Address, key: bytes, new_engine: NewEngine) -> Iterator[int]:

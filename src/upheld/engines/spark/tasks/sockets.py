@@ -37,11 +37,15 @@ _SMALL = 1 << 15
 #: Seconds after which somebody who waits for a task looks whether the others are still there.
 _LOOK_EVERY = 1.0
 
-#: Seconds that a driver waits for tasks to connect: a job may have to wait for slots, but not for ever.
-_STARTING = 600.0
-
 #: Seconds that anybody has to prove that he has the key. Nobody waits for him meanwhile.
 _PATIENCE = 60
+
+
+class NotAllCame(Exception):
+    """Some tasks have not connected in time."""
+
+    #: How many have.
+    came = 0
 
 
 class SocketWire(Wire):
@@ -163,7 +167,7 @@ class Meeting:
                 if wait(others, timeout=0):
                     raise task_lost("it ended before all of them were ready") from None
                 if time.monotonic() > until:
-                    raise task_lost(f"Spark has not started all of them in {_STARTING:.0f} seconds") from None
+                    raise NotAllCame from None
         if isinstance(came, UpheldError):
             raise came
         return came
@@ -261,15 +265,15 @@ def meet(me: int, host: str, address: Address, key: bytes) -> SocketWire:
     return SocketWire(me, [*peers, driver])
 
 
-def gather(meeting: Meeting, parts: int) -> tuple[SocketWire, list[Connection]]:
+def gather(meeting: Meeting, parts: int, seconds: float) -> tuple[SocketWire, list[Connection]]:
     """Return the wire of a driver to all tasks, and a connection for commands to each, once all tasks are connected.
 
-    A task has a connection of each kind.
+    A task has a connection of each kind. Raises `NotAllCame` if one has not come within some seconds.
     """
     wires: dict[int, tuple[Connection, Address]] = {}
     commands: dict[int, Connection] = {}
     came: list[Connection] = []
-    until = time.monotonic() + _STARTING
+    until = time.monotonic() + seconds
     try:
         while len(wires) < parts or len(commands) < parts:
             connection = meeting.next(came, until)
@@ -293,6 +297,8 @@ def gather(meeting: Meeting, parts: int) -> tuple[SocketWire, list[Connection]]:
     except BaseException as error:
         for connection in came:
             connection.close()
+        if isinstance(error, NotAllCame):
+            error.came = len(wires)
         if isinstance(error, EOFError | OSError):
             raise task_lost(str(error) or type(error).__name__) from error
         raise
