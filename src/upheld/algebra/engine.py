@@ -139,6 +139,10 @@ class Engine(SetEngine, Protocol):
         """Yield lines that show how the engine would match a rule now."""
         ...
 
+    def warm(self) -> None:
+        """Compile now what the engine compiles once there is enough to do, as far as it depends on no rules."""
+        ...
+
     def close(self) -> None:
         """End whatever the engine has outside of this process. It can do nothing more then."""
         ...

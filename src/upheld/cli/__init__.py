@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import upheld
 from upheld import UpheldError
-from upheld.cli.commands import apply, check, demo, experiments, explain, owl, pipeline, query, run
+from upheld.cli.commands import apply, check, demo, experiments, explain, owl, pipeline, query, run, warm
 from upheld.cli.messages import show, warnings_shown
 from upheld.cli.outcome import BAD_INPUT, INTERRUPTED
 from upheld.cli.standardoutput import standard_output
@@ -24,7 +24,7 @@ examples:
   upheld run reach.dl -F facts -D out
 """
 
-COMMANDS = (run, apply, query, check, explain, owl, pipeline, demo, experiments)
+COMMANDS = (run, apply, query, check, explain, owl, pipeline, warm, demo, experiments)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""A program with its facts, materialised for one question."""
+"""A program with its facts, materialised."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from upheld.cli.limits import limits_of
 from upheld.cli.options import program_of
 
 
-def materialised(options: argparse.Namespace) -> upheld.Materialisation:
-    """Return the materialisation that the options describe; progress is shown on a terminal."""
+def materialised(options: argparse.Namespace, algorithm: str = "rematerialise") -> upheld.Materialisation:
+    """Return the materialisation that the options describe; progress is shown on a terminal.
+
+    The default algorithm is for one question: it keeps nothing for updates.
+    """
     return upheld.load(
         program_of(options),
         options.facts,
         engine=options.engine,
         equality=options.equality,
-        algorithm="rematerialise",  # nothing will be updated
+        algorithm=algorithm,
         limits=limits_of(options),
         confined=options.confined,
         progress=sys.stderr.isatty(),

@@ -50,6 +50,7 @@ from upheld.materialisation.saving import Facts, write_facts
 from upheld.materialisation.sparql import SparqlStore
 from upheld.materialisation.stream import Queue, follow, follow_async
 from upheld.materialisation.views import History, Version, not_copied
+from upheld.materialisation.warming import made_up, rehearse
 from upheld.runtime.interruptions import interrupted_once
 from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
@@ -385,6 +386,35 @@ class Materialisation(Inspection):
                 return [self._load(minus, plus), *([difference(self._state.E, whole)] if whole else [])]
 
             return self._update_or_abandon(load, algorithm, interruptions, before_commit=before_commit)
+
+    def warm(self) -> None:
+        """Compile now whatever updates, queries and explanations of this program need, and change nothing.
+
+        Kernels are compiled when there is enough to do, each for the types that it meets first; call this before a
+        stream whose first updates must not wait for the compiler. It previews updates of a few facts, with the indexes
+        and the bookkeeping that they need, and frees the memory of deleted facts. Without explicit facts, it does so
+        on a copy with made-up ones.
+
+        >>> m = materialise("q(x) :- p(x).", {"p": [1, 2]})
+        >>> m.warm()
+        >>> m.version, len(m["q"])
+        (0, 2)
+        """
+        if not any(len(self.explicit(name)) for name in self.relations):
+            facts = made_up(self)
+            if facts:
+                with self._copy_with(self._fitted(facts).items()) as copy:
+                    copy.update(algorithm=self.algorithm)
+                    copy.warm()
+            return
+        self._warm_engine()
+        rehearse(self, self.preview)
+        self.compact()  # frees what the rehearsal has left
+        self._warm_engine()  # with the indexes that it has made
+
+    def _warm_engine(self) -> None:
+        with interrupted_once(), self._turns.work():
+            self._engine.warm()
 
     def compact(self) -> Freed:
         """Free the memory of deleted facts, and return the number of rows, texts and bytes freed.

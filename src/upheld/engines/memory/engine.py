@@ -24,6 +24,7 @@ from upheld.engines.memory.joins.batch import FunctionSink, Sink
 from upheld.engines.memory.joins.derivation import Derivation
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.search import MemorySearch
+from upheld.engines.memory.kernels.jit import compile_kernels
 from upheld.engines.memory.plans.plan import Plan
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, load_codes, nothing, own_set
 from upheld.engines.memory.sets.journal import Mark
@@ -32,6 +33,7 @@ from upheld.engines.memory.storage.atom_classes import Groupings
 from upheld.engines.memory.storage.codec import Codec, Codes, is_text
 from upheld.engines.memory.storage.compaction import Reclaiming
 from upheld.engines.memory.storage.partitions import Parts
+from upheld.engines.memory.storage.rehearsal import rehearse
 from upheld.engines.memory.storage.table import BITS, Table
 from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
 from upheld.language.equality.equality import Equality
@@ -302,6 +304,14 @@ class MemoryEngine:
 
     def plans(self, rule: Rule) -> Iterator[str]:
         return self.matcher.plan_texts(rule)
+
+    def warm(self) -> None:
+        compile_kernels()
+        shapes = {
+            (t.rows.dtype, t.arity, tuple((type(i), k) for k, i in t.indexes.items())): t for t in self.tables.values()
+        }
+        for table in shapes.values():
+            rehearse(table)
 
     def close(self) -> None:
         """Do nothing: all that there is goes with the engine."""

@@ -124,6 +124,9 @@ class ReferenceEngine:
     def plans(self, rule: Rule) -> Iterator[str]:
         yield "each time the atom with the most bound columns, one binding after the other"
 
+    def warm(self) -> None:
+        """Nothing to do: nothing is compiled."""
+
     def close(self) -> None:
         """Nothing to do: sets that nobody holds are gone."""
 

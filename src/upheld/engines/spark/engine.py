@@ -283,6 +283,9 @@ class PartitionedEngine:
     def plans(self, rule: Rule) -> Iterator[str]:
         return self.matching.plan_texts(rule)
 
+    def warm(self) -> None:
+        self.context.local.warm()
+
     def close(self) -> None:
         """Do nothing: the driver ends the tasks."""
 

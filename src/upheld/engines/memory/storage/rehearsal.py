@@ -1,0 +1,42 @@
+"""A rehearsal with rows of no meaning: a table grows, gets indexes and loses rows, so that its kernels are compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from upheld.engines.memory.kernels import hashing
+from upheld.engines.memory.storage.table import BlockIndex, Table
+
+#: Rows of the rehearsal: so many that every index grows.
+ROWS = 200
+
+
+def shape_of(table: Table) -> object:
+    """Return what kernels are compiled for: tables of the same shape need the same ones."""
+    return table.rows.dtype, table.arity, tuple((type(index), columns) for columns, index in table.indexes.items())
+
+
+def rehearse(table: Table) -> None:
+    """Let a table of the same columns, width and indexes grow and shrink."""
+    scratch = Table(table.name, table.types)
+    if table.rows.dtype == np.int64:
+        scratch.fit(-(1 << 40), 1 << 40)
+    indexes = [scratch.blocks(k) if isinstance(i, BlockIndex) else scratch.index(k) for k, i in table.indexes.items()]
+    for n in (ROWS // 2, ROWS):
+        scratch.make_room(n - scratch.n)
+        scratch.rows[scratch.n : n] = np.arange(scratch.n, n)[:, None]
+        scratch.n = n
+        scratch.mend()  # enters the rows
+        for index in indexes:
+            index.catch_up(scratch)
+    for columns in table.indexes:
+        scratch.link(columns, ROWS)
+    removed, last = np.arange(1, dtype=np.int32), np.arange(ROWS - 1, ROWS, dtype=np.int32)
+    for index in indexes:
+        index.remove(scratch, removed)
+        index.renumber(scratch, last, removed)
+    hashing.remove_rows(scratch.keys, removed, scratch.slots)
+    hashing.renumber_rows(scratch.keys, last, removed, scratch.slots)
+    scratch.move_rows(last, removed, ROWS - 1)
+    for _ in scratch.trim(0):
+        pass
