@@ -104,6 +104,15 @@ def test_what_is_remembered_is_bounded(monkeypatch):
     assert m.history("q(100)").since == 7 and events(m.history("q(100)")) == []
 
 
+def test_what_is_remembered_holds_no_tables():
+    """Changes of many facts are remembered without the rows of the tables that they came from."""
+    m = upheld.materialise("q(x) :- p(x).", {"p": [str(i) for i in range(5_000)]})
+    m.update(delete={"p": [str(i) for i in range(1_000)]})
+    assert all(table._held is None or table._held() is None for table in m._engine.tables.values())
+    m.compact()
+    assert events(m.history("q", ("7",))) == [(1, False, ('p("7") vanished',))]
+
+
 def test_facts_that_are_not_facts():
     """A wrong fact gives the errors of `explain`."""
     m = upheld.materialise(RULES, FACTS)

@@ -95,6 +95,10 @@ class Columns:
     def columns(self) -> tuple[Column, ...]:
         return tuple(self._given() if callable(self._given) else self._given)
 
+    def keep_own_codes(self) -> None:
+        """Let go of whatever the columns were to be made from, such as a table; texts stay codes of a dictionary."""
+        self._given = self.columns
+
     def keep_own_texts(self) -> None:
         """Let go of dictionaries, which may be large, and of whatever the columns were to be made from."""
         own = tuple(c.with_own_texts() if isinstance(c, Texts) else c for c in self.columns)

@@ -22,6 +22,9 @@ from upheld.pages.markup import indented, outline
 UPDATES_REMEMBERED = 1_000
 FACTS_REMEMBERED = 10_000
 
+#: Facts of a change that hold on to their own codes alone. More of them would hold on to the rows of whole tables.
+FEW = 256
+
 
 @dataclass(frozen=True)
 class FactEvent:
@@ -131,6 +134,11 @@ class Past:
         if program is not self._program:
             self._changes.clear()
             self._facts, self._program = 0, program
+        if FEW < facts <= FACTS_REMEMBERED:
+            for side in (change.inserted, change.deleted, change.asserted, change.retracted):
+                for columns in (relation.unordered for relation in side.held()):
+                    if columns is not None:
+                        columns.keep_own_codes()
         self._changes.append(_Remembered(number, change, facts))
         self._facts += facts
         while self._changes and (len(self._changes) > UPDATES_REMEMBERED or self._facts > FACTS_REMEMBERED):
