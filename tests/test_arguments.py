@@ -36,7 +36,7 @@ CALLS: dict[str, dict[str, object]] = {
         "granular": None,
         **HOW,
     },
-    "run": FROM_FOLDER,
+    "run": {**FROM_FOLDER, "profile": None},
     "load": {**{k: v for k, v in FROM_FOLDER.items() if k != "output"}, "algorithm": "adaptive"},
     "apply": {
         **FROM_FOLDER,
@@ -47,6 +47,12 @@ CALLS: dict[str, dict[str, object]] = {
         "look_ahead": False,
         "merge_waiting": 1,
         "committed": None,
+        "profile": None,
+    },
+    "history": {
+        **{k: v for k, v in FROM_FOLDER.items() if k not in ("output", "decompose")},
+        "fact": 'path("a", "b")',
+        "updates": {},
     },
     "restore": {
         "program": PROGRAM,
@@ -69,8 +75,11 @@ CALLS: dict[str, dict[str, object]] = {
     "read_updates": {"updates": {}, "m": ...},
     "Limits": {"facts": None, "rounds": None, "seconds": None, "memory": None},
     "Arrivals": {"updates": [], "most": 3},
-    "m.query": {"text": "path(x, y)"},
+    "m.query": {"text": "path(x, y)", "parameters": None, "limit": None},
+    "m.plans": {"query": None},
     "m.explain": {"fact": "path", "row": ("a", "b")},
+    "m.history": {"fact": "path", "row": ("a", "b")},
+    "m.verify": {"engine": "reference"},
     "m.__getitem__": {"name": "path"},
     "m.explicit": {"name": "edge"},
     "m.unexpanded": {"name": "path"},
@@ -150,7 +159,7 @@ def test_the_table_has_the_whole_surface(m):
             "must be an `upheld.Limits`, or None",
         ),
         (lambda m: upheld.materialise(PROGRAM, engine=None), "the name of an engine"),
-        (lambda m: upheld.materialise(PROGRAM, progress=5), "must be a function, or None"),
+        (lambda m: upheld.materialise(PROGRAM, progress=5), "must be a function, True, False or None"),
         (
             lambda m: m.update([("Al", "Gus")]),
             "`insert` of `Materialisation.update` must be a dictionary",

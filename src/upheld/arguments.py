@@ -60,6 +60,9 @@ NAMES_OR_NONE = Kind(_or_none(_is_names), "a list of relation names, or None")
 ALGORITHM_OR_NONE = Kind(_or_none(_TEXT), "the name of an algorithm, or None")
 MEMORY_OR_NONE = Kind(_or_none(_TEXT), "a size, such as `2g`, or None")
 WHOLE = Kind(lambda n: isinstance(n, int) and not isinstance(n, bool) and n >= 0, "a whole number of at least 0")
+WHOLE_OR_NONE = Kind(_or_none(WHOLE.accepts), f"{WHOLE.meaning}, or None")
+BY_NAME_OR_NONE = Kind(_or_none(_is(Mapping)), "a dictionary of values by name, or None")
+TEXT_OR_NONE = Kind(_or_none(_TEXT), "a string, or None")
 UPDATES = Kind(_is(Iterable, AsyncIterable), "an iterable of updates")
 
 #: The kinds of parameters, by the names that they have in every public function.

@@ -504,3 +504,32 @@ def test_unused_relations(more):
     assert warning.slug == "unused-relation"
     assert "`p`" in warning.message
     assert str(warning).startswith("<program>:1:7: warning: ")
+
+
+def test_queries_with_parameters_and_a_limit():
+    """A parameter is a value of a variable; a limit returns the first answers."""
+    m = upheld.materialise(".decl p(x:number, y:symbol)", {"p": [(1, 'a"), p(z, _'), (2, "b"), (3, "b")]})
+    assert m.query("p(x, y)", {"y": "b"}).to_rows() == [(2,), (3,)]
+    assert m.query("p(x, y)", {"y": 'a"), p(z, _'}).to_rows() == [(1,)]
+    assert m.query("p(x, y), x > n", {"n": 2}).to_rows() == [(3, "b")]
+    assert m.query("p(x, y)", {"x": 1, "y": "b"}).to_rows() == []
+    assert m.query("p(x, _)", limit=2).to_rows() == [(1,), (2,)]
+    with pytest.raises(upheld.UpheldError, match="has no variable `z`"):
+        m.query("p(x, y)", {"z": 1})
+    with pytest.raises(upheld.UpheldError, match="parameters are numbers"):
+        m.query("p(x, y)", {"x": (1,)})
+    with pytest.raises(upheld.UpheldError, match="type-clash"):
+        m.query("p(x, y)", {"x": "text"})
+    with pytest.raises(upheld.UpheldError, match="at least 0, or None"):
+        m.query("p(x, y)", limit=-1)
+
+
+@pytest.mark.parametrize("engine", ["memory", "reference"])
+def test_plans_of_a_query(engine):
+    """They show how a query would be matched, and leave nothing behind."""
+    m = upheld.materialise(".decl p(x:number, y:number) p(1, 2).", engine=engine)
+    before = m.plans()
+    assert m.plans("p(x, y), p(y, z)").startswith("$answer(x, y, z) :- p(x, y), p(y, z).\n  ")
+    assert m.plans() == before
+    with pytest.raises(upheld.UpheldError, match="unknown"):
+        m.plans("q(x)")

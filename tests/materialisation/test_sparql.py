@@ -147,10 +147,63 @@ def test_programs_without_triples():
         upheld.materialise("p(1).", engine="reference").sparql("ASK { }")
 
 
-def test_rewritten_names_are_refused():
+@pytest.mark.parametrize("seed", range(3))
+def test_rewritten_names(seed):
+    """Answers are those of the axioms, also after updates that split and merge classes."""
     rules = upheld.parse("PREFIX : <http://e/> [?x, owl:sameAs, ?y] :- [?x, :same, ?y].", dialect="dlog")
-    with pytest.raises(UsageError, match="rewrite-sparql"):
-        upheld.materialise(rules, {"triple": [over("a", "b")]}, equality="rewrite").sparql("ASK { }")
+    chosen, names = random.Random(seed), "abcd"
+
+    def triple():
+        return iri(chosen.choice(names)), iri(chosen.choice(["same", "over"])), iri(chosen.choice(names))
+
+    first = {triple() for _ in range(4)}
+    both = [upheld.materialise(rules, {"triple": first}, equality=how) for how in ("axioms", "rewrite")]
+    for _ in range(6):
+        queries = "SELECT ?x ?y { ?x :over ?y }", "SELECT (COUNT(*) AS ?n) { ?x :over ?y FILTER(STR(?x) > STR(?y)) }"
+        axioms, rewritten = ([sorted(m.sparql(q).rows) for q in queries] for m in both)
+        assert axioms == rewritten
+        update = {"insert": {"triple": [triple()]}, "delete": {"triple": [triple(), triple()]}}
+        for m in both:
+            m.update(**update)
+
+
+def test_no_service():
+    """A query that would use the network is refused; the word elsewhere is not."""
+    m = opened([over("a", "b")])
+    for text in ("SELECT * { SERVICE <http://e/> { ?x ?y ?z } }", "ASK { service silent ?s { ?x ?y ?z } }"):
+        with pytest.raises(UsageError, match="sparql-service"):
+            m.sparql(text)
+    text = "# SERVICE\nSELECT ?service { ?service :over ?y FILTER(STR(?y) != 'a SERVICE' && ?y != <http://e/SERVICE>) }"
+    assert m.sparql(text).rows == [(iri("a"),)]
+
+
+def test_parameters():
+    """Values go into a query as terms, not as text."""
+    m = opened(
+        [over("a", "b"), over("b", "c"), (iri("a"), iri("n"), '"5"^^<http://www.w3.org/2001/XMLSchema#integer>')]
+    )
+    assert m.sparql("SELECT ?x ?y { ?x :over ?y }", {"x": iri("b")}).rows == [(iri("b"), iri("c"))]
+    assert [row[0] for row in m.sparql("SELECT ?x ?n { ?x :n ?n }", {"n": 5})] == [iri("a")]
+    assert m.query("[?x, :over, ?y]", {"x": iri("b")}).to_rows() == [(iri("c"),)]
+    for wrong in ("b", iri("b") + " ?y } #", None, object()):
+        with pytest.raises(UsageError, match="the parameter `x` is"):
+            m.sparql("SELECT ?x { ?x :over ?y }", {"x": wrong})
+        with pytest.raises(UsageError, match="the parameter `x` is"):
+            m.query("[?x, :over, ?y]", {"x": wrong})
+    with pytest.raises(UsageError, match="variable"):
+        m.sparql("SELECT ?x { ?x :over ?y }", {"z": iri("b")})
+    with pytest.raises(UsageError, match="has no variable `z`"):
+        m.query("[?x, :over, ?y]", {"z": iri("b")})
+
+
+def test_limits_of_time():
+    """A query with many answers stops at the limit of its materialisation."""
+    m = opened([over(f"x{i}", f"y{i}") for i in range(60)], engine="memory")
+    m._engine.meter.limits = upheld.Limits(seconds=1e-9)
+    with pytest.raises(upheld.UpheldError, match="limit"):
+        m.sparql("SELECT * { ?a :over ?b . ?c :over ?d . ?e :over ?f }")
+    m._engine.meter.limits = upheld.Limits()
+    assert m.sparql("ASK { :x1 :over :y1 }") is True
 
 
 def test_missing_package(monkeypatch):
@@ -179,3 +232,25 @@ def test_the_command_line(tmp_path, capsys):
     assert main([*query, "--json", "ASK { }"]) == 0
     assert json.loads(capsys.readouterr().out)["boolean"] is True
     assert main([*query, "ASK"]) == 2
+
+
+def test_formats_on_the_command_line(tmp_path, capsys):
+    """Results in SPARQL's formats, and triples as text and in a file."""
+    (tmp_path / "r.dlog").write_text(RULES)
+    (tmp_path / "data.nt").write_text(" ".join(over("a", "b")) + " .\n")
+    query = ["query", str(tmp_path / "r.dlog"), "-F", str(tmp_path / "data.nt")]
+    select, construct = "SELECT ?x { ?x :above ?y }", "CONSTRUCT { ?y :below ?x } { ?x :above ?y }"
+    printed = {"csv": "x\r\nhttp://e/a\r\n", "tsv": "?x\n<http://e/a>\n"}
+    for format, expected in printed.items():
+        assert main([*query, "--sparql", select, "--format", format]) == 0
+        assert capsys.readouterr().out.replace("\r\n", "\n") == expected.replace("\r\n", "\n")
+    assert main([*query, "--sparql", construct, "--format", "nt"]) == 0
+    line = f"{iri('b')} {iri('below')} {iri('a')} .\n"
+    assert capsys.readouterr().out == line
+    assert main([*query, "--sparql", construct, "--to", str(tmp_path / "out.nt")]) == 0
+    assert (tmp_path / "out.nt").read_text() == line
+    assert main([*query, "--sparql", select, "--to", str(tmp_path / "out.nt")]) == 2
+    assert "no triples to write" in capsys.readouterr().err
+    assert main([*query, "--format", "csv", "[?x, :above, ?y]"]) == 2
+    assert "needs `--sparql`" in capsys.readouterr().err
+    assert main([*query, "--sparql", select, "--limit", "0"]) == 1

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, Indexed, derive
-from upheld.arguments import checked
+from upheld.arguments import BY_NAME_OR_NONE, TEXT_OR_NONE, WHOLE_OR_NONE, checked
 from upheld.data import sql
 from upheld.data.change import relation_of, unknown_relation
 from upheld.data.columns import Columns, Row
@@ -36,7 +37,7 @@ from upheld.materialisation.lookup import find
 from upheld.materialisation.reports.plans import Plans
 from upheld.materialisation.representation import Plain
 from upheld.materialisation.snapshot import Snapshot
-from upheld.materialisation.sparql import SparqlStore, refuse_rewriting, relations_of_triples
+from upheld.materialisation.sparql import SparqlStore, relations_of_triples
 from upheld.materialisation.views import History, Rows, Version, View
 from upheld.pages.markup import table
 from upheld.rdf.sparql import Solutions
@@ -179,20 +180,25 @@ class Reading(ABC):
         with self._turns.look():
             return self._relation(self._predicate(name), self._shown().rows(name))
 
-    @checked()
-    def query(self, text: str) -> Relation:
+    @checked(limit=WHOLE_OR_NONE, parameters=BY_NAME_OR_NONE)
+    def query(self, text: str, parameters: Mapping[str, Value] | None = None, *, limit: int | None = None) -> Relation:
         """Return the answers to a query: the bindings of its variables, one column per variable.
 
         Args:
             text: A rule body in the dialect of the program.
+            parameters: Values of variables of the query, which are not columns of the answers then.
+            limit: Maximum number of answers: the first ones in ascending order.
 
         >>> m = materialise("p(1). p(2). p(3).")
         >>> m.query("p(x), x > 1").to_set()
         {(2,), (3,)}
+        >>> m.query("p(x), x > least", {"least": 0}, limit=2).to_rows()
+        [(1,), (2,)]
         """
-        query = self._compile_query(text)
+        query = self._compile_query(text, parameters)
         with self._turns.work():
-            return self._answer(query)
+            answers = self._answer(query)
+        return answers if limit is None else answers.head(limit)
 
     @checked()
     def sql(self, text: str, parameters: Parameters | None = None) -> pyarrow.Table:
@@ -211,17 +217,22 @@ class Reading(ABC):
         """
         return sql.answer(text, parameters, self.relations, self.snapshot().__getitem__)
 
-    @checked()
-    def sparql(self, text: str, *, format: str | None = None) -> Solutions | bool | Relation | str:
+    @checked(parameters=BY_NAME_OR_NONE)
+    def sparql(
+        self, text: str, parameters: Mapping[str, object] | None = None, *, format: str | None = None
+    ) -> Solutions | bool | Relation | str:
         """Return the answer to a query in SPARQL 1.1 over `triple` and, as named graphs, `quad`.
 
         `SELECT` returns `rdf.Solutions`, `ASK` a truth value, `CONSTRUCT` and `DESCRIBE` a relation of triples. The
         prefixes of the program are known. pyoxigraph evaluates the query, in a store that is made for the first query
         and brought up to date by the changes made since for each later one. It writes numbers, dates and times in
-        their canonical form, and has no facts with a literal as subject.
+        their canonical form, and has no facts with a literal as subject. With `equality="rewrite"` it has the triples
+        of all equal constants, and takes memory for them. Limits of time and memory are checked before the first answer
+        and for each thousand answers.
 
         Args:
-            text: A query in SPARQL 1.1.
+            text: A query in SPARQL 1.1. `SERVICE` is refused.
+            parameters: Values of variables that the query selects: terms in N-Triples syntax, or numbers.
             format: Return the answer as text: `csv`, `tsv`, `json` or `xml` for `SELECT` and `ASK`, `nt` or `ttl` for
                 `CONSTRUCT` and `DESCRIBE`.
 
@@ -231,30 +242,36 @@ class Reading(ABC):
         [('<http://e/b>',)]
         """
         prefixes = {**PREFIXES, **self.prefixes}
-        if not all(map(self._representation.is_live, relations_of_triples(self.relations))):
-            refuse_rewriting()
-        with self._turns.look():
+        relations_of_triples(self.relations)
+        with self._turns.look(), self._engine.meter.run():
             if self._sparql is None or not self._sparql.is_whole:
                 self._sparql = SparqlStore(self, self._history)
-            return self._sparql.query(text, prefixes, format)
+            return self._sparql.query(text, prefixes, format, parameters, self._engine.meter.look)
 
-    def _compile_query(self, text: str) -> Query:
-        query = compile_query(text, self._core)
+    def _compile_query(self, text: str, parameters: Mapping[str, Value] | None = None) -> Query:
+        query = compile_query(text, self._core, parameters)
         return replace(query, core=asking_for_classes(query.core, self._core))
 
     def _answer(self, query: Query) -> Relation:
         query, tested = self._representation.asked(query)
         I, engine, name = self._shown(), self._engine, query.answer.name
-        new = [p for p in query.core.predicates.values() if p.name not in self._core.predicates]
-        for predicate in new:
-            engine.declare(predicate)
-        answers = engine.named("query")
-        try:
+        with self._declared(query):
+            answers = engine.named("query")
             with engine.meter.run():
                 for stratum in stratify(query.core):
                     answers |= aggregates(engine, stratum, I | answers)
                     answers |= derive(stratum.rules, I | answers, I | answers)
                 return self._relation(query.answer, self._representation.answers(answers, name, tested))
+
+    @contextmanager
+    def _declared(self, query: Query) -> Iterator[None]:
+        """Declare the relations of a query, and forget them and all sets of the query at the end."""
+        engine = self._engine
+        new = [p for p in query.core.predicates.values() if p.name not in self._core.predicates]
+        for predicate in new:
+            engine.declare(predicate)
+        try:
+            yield
         finally:
             engine.abandon(keep=self._state.sets())
             for predicate in new:
@@ -305,22 +322,36 @@ class Reading(ABC):
     def _explainer(self) -> Explainer:
         return Explainer(self._written.by_pairs or self._written)
 
-    def plans(self) -> Plans:
+    @checked(query=TEXT_OR_NONE)
+    def plans(self, query: str | None = None) -> Plans:
         """Return how the engine would match each rule: from all facts, and from new facts of each body atom.
 
         It begins with each rule that may be decomposed: whether it is, why, and the tree of its nodes.
 
+        Args:
+            query: A rule body, to return the plans of this query instead.
+
         >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2)]})
         >>> print(m.plans().splitlines()[-1])
             join path(x, y) on column 2: about 1 rows for each
+        >>> print(m.plans("path(x, y), edge(y, 2)").splitlines()[1])
+          from all facts
         """
+        if query is not None:
+            return self._plans_of(self._compile_query(query))
         lines = [line for decision in self._decisions for line in decision_lines(decision)]
         with self._turns.look():
-            for stratum in self._strata:
-                for rule in stratum.rules:
-                    lines.append(str(rule))
-                    lines += [f"  {line}" for line in self._engine.plans(rule)]
-        return Plans("\n".join(lines))
+            return Plans("\n".join([*lines, *self._plan_lines(self._strata)]))
+
+    def _plans_of(self, query: Query) -> Plans:
+        query, _ = self._representation.asked(query)
+        with self._turns.work(), self._declared(query):
+            return Plans("\n".join(self._plan_lines(stratify(query.core))))
+
+    def _plan_lines(self, strata: Stratification) -> Iterator[str]:
+        for rule in (rule for stratum in strata for rule in stratum.rules):
+            yield str(rule)
+            yield from (f"  {line}" for line in self._engine.plans(rule))
 
     @property
     def version(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from upheld.data.relation import Relation
@@ -41,11 +41,18 @@ class SparqlStore:
         """Whether it can be brought up to date: no interruption has left it with a part of a change."""
         return self._store is not None
 
-    def query(self, text: str, prefixes: Mapping[str, str], format: str | None) -> Solutions | bool | Relation | str:
+    def query(
+        self,
+        text: str,
+        prefixes: Mapping[str, str],
+        format: str | None,
+        parameters: Mapping[str, object] | None,
+        look: Callable[[], None],
+    ) -> Solutions | bool | Relation | str:
         """Return the answer to a query about the facts that there are now."""
         self._catch_up()
         assert self._store is not None, "a store that was interrupted"
-        return self._store.query(text, prefixes, format)
+        return self._store.query(text, prefixes, format, parameters, look)
 
     def settle(self, age: int) -> None:
         """Let go of the changes made since the last query, and of the store, if they are many."""
@@ -68,11 +75,3 @@ def relations_of_triples(names: Sequence[str]) -> list[str]:
         hint = "`query` and `sql` are about any relation"
         raise UsageError(Problem("no-triples", "the program has no triples", note=note, hint=hint))
     return known
-
-
-def refuse_rewriting() -> None:
-    """Refuse SPARQL where one constant stands for all that are equal: the store would need every triple."""
-    message = "SPARQL cannot be answered with `equality=rewrite`"
-    note = "the store has to hold every triple, and the materialisation holds one for each class of equal constants"
-    hint = '`query` answers with all constants; or use `equality="axioms"`'
-    raise UsageError(Problem("rewrite-sparql", message, note=note, hint=hint))

@@ -7,7 +7,7 @@ and 5, are one statement in it: `_Variants` remembers which of them there are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from upheld.data.change import Change
 from upheld.data.columns import Row
 from upheld.data.relation import Relation, missing_package
 from upheld.errors import Problem, UsageError, quote
+from upheld.language.queries import term_parameter
 from upheld.language.syntax.rdfox import COLUMNS, TRIPLE
 from upheld.language.terms.ntriples import is_statement
 from upheld.language.terms.terms import XSD
@@ -30,6 +31,12 @@ _ANSWER_FORMATS = {"csv": "CSV", "tsv": "TSV", "json": "JSON", "xml": "XML"}
 _TRIPLE_FORMATS = {"nt": "N_TRIPLES", "ttl": "TURTLE"}
 
 _PLACE = re.compile(r"error at (\d+):(\d+): (.*)", re.DOTALL)
+#: Comments, strings and IRIs of SPARQL, names with a prefix, variables, and words.
+_TOKEN = re.compile(
+    r'''#[^\n]*|"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''''
+    r"""|<[^<>"{}|^`\\\x00-\x20]*>|[\w.\-]*:[\w.\-%]*|[?$@]\w+|(?P<word>\w+)""",
+    re.DOTALL,
+)
 _TYPED = f'"^^<{XSD}'
 
 Statement = tuple[str, ...]
@@ -116,25 +123,44 @@ class TripleStore:
         text = "".join(" ".join(terms) + " .\n" for terms in statements)
         return self._package.parse(text.encode(), self._package.RdfFormat.N_QUADS)
 
-    def query(self, text: str, prefixes: Mapping[str, str], format: str | None) -> Solutions | bool | Relation | str:
-        """Return the answer to a query, as text if a format is named."""
+    def query(
+        self,
+        text: str,
+        prefixes: Mapping[str, str],
+        format: str | None,
+        parameters: Mapping[str, object] | None = None,
+        look: Callable[[], None] = lambda: None,
+    ) -> Solutions | bool | Relation | str:
+        """Return the answer to a query, as text if a format is named.
+
+        `parameters` are terms for variables. `look` is called now and then, and stops the query by an error.
+        """
+        _refuse_service(text)
         if format is not None and format not in (*_ANSWER_FORMATS, *_TRIPLE_FORMATS):
             note = f"the formats are {', '.join(map(quote, (*_ANSWER_FORMATS, *_TRIPLE_FORMATS)))}"
             raise UsageError(Problem("bad-argument", f"unknown format {quote(format)} for answers", note=note))
         try:
-            answer = self._store.query(text, prefixes=dict(prefixes))
-            return self._plain(answer) if format is None else self._text(answer, format)
+            substitutions = {self._package.Variable(n): self._term(n, v) for n, v in (parameters or {}).items()}
+            answer = self._store.query(text, prefixes=dict(prefixes), substitutions=substitutions)
+            look()
+            return self._plain(answer, look) if format is None else self._text(answer, format)
         except (SyntaxError, ValueError, OSError, RuntimeError) as error:
             raise UsageError(_problem(text, error)) from None
 
-    def _plain(self, answer: Any) -> Solutions | bool | Relation:
+    def _term(self, name: str, value: object) -> Any:
+        """Return the term of a parameter."""
+        (quad,) = self._quads([("<x:s>", "<x:p>", term_parameter(name, value))])
+        return quad.object
+
+    def _plain(self, answer: Any, look: Callable[[], None]) -> Solutions | bool | Relation:
         if isinstance(answer, self._package.QueryBoolean):
             return bool(answer)
         if isinstance(answer, self._package.QueryTriples):
-            rows = [tuple(map(str, (t.subject, t.predicate, t.object))) for t in answer]
+            rows = [tuple(map(str, (t.subject, t.predicate, t.object))) for t in _watched(answer, look)]
             return Relation(TRIPLE, COLUMNS[TRIPLE], ("term",) * 3, rows)
         columns = tuple(variable.value for variable in answer.variables)
-        return Solutions(columns, [tuple(None if t is None else str(t) for t in row) for row in answer])
+        solutions = _watched(answer, look)
+        return Solutions(columns, [tuple(None if t is None else str(t) for t in row) for row in solutions])
 
     def _text(self, answer: Any, format: str) -> str:
         is_graph = isinstance(answer, self._package.QueryTriples)
@@ -197,6 +223,24 @@ class _Variants:
             self._normal[literal] = known = str(quad.object)
             self._scratch.clear()
         return known
+
+
+def _watched(answers: Iterable[Any], look: Callable[[], None]) -> Iterator[Any]:
+    """Yield answers, and call `look` for each thousand of them."""
+    for number, answer in enumerate(answers):
+        if number % 1000 == 0:
+            look()
+        yield answer
+
+
+def _refuse_service(text: str) -> None:
+    """Refuse a query that would ask another server."""
+    for token in _TOKEN.finditer(text):
+        if token["word"] is not None and token["word"].upper() == "SERVICE":
+            span = Span(Source("<query>", text), token.start(), token.end())
+            note = "it would send parts of the query to another server, and Upheld uses no network"
+            hint = "query that server by its own client, and pass the answers as facts"
+            raise UsageError(Problem("sparql-service", "`SERVICE` is not supported", span, note=note, hint=hint))
 
 
 def _statements(rows: Iterable[Row]) -> Iterator[Statement]:

@@ -11,11 +11,16 @@ from upheld.cli.limits import add_limits
 from upheld.cli.loading import materialised
 from upheld.cli.options import add_evaluation, add_files, add_program
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
+from upheld.errors import Problem, UsageError
+
+#: The formats of answers to SPARQL.
+FORMATS = ("csv", "tsv", "json", "xml", "nt", "ttl")
 
 EXAMPLES = """\
 upheld query reach.dl -F facts 'path("a", x), !closed(x)'
 upheld query reach.dl -F facts --sql 'select count(*) from path'
 upheld query owl2rl -F data.ttl --sparql 'SELECT ?x (COUNT(*) AS ?n) { ?x a ?c } GROUP BY ?x'
+upheld query owl2rl -F data.ttl --sparql 'CONSTRUCT { ?x a ?c } { ?x a ?c }' --to types.ttl
 upheld query owl2rl -F data.ttl '[?x, a, <https://ex.org/Student>]' --json
 """
 
@@ -34,16 +39,30 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     printed = answers.add_mutually_exclusive_group()
     printed.add_argument("--count", action="store_true", help="print the number of answers")
     printed.add_argument("--json", action="store_true", help="print each answer as a JSON object on a line of its own")
+    printed.add_argument(
+        "--format",
+        choices=FORMATS,
+        metavar="NAME",
+        help="for --sparql: csv, tsv, json or xml results, or nt or ttl for triples",
+    )
+    printed.add_argument("--to", metavar="FILE", help="for --sparql: write the triples of CONSTRUCT to an RDF file")
+    answers.add_argument("--limit", type=_number, metavar="N", help="print at most N answers")
     add_files(command)
     add_evaluation(command)
     add_limits(command)
 
 
 def execute(options: argparse.Namespace) -> int:
+    if not options.sparql and (alone := "--format" if options.format else "--to" if options.to else None):
+        raise UsageError(Problem("bad-argument", f"`{alone}` needs `--sparql`", place=alone))
     with materialised(options) as m:
-        if options.sparql and options.json:
-            return _sparql_results(m.sparql(options.query, format="json"))
+        if options.to is not None:
+            return _write(m.sparql(options.query), options.to)
+        if options.sparql and (format := "json" if options.json else options.format):
+            return _sparql_results(str(m.sparql(options.query, format=format)), format)
         columns, rows = _answers(m, options)
+    if options.limit is not None:
+        rows = list(rows)[: options.limit]
     if options.count:
         print(len(rows))
     elif options.json:
@@ -56,6 +75,15 @@ def execute(options: argparse.Namespace) -> int:
         for row in rows:
             print("\t".join("" if value is None else str(value) for value in row))
     return SUCCESS if len(rows) else NOTHING_HOLDS
+
+
+def _write(answer: object, path: str) -> int:
+    """Write the triples of an answer to a file."""
+    if not isinstance(answer, upheld.Relation):
+        hint = "write CONSTRUCT or DESCRIBE, or print the answers with `--format`"
+        raise UsageError(Problem("bad-argument", "the query returns no triples to write", place="--to", hint=hint))
+    upheld.rdf.write(path, answer)
+    return SUCCESS if len(answer) else NOTHING_HOLDS
 
 
 def _answers(
@@ -72,8 +100,16 @@ def _answers(
     return answers.columns, list(answers)
 
 
-def _sparql_results(text: object) -> int:
-    """Print a document of SPARQL's JSON results."""
-    print(text)
-    answer = json.loads(str(text))
+def _sparql_results(text: str, format: str) -> int:
+    """Print an answer in a format of SPARQL or RDF."""
+    print(text, end="" if text.endswith("\n") else "\n")
+    if format != "json":
+        return SUCCESS
+    answer = json.loads(text)
     return SUCCESS if answer.get("boolean") or answer.get("results", {}).get("bindings") else NOTHING_HOLDS
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"`{text}` is not a number of answers")
+    return int(text)
