@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -279,6 +280,11 @@ class PartitionedEngine:
             for name, size in use.tables.items():
                 tables[name] = tables.get(name, TableSize()) + size
         return MemoryUse(tables, sum(use.texts for use in uses))
+
+    def nbytes(self) -> int:
+        """Return the bytes of the tables, indexes and dictionaries of all tasks."""
+        mine = self.context.local.nbytes() if self.context.wire.me < self.context.wire.parts else 0
+        return self.context.total("bytes", Counter(bytes=mine))["bytes"]
 
     def plans(self, rule: Rule) -> Iterator[str]:
         return self.matching.plan_texts(rule)
