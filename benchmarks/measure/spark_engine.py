@@ -118,9 +118,10 @@ def programs(spark: SparkSession, size: dict[str, Any]) -> list[dict[str, Any]]:
     nodes = size["nonlinear"]
     graph = {"edge": np.unique(np.random.default_rng(1).integers(0, nodes, (2 * nodes, 2)), axis=0)}
     _, rules, given = main_program(size["scale"])
+    count, width = size["generations"]
     for name, program, facts in (
         ("closure, not linear", NONLINEAR, graph),
-        ("same generation", SAME_GENERATION, generations(*size["generations"], r)),
+        ("same generation", SAME_GENERATION, generations(count, width, r)),
         ("triples", TRIPLES, triples(size["things"], r)),
         ("campus, 90 rules", CAMPUS, campus(size["departments"], r)),
         ("Claros-L, 1,314 rules", rules, given),
@@ -175,7 +176,8 @@ def updates(spark: SparkSession, size: dict[str, Any]) -> list[dict[str, Any]]:
                     row[str(count)] = {"delete": deleted, "insert": inserted}
                     tell(f"{kind}, {algorithm}, delete {count}", deleted, f"beside {row['facts']:,} facts")
                     tell(f"{kind}, {algorithm}, insert {count}", inserted, f"starting again {again['cpu']:.2f} CPU-s")
-                row["bytes"] = m._engine.nbytes() / count_of(m)
+                engine_of_facts: Any = m._engine
+                row["bytes"] = engine_of_facts.nbytes() / count_of(m)
                 print(f"{row['bytes']:.0f} bytes a fact", flush=True)
             found.append(row)
     return found

@@ -28,8 +28,6 @@ def planned(core: Core, replicated: Iterable[str]) -> tuple[Views, dict[str, Pip
     """Return the views of a program, and how its last rule is matched from changes of each body atom."""
     views = views_of(core, replicated)
     rule = core.rules[-1]
-    for kind in (*(Kind("via", i) for i in range(len(rule.positive))), Kind("all"), Kind("heads")):
-        pipeline(rule, kind, views, HEIGHT)
     found = {f"{i} {atom.predicate}": Kind("via", i) for i, atom in enumerate(rule.positive)}
     return views, {name: pipeline(rule, kind, views, HEIGHT) for name, kind in found.items()}
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,8 +40,8 @@ class Context:
     #: The engine that algorithms hold.
     engine: SetEngine
 
-    def __init__(self, wire: Wire, core: Core, meter: Meter, views: Views):
-        self.wire, self.meter, self.views = wire, meter, views
+    def __init__(self, wire: Wire, core: Core, meter: Meter, new_views: Callable[[], Views]):
+        self.wire, self.meter, self._new_views = wire, meter, new_views
         self.local = MemoryEngine(core, Meter(), AgreedCodec)
         self.memory, self.matcher = self.local.context, self.local.matcher
         self.owners = Owners(wire.me, wire.parts)
@@ -50,6 +51,11 @@ class Context:
         self.known_rules: set[Rule] = set()
         self.know(core.rules)
 
+    @cached_property
+    def views(self) -> Views:
+        """The copies that facts have, unless somebody has set others before they were asked for."""
+        return self._new_views()
+
     @property
     def codec(self) -> AgreedCodec:
         codec = self.local.codec
@@ -58,10 +64,11 @@ class Context:
 
     def know(self, rules: Iterable[Rule]) -> None:
         """Give the constants of rules their codes, in the same order in all tasks."""
-        for rule in rules:
-            if rule not in self.known_rules:
-                self.known_rules.add(rule)
-                self.codec.add(_texts_of(rule))
+        new = [rule for rule in rules if rule not in self.known_rules]
+        self.known_rules.update(new)
+        texts = [text for rule in new for text in _texts_of(rule)]
+        if texts:
+            self.codec.add(texts)
 
     def outbox(self) -> list[list[Parcel]]:
         return [[] for _ in range(self.wire.members)]

@@ -6,6 +6,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
@@ -45,10 +46,9 @@ class PartitionedEngine:
 
     def __init__(self, core: Core, wire: Wire, meter: Meter | None = None, replicated: Iterable[str] = ()):
         self.meter, self._core = meter or Meter(), core
-        self.context = Context(wire, core, self.meter, views_of(core, replicated))
+        self.context = Context(wire, core, self.meter, partial(views_of, core, tuple(replicated)))
         self.context.engine = weakref.proxy(self)
         self.matching = Matching(self.context)
-        self.matching.declare(core.rules)
         self._groups: dict[Classing, PartitionedGroups] = {}
 
     # -- sets ----------------------------------------------------------------------------------------------------------
@@ -65,7 +65,6 @@ class PartitionedEngine:
         if any(table.n for table in self.context.local.tables.values()):
             raise AssertionError("facts that were not expected")
         self.context.views = views_of(self._core, replicated_by_size(self._core, sizes, self.context.wire.parts))
-        self.matching.declare(self._core.rules)
 
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> PartitionedSet:
         return self.load_all({predicate: rows})

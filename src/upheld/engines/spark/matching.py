@@ -123,17 +123,6 @@ class Matching:
         self._reaches: dict[tuple[Any, ...], tuple[Sequence[Rule], Reach]] = {}
         self._text_makers: dict[Rule, bool] = {}
 
-    def declare(self, rules: Sequence[Rule]) -> None:
-        """Collect the views of rules, however they may be matched; from then on these are all."""
-        self._pipelines.clear()
-        self._reaches.clear()
-        for rule in rules:
-            kinds = [Kind("via", i) for i in range(len(rule.positive))]
-            kinds += [Kind("via not", i) for i in range(len(rule.negative))]
-            for kind in (*kinds, Kind("all"), Kind("heads")):
-                pipeline(rule, kind, self.context.views, HEIGHT)
-        self.context.views.may_grow = False
-
     def forget(self, predicate: Predicate) -> None:
         """Give up everything that is cached for the rules that derive a predicate."""
         rules = {rule for rule, _ in self._pipelines if rule.head.predicate == predicate.name}

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from upheld.engines.spark.plans import Views
+from upheld.engines.memory.plans.plan import HEIGHT
+from upheld.engines.spark.plans import Kind, Views, pipeline
 from upheld.language.core import Core
 
 #: Facts of a relation that is replicated whatever else there is: about two megabytes in each task.
@@ -31,11 +32,17 @@ def replicated_by_size(core: Core, sizes: Mapping[str, int], parts: int) -> froz
 
 
 def views_of(core: Core, replicated: Iterable[str]) -> Views:
-    """Return the views that a program needs whatever its rules look up."""
+    """Return all views that a program needs, however its rules may be matched."""
     views = Views((*replicated, *(classing.members for classing in core.classings)))
     for aggregation in core.aggregations:
         if aggregation.groups:
             views.add(aggregation.body, aggregation.groups[0])
         else:
             views.collected.add(aggregation.body)
+    for rule in core.rules:
+        kinds = [Kind("via", i) for i in range(len(rule.positive))]
+        kinds += [Kind("via not", i) for i in range(len(rule.negative))]
+        for kind in (*kinds, Kind("all"), Kind("heads")):
+            pipeline(rule, kind, views, HEIGHT)
+    views.may_grow = False
     return views

@@ -30,11 +30,13 @@ from upheld.engines.spark.tasks.functors import Taught, functors_of
 from upheld.engines.spark.tasks.tasks import Tasks, ThreadTasks
 from upheld.engines.spark.tasks.wire import Wire, task_lost
 from upheld.errors import Problem, UpheldError
-from upheld.language.core import Classing, Core, Rule
+from upheld.language.core import Atom, Classing, Core, Rule
 from upheld.language.strata import Stratification, Stratum
+from upheld.language.syntax.ast import Constant, Variable
 from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
+from upheld.source import Source
 
 #: How many rules, tuples of rules and stratifications tasks keep: the driver sends each of them once.
 _MOST_KEPT = 1 << 14
@@ -304,6 +306,13 @@ class _Kept:
         return known[1]
 
 
+#: Types of which no object is kept: nearly all that is pickled.
+_PLAIN = frozenset((int, str, float, bool, bytes, type(None), dict, list, Atom, Variable, Constant))
+
+#: Types of which all objects are kept. A source is part of every rule in it, and as long as all of them.
+_KEPT = (Rule, Stratification, Source)
+
+
 class _Pickler(pickle.Pickler):
     """Pickles one thing, with numbers for those in it that tasks keep."""
 
@@ -312,13 +321,13 @@ class _Pickler(pickle.Pickler):
         self._whole, self._number = whole, number
 
     def persistent_id(self, thing: Any) -> int | None:
+        if type(thing) in _PLAIN or thing is self._whole:
+            return None
         if isinstance(thing, Held):
             return thing.number
-        if thing is self._whole:
-            return None
         rules = isinstance(thing, tuple) and thing and isinstance(thing[0], Rule)
         apart = isinstance(thing, Stratum) and not _is_listed(thing)
-        return self._number(thing) if rules or apart or isinstance(thing, Rule | Stratification) else None
+        return self._number(thing) if rules or apart or isinstance(thing, _KEPT) else None
 
     def reducer_override(self, thing: Any) -> Any:
         """A stratum is that of a stratification by its number."""
