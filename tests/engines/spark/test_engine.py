@@ -12,6 +12,7 @@ from upheld.engines.spark import sparkengine
 from upheld.language.compile import compile_program
 from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
+from upheld.runtime import memory
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -94,6 +95,22 @@ def test_a_job_has_the_name_of_its_program(tmp_path):
     (tmp_path / "reach.dl").write_text("path(x, y) :- edge(x, y). edge(1, 2).")
     named, unnamed = (compile_program(upheld.parse(p)).core for p in (tmp_path / "reach.dl", "p(x) :- q(x). q(1)."))
     assert (sparkengine._name(named), sparkengine._name(unnamed)) == ("reach.dl, ", "")
+
+
+def test_facts_that_find_no_memory(monkeypatch):
+    """The update fails with the relation and its size, before the memory is taken, and the next one is made."""
+    m = upheld.materialise(PATHS, {"edge": [(i, i + 1) for i in range(100)]}, engine=Driven(2))
+    before = m.facts()
+    with monkeypatch.context() as patched:
+        patched.setattr(memory._watch, "is_on", True)
+        patched.setattr(memory, "_MUCH", 1 << 10)
+        patched.setattr(memory, "memory_left", lambda: memory._SPARE + (1 << 14))
+        with pytest.raises(upheld.UpheldError) as refusal:
+            m.update(insert={"edge": [(100 + i, 101 + i) for i in range(200)]})
+    assert refusal.value.slugs == ("no-memory-for-facts",)
+    assert "more facts of `path`" in str(refusal.value)
+    assert m.facts() == before
+    assert len(m.update(insert={"edge": [(100, 101)]}).inserted["path"]) == 101
 
 
 def test_decomposed_rules():

@@ -20,6 +20,7 @@ from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.kernels.jit import MANY_ROWS, compile_kernels
 from upheld.runtime.limits import reserve
+from upheld.runtime.memory import check_room
 
 Rows = npt.NDArray[np.int32]
 #: A number for each row of a table.
@@ -75,6 +76,7 @@ class Table:
             # A quarter more at a time: a fifth of the memory at most lies idle, and copying stays linear in all.
             if need > MANY_ROWS:
                 compile_kernels()
+            check_room(self.name, self.n, need * self._row_size())
             capacity = max(need, len(self.rows) + len(self.rows) // 4)
             rows, flags = _grown(self.rows, (capacity, self.arity)), _grown(self.flags, (capacity,))
             columns = {name: _grown_with_zeros(column, capacity) for name, column in self.columns.items()}
@@ -83,6 +85,11 @@ class Table:
         if slots_for(need) > len(self.slots):
             reserve(4 * slots_for(need))
             self.slots = _tuple_index(self.keys, self.n, slots_for(need))
+
+    def _row_size(self) -> int:
+        """Return the bytes of a row, with its flags and numbers."""
+        numbers = sum(column.itemsize for column in self.columns.values())
+        return self.arity * self.rows.itemsize + self.flags.itemsize + numbers
 
     def column(self, name: str) -> Column:
         """Return the numbers under a name, which are zero where none have been given."""

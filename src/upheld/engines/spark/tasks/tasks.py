@@ -15,6 +15,7 @@ from typing import Protocol
 from upheld.engines.spark.tasks.commands import Member, NewEngine
 from upheld.engines.spark.tasks.sockets import Address, connected, meet
 from upheld.engines.spark.tasks.wire import Threads, ThreadWire, Wire, task_lost
+from upheld.runtime.memory import watch_memory
 
 
 class Tasks(Protocol):
@@ -121,6 +122,7 @@ class ConnectedTasks:
 
 def serve(me: int, host: str, address: Address, key: bytes, new_engine: NewEngine) -> None:
     """Be one task: connect to the driver and to the other tasks, and follow commands until the driver closes."""
+    watch_memory()
     with connected(address, key) as commands:
         commands.send(("commands", me, None))
         wire = meet(me, host, address, key)
