@@ -26,7 +26,7 @@ from upheld.experiments.measuring.measure import folder_of, load, wanted
 from upheld.experiments.measuring.sampling import sample
 from upheld.experiments.measuring.statistics import average, mean, middle, pearson, scores
 from upheld.experiments.papers import paper3
-from upheld.experiments.programs import graph_patterns, profile
+from upheld.experiments.programs import graph_patterns, profile, uobm
 from upheld.experiments.programs import lubm as lubm_rules
 from upheld.experiments.programs.equality import aliased, iri, names
 from upheld.experiments.programs.instances import instance, profile_of
@@ -245,6 +245,18 @@ def test_published_sizes():
         len(upheld.check(text).core.rules) for text in (lubm_rules.SIMPLE, lubm_rules.CYCLIC, graph_patterns.RULES)
     ]
     assert rules == [98, 16, 23]
+
+
+def test_rules_in_the_manner_of_uobm():
+    """Both bounds have the published number of rules; recursion is near the published one, 49 and 144."""
+    for text, rules, recursive in ((uobm.LOWER, 210, 51), (uobm.UPPER, 279, 171)):
+        strata = upheld.check(text, stratification="levels").strata
+        assert sum(len(s.recursive) + len(s.nonrecursive) for s in strata) == rules
+        assert sum(len(s.recursive) for s in strata) == recursive
+    facts = instance("UOBM-L", 3_000, "small", None).facts
+    assert abs(count(facts) / 3_000 - 1) < 0.05
+    towns = facts["hasSameHomeTownWith"]
+    assert len(np.unique(towns[:, 0])) == len(towns), "everybody names one neighbour, so towns are trees"
 
 
 @pytest.mark.parametrize("row", ["ChEMBL-L", "Claros-L", "Reactome-R", "UOBM-R"])

@@ -10,14 +10,16 @@ import numpy as np
 from upheld.experiments.data import sspe, zipf
 from upheld.experiments.data.facts import Facts, Numbers, distinct
 from upheld.experiments.data.graphs import trees
+from upheld.experiments.data.uobm import uobm
 from upheld.experiments.programs import profile, rulesets
+from upheld.experiments.programs import uobm as uobm_rules
 from upheld.experiments.published import printed
 
 #: Rules of a generated program at most, by size; real rule sets keep all of theirs.
 MOST_RULES = {"tiny": 60, "small": 300, "default": 1_500, "paper": 25_000}
 
-#: Profiles that paper 2 prints without levels: UOBM-U has 144 recursive rules of 279, in 5 strata.
-UOBM_U = [(10, 10), (10, 83), (4, 45), (0, 17), (120, 124)]
+#: Instances with rules and data of our own in the manner of UOBM.
+UOBM = {"UOBM-L": uobm_rules.LOWER, "UOBM-U": uobm_rules.UPPER}
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ def instance(name: str, scale: int, size: str, programs: str | None, seed: int =
     """Return a test instance with about `scale` explicit facts."""
     if name == "SSPE":
         return Instance(sspe.RULES, sspe.sspe(max(20, scale // 10), 10), published=True)
+    if name in UOBM:
+        interests = [sub for up in ("Sports", "Music") for sub in uobm_rules.SUBCLASSES[up].split()]
+        subjects = [sub for up in ("Engineering", "Science", "FineArts") for sub in uobm_rules.SUBCLASSES[up].split()]
+        return Instance(UOBM[name], uobm(scale, interests, subjects, zipf.arities(UOBM[name]), seed))
     if programs and (real := _published(name, Path(programs))):
         facts = zipf.zipf(zipf.arities(real), scale, max(10, scale * 2 // 5), seed)
         if name == "Claros-LE":
@@ -60,8 +66,6 @@ def _published(name: str, folder: Path) -> str | None:
 
 def profile_of(name: str) -> list[tuple[int, int]]:
     """Return the recursive rules and all rules of each level of a published program."""
-    if name == "UOBM-U":
-        return UOBM_U
     rows = printed("p1-table2").rows
     levels = [values for (row, level), values in rows.items() if row == name and level != "all"]
     return [(int(values["recursive"] or 0), int(values["rules"] or 0)) for values in levels]
