@@ -351,6 +351,7 @@ def test_every_claim_is_under_a_question_and_open_without_cells():
     # On Spark there is nothing to compare with.
     assert {claim.question for claim in CLAIMS} == set(QUESTIONS) - {SPARK}
     assert {each.verdict for each in judged(CLAIMS, tables)} == {OPEN}
+    assert all(set(claim.because) == {CONFIRMED, CONTRADICTED} for claim in CLAIMS), "a reason for either verdict"
     assert all(question.answer(tables) is None for question in QUESTIONS.values())
 
 

@@ -50,7 +50,7 @@ def judged(claims: Iterable[Claim], tables: Tables) -> list[Judged]:
     for claim in claims:
         outcome = claim.test(tables)
         if outcome is None:
-            judgements.append(Judged(claim, OPEN, "not measured", claim.because.get(OPEN, "")))
+            judgements.append(Judged(claim, OPEN, "not measured", ""))
         else:
             verdict = CONFIRMED if outcome.holds else CONTRADICTED
             judgements.append(Judged(claim, verdict, outcome.ours, claim.because.get(verdict, "")))

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from upheld.experiments.catalogue import experiments
 from upheld.experiments.measuring.measure import folder_of, load
+from upheld.experiments.papers import paper1
 from upheld.experiments.registry import SIZES, Settings
 from upheld.experiments.report import plots
 from upheld.experiments.report.claims import CONFIRMED, CONTRADICTED, OPEN, Judged, judged
-from upheld.experiments.report.questions import CLAIMS, MISSING, PAPERS, QUESTIONS, Question
+from upheld.experiments.report.questions import ALGORITHMS, CLAIMS, MISSING, PAPERS, QUESTIONS, Question
 from upheld.experiments.report.tables import Table
 
 
@@ -35,6 +36,9 @@ class Picture:
 #: Parts of the page: text in Markdown without block structure, lists of texts, rows of a table, headings, pictures.
 Block = str | list[str] | list[list[str]] | Heading | Picture
 
+
+#: Explicit facts of an instance of papers 1 to 3 at each size.
+FACTS = {size: numbers[0] for size, numbers in paper1.SIZES.items()}
 
 #: The size at which each experiment is shown.
 Chosen = dict[str, Settings]
@@ -87,6 +91,9 @@ def _blocks(chosen: Chosen, results: Path) -> Iterator[Block]:
         f"and {counts[OPEN]} **open** (not measured yet). The [tables](#tables-and-figures) below have every number "
         "beside the printed one, and [How it was measured](#how-it-was-measured) says on which data and machine."
     )
+    yield ALGORITHMS
+    if scale := _scale(chosen, results):
+        yield scale
     yield Heading(2, "In short")
     yield [f"**{question}** {_short(question, about, verdicts, tables)}" for question, about in QUESTIONS.items()]
     agreement = results / "agreement.svg"
@@ -118,6 +125,20 @@ def _blocks(chosen: Chosen, results: Path) -> Iterator[Block]:
         yield [f"Size `{chosen[experiment.id].size}`.", *tables[experiment.id].notes]
     yield Heading(2, "The papers")
     yield [f"[{number}] {paper}" for number, paper in PAPERS.items()]
+
+
+def _scale(chosen: Chosen, results: Path) -> str:
+    """Return how large the data is on which most tables were measured, and what that means for verdicts."""
+    measured = [s.size for id, s in chosen.items() if load(folder_of(results, s, id))]
+    if not measured:
+        return ""
+    size, tables = Counter(measured).most_common(1)[0]
+    facts = f"{FACTS[size]:,}"
+    return (
+        f"Mind the scale: {tables} of {len(measured)} measured tables are at size `{size}`, on about {facts} facts "
+        "where the papers have millions. An effect that needs much data can be missing here. So *contradicted* says "
+        "that we do not see it at this size, and the reason given is our guess."
+    )
 
 
 def _rows(chosen: Chosen, results: Path) -> str:
