@@ -11,8 +11,9 @@ from upheld.errors import UpheldError, UpheldWarning
 from upheld.explain import Explanation, Failure, Proof, ProofStep
 from upheld.language.syntax.ast import Program
 from upheld.language.types.records import Record
-from upheld.materialisation.build import materialise, parse, restore
+from upheld.materialisation.build import materialise, restore
 from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.programs import parse
 from upheld.materialisation.progress import Progress
 from upheld.materialisation.reports.history import FactEvent, FactHistory
 from upheld.materialisation.reports.memory import Memory

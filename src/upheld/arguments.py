@@ -63,6 +63,7 @@ WHOLE = Kind(lambda n: isinstance(n, int) and not isinstance(n, bool) and n >= 0
 WHOLE_OR_NONE = Kind(_or_none(WHOLE.accepts), f"{WHOLE.meaning}, or None")
 BY_NAME_OR_NONE = Kind(_or_none(_is(Mapping)), "a dictionary of values by name, or None")
 TEXT_OR_NONE = Kind(_or_none(_TEXT), "a string, or None")
+RULES = Kind(lambda r: isinstance(r, str) or _is_names(r), "the text of a rule, or a list of texts")
 UPDATES = Kind(_is(Iterable, AsyncIterable), "an iterable of updates")
 
 #: The kinds of parameters, by the names that they have in every public function.
@@ -114,6 +115,7 @@ KINDS = {
 }
 KINDS["insert"] = KINDS["delete"] = KINDS["replace"] = KINDS["facts"]
 KINDS["parts"] = KINDS["program"]
+PROGRAM_OR_NONE = Kind(_or_none(KINDS["program"].accepts), f"{KINDS['program'].meaning}, or None")
 
 
 def checked(**kinds: Kind) -> Callable[[Callable[A, R]], Callable[A, R]]:

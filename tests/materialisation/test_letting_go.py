@@ -11,8 +11,9 @@ import pytest
 from tests.engines.memory.storage.test_compaction import always
 from upheld.errors import LimitReached
 from upheld.maintain.registry import ALGORITHMS
-from upheld.materialisation.build import materialise, parse, restore
+from upheld.materialisation.build import materialise, restore
 from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.programs import parse
 from upheld.runtime.limits import Limits
 
 RULES = """

@@ -125,6 +125,13 @@ class Ranks(Protocol):
         """The sum of the totals of all facts of a stratum."""
         ...
 
+    def renumber(self, strata: Mapping[int, int]) -> None:
+        """Let the derivations of each stratum be derivations of the stratum that a mapping gives its number.
+
+        Law: `derivations` of a stratum is then the sum of those of the strata that became it.
+        """
+        ...
+
     def items(self) -> Iterable[tuple[Fact, tuple[int, int, int]]]:
         """The facts that have derivations, each with its rank, total and support."""
         ...
@@ -209,6 +216,15 @@ def rank_sums(top: int, bottom: int, below: int, by_stratum: Mapping[int, int]) 
     """Return the ends of the ranks and the derivations of each stratum, by the names they are saved under."""
     ends = {"top": top, "bottom": bottom, "below": below}
     return ends | {f"stratum {index}": total for index, total in by_stratum.items()}
+
+
+def renumbered(by_stratum: Mapping[int, int], strata: Mapping[int, int]) -> Counter[int]:
+    """Return the derivations of each stratum, after strata have become others."""
+    result: Counter[int] = Counter()
+    for index, derivations in by_stratum.items():
+        if derivations:
+            result[strata[index]] += derivations
+    return result
 
 
 def sums_of_ranks(sums: Mapping[str, int]) -> tuple[int, int, int, Counter[int]]:

@@ -11,7 +11,7 @@ a derivation may be part of one expression that is settled; an algorithm that us
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from upheld.algebra.instances import RuleInstance
@@ -209,6 +209,10 @@ class SetEngine(Protocol):
 
     def forget(self, predicate: Predicate) -> None:
         """Remove a declared predicate and the rules that derive it. No set may contain facts of it."""
+        ...
+
+    def forget_rules(self, rules: Collection[Rule]) -> None:
+        """Drop what is kept to evaluate rules that are no longer of the program. Law: no result changes."""
         ...
 
     def derive(

@@ -52,6 +52,10 @@ class ByRelation(Mapping[str, Relation]):
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
 
+    def some(self, name: str) -> Relation:
+        """Return the facts of a relation; none for one that the program did not have at the time."""
+        return self._some.get(name) or Relation(name, (), (), ())
+
     def held(self) -> Collection[Relation]:
         """Return the relations that are kept. Some of them may have no facts."""
         return self._some.values()

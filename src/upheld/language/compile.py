@@ -114,6 +114,7 @@ class _Builder:
             tuple(d.name for d in program.declarations if d.equivalence),
             aggregations=tuple(map(self._aggregation, draft.aggregations.values())),
             types=program.types,
+            program=program,
         )
         return Compiled(core, (*draft.warnings, *_warnings(program, core)))
 

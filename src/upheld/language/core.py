@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from upheld.language.printable import Printable
-from upheld.language.syntax.ast import Clause, Constant, Directive, TypeDeclaration, Variable
+from upheld.language.syntax.ast import Clause, Constant, Directive, Program, TypeDeclaration, Variable
 from upheld.language.types.functors import Functor, functor
 from upheld.language.values import Value
 from upheld.source import Span
@@ -183,6 +183,12 @@ class Core:
     aggregations: tuple[Aggregation, ...] = ()
     #: The types that the program declares, which queries may use.
     types: tuple[TypeDeclaration, ...] = ()
+    #: The program as it is written, for changes of its rules.
+    program: Program | None = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Programs go to other processes, which evaluate rules and change none."""
+        return {**self.__dict__, "program": None}
 
     def with_columns(self, columns: Mapping[str, tuple[str, ...]]) -> Core:
         """Return the program with other names for the columns of some of its relations."""

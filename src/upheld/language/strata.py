@@ -13,7 +13,7 @@ that no rule derives are in stratum 1.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, TypeVar
@@ -255,6 +255,29 @@ class Stratification:
                 result[1].add(predicate)
         return result
 
+    @property
+    def levels(self) -> Mapping[Pattern, int]:
+        """The stratum of each pattern."""
+        return self._levels
+
+    def exchanged(self, rules: Mapping[Rule, Rule | None]) -> Stratification:
+        """Return the same strata with other rules in the place of some, or none.
+
+        Only rules whose atoms have the strata of those that they replace may come in.
+        """
+        result = Stratification([], self.classes, self._levels, self._by_predicate)
+
+        def exchange(old: tuple[Rule, ...]) -> tuple[Rule, ...]:
+            if rules.keys().isdisjoint(old):
+                return old
+            new = (rules.get(rule, rule) for rule in old)
+            return tuple(rule for rule in new if rule is not None)
+
+        for s in self.strata:
+            recursive, nonrecursive = exchange(s.recursive), exchange(s.nonrecursive)
+            result.strata.append(Stratum(s.index, recursive, nonrecursive, result, s.classings, s.aggregations))
+        return result
+
     def patterns(self, predicate: str) -> list[tuple[Pattern, int]]:
         """Return the patterns of a predicate with their strata; no fact matches two of different strata."""
         return self._by_predicate.get(predicate, [])
@@ -277,8 +300,11 @@ def share_an_instance(one: Atom, other: Atom) -> bool:
 
 
 @collector_paused()
-def stratify(core: Core, stratification: str = "granular") -> Stratification:
-    """Return a stratification by its name; a `ProgramError` shows the cycle if the program has none."""
+def stratify(core: Core, stratification: str = "granular", also: Sequence[Rule] = ()) -> Stratification:
+    """Return a stratification by its name; a `ProgramError` shows the cycle if the program has none.
+
+    The strata are those that the rules `also` would lead to as well, but have none of these.
+    """
     levels_of = _STRATIFICATIONS.get(stratification)
     if levels_of is None:
         raise UsageError(
@@ -289,7 +315,7 @@ def stratify(core: Core, stratification: str = "granular") -> Stratification:
                 hint=nearest(stratification, tuple(_STRATIFICATIONS)),
             )
         )
-    depending = _depending(core)
+    depending = (*_depending(core), *also)
     patterns = _patterns(depending)
     classes = _share_instances(list(dict.fromkeys(patterns.values())))
     depends: dict[int, dict[int, Dependency]] = defaultdict(dict)

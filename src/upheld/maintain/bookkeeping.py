@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 
 from upheld.algebra.counters import Numbered, Numbers, Ranks, Trace
 from upheld.algebra.engine import Engine
-from upheld.algebra.sets import FactSet, bag, derive, derive_bag
+from upheld.algebra.sets import FactSet, bag, derive, derive_bag, settle
 from upheld.language.strata import Stratum
 
 
@@ -64,6 +64,24 @@ class Bookkeeping:
     def load(self, sums: Mapping[str, int]) -> None:
         """Continue from the numbers that `save` returned."""
 
+    # -- changes of rules ----------------------------------------------------------------------------------------------
+
+    #: Whether the derivations of one stratum can be forgotten, to be counted again.
+    forgets: ClassVar[bool] = False
+
+    def enter(self, explicit: FactSet, s: Stratum) -> None:
+        """Count explicit facts of a stratum that has rules now: before, their derivations were not counted."""
+
+    def leave(self, explicit: FactSet, s: Stratum) -> None:
+        """Forget the explicit facts of a stratum that has no rules any more, and no other facts."""
+
+    def forget(self, facts: FactSet, s: Stratum) -> None:
+        """Forget all derivations of the facts of a stratum."""
+        raise AssertionError("bookkeeping that is begun anew as a whole")
+
+    def renumber(self, strata: Mapping[int, int]) -> None:
+        """Let the numbers that concern a stratum concern the stratum that a mapping gives it."""
+
 
 class NonrecursiveCounter(Bookkeeping):
     """cnr: derivations of a fact by nonrecursive rules, the explicit one included."""
@@ -80,6 +98,12 @@ class NonrecursiveCounter(Bookkeeping):
 
     def first(self, s: Stratum, E: FactSet, I: FactSet) -> FactSet:
         return self.cnr.gain(bag(s.out(E))) | self.cnr.gain(derive_bag(s.nonrecursive, I, I))
+
+    def enter(self, explicit: FactSet, s: Stratum) -> None:
+        settle(self.cnr.gain(bag(explicit)))
+
+    def leave(self, explicit: FactSet, s: Stratum) -> None:
+        settle(self.cnr.lose(bag(explicit)))
 
     def counters(self) -> tuple[Numbered, ...]:
         return (self.cnr,)
@@ -134,12 +158,23 @@ class Traced(Bookkeeping):
     def end(self) -> None:
         self.trace.settle_levels()
 
+    def enter(self, explicit: FactSet, s: Stratum) -> None:
+        settle(self.trace.gain(bag(explicit), 1))
+        self.trace.place(explicit, 1)
+        self.trace.settle_levels()
+
+    def leave(self, explicit: FactSet, s: Stratum) -> None:
+        settle(self.trace.lose(bag(explicit), 1))
+        self.trace.place(explicit, 0)
+        self.trace.settle_levels()
+
 
 class Ranked(Bookkeeping):
     """Totals, supports, and the rank of each fact: facts of later rounds rank above those of earlier ones."""
 
     kinds = ("ranks",)
     columns = ("rank", "total", "support")
+    forgets = True
 
     def __init__(self, ranks: Ranks):
         self.ranks = ranks
@@ -156,6 +191,19 @@ class Ranked(Bookkeeping):
 
     def found(self, delta: FactSet, round: int) -> None:
         self.ranks.put_on_top(delta)
+
+    def enter(self, explicit: FactSet, s: Stratum) -> None:
+        settle(self.ranks.gain_total(bag(explicit), s))
+        self.ranks.put_on_top(explicit)
+
+    def leave(self, explicit: FactSet, s: Stratum) -> None:
+        self.ranks.forget(explicit, s)
+
+    def forget(self, facts: FactSet, s: Stratum) -> None:
+        self.ranks.forget(facts, s)
+
+    def renumber(self, strata: Mapping[int, int]) -> None:
+        self.ranks.renumber(strata)
 
     def counters(self) -> tuple[Numbered, ...]:
         return (self.ranks,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -12,7 +11,7 @@ from typing import Any
 from upheld.arguments import checked
 from upheld.data.columns import Row
 from upheld.engines import EngineChoice, chosen_engine, facts_reader
-from upheld.errors import FactsError, Problem, UsageError, nearest, quote, warn
+from upheld.errors import FactsError, Problem, UsageError, quote, warn
 from upheld.ingest import facts_of
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.compile import compile_program
@@ -22,56 +21,16 @@ from upheld.language.hypertrees.deciding import check_mode
 from upheld.language.lints import lint, some, unused_facts, without_facts
 from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Program
-from upheld.language.syntax.files import read_file, read_text
 from upheld.language.syntax.rdfox import COLUMNS
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.programs import parse
 from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.record import check_unused, open_checkpoint, open_state
 from upheld.materialisation.representation import representation_of
 from upheld.materialisation.saved_bookkeeping import Reopened, serves
-from upheld.rdf.rulesets import RULESETS, rules
 from upheld.runtime.limits import Limits, limited
 from upheld.store import Manifest, SavedBooks, Store, check_program, digest
-
-#: A text that can be the name of something, and not a program: not a directive, and not a comment.
-_WORD = re.compile(r"(?!\.[a-z]+$|//|/\*|#|%)[^\s()\[\]<>\"]+")
-
-
-@checked()
-def parse(
-    program: str | Path | Program,
-    *,
-    dialect: str = "dl",
-    include: Sequence[str | Path] = (),
-    confined: bool = False,
-) -> Program:
-    """Return a program read from a file, a string or a rule set.
-
-    Args:
-        program: Path of a `.dl` or `.dlog` file, text of a program, or name of a rule set (`rdfs`, `owl2rl`).
-        dialect: Dialect of a text: `dl` or `dlog`. Files have the dialect of their extension.
-        include: Folders in which files of `.include` are looked for if they are not beside the program.
-        confined: Refuse `.include` of files outside the program's folder and the folders of `include`; for a text,
-            outside the current folder.
-
-    >>> rules = parse("PREFIX : <http://e/> [?y, :q, ?x] :- [?x, :p, ?y].", dialect="dlog")
-    >>> m = materialise(rules, {"triple": [("<http://e/a>", "<http://e/p>", "<http://e/b>")]})
-    >>> m.query("[?x, :q, ?y]").to_rows()
-    [('<http://e/b>', '<http://e/a>')]
-    """
-    if isinstance(program, Program):
-        return program
-    if str(program) in RULESETS:
-        return rules(str(program))
-    is_word = _WORD.fullmatch(str(program)) is not None  # which no program is
-    if is_word and not {".", "/", "\\"} & set(str(program)) and not Path(program).exists():
-        note = f"the rule sets are {', '.join(map(quote, RULESETS))}; a file ends in `.dl` or `.dlog`"
-        message = f"{quote(program)} is not a rule set, a file or the text of a program"
-        raise UsageError(Problem("unknown-program", message, note=note, hint=nearest(program, RULESETS)))
-    if isinstance(program, Path) or is_word or (program.endswith((".dl", ".dlog")) and "\n" not in program):
-        return read_file(Path(program), include=[*map(Path, include)], confined=confined)
-    return read_text(program, dialect, include=[*map(Path, include)], confined=confined)
 
 
 @checked()

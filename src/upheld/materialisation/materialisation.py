@@ -6,24 +6,26 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self, SupportsIndex, overload
+from typing import NoReturn, Self, SupportsIndex, overload
 from weakref import WeakMethod, finalize
 
 from upheld.algebra.engine import Engine, Freed, Remote
 from upheld.algebra.sets import FactSet, settle
-from upheld.arguments import ALGORITHM_OR_NONE, UPDATES, checked
+from upheld.arguments import ALGORITHM_OR_NONE, PROGRAM_OR_NONE, RULES, UPDATES, checked
 from upheld.data.change import ByRelation, Change
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
 from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, count, warn
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
-from upheld.language.core import Core
+from upheld.language.core import Core, Predicate
 from upheld.language.growth import growing_rules
 from upheld.language.hypertrees.deciding import Decision
 from upheld.language.strata import Stratification, stratify
+from upheld.language.syntax.ast import Program
 from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
+from upheld.maintain.rule_changes import Rules, change_rules
 from upheld.maintain.update import Outcome, Requested, State, merged, net_effect
 from upheld.materialisation.decomposition import decompose_for
 from upheld.materialisation.idle import park_when_idle
@@ -45,6 +47,13 @@ from upheld.materialisation.reports.log import log_materialisation, log_update
 from upheld.materialisation.reports.profile import Costs
 from upheld.materialisation.reports.progress_display import ShownProgress
 from upheld.materialisation.representation import Plain, representation_of
+from upheld.materialisation.rule_changes import (
+    Edited,
+    RemovedRules,
+    read_rule_change,
+    refuse_facts_with_rules,
+    refuse_rule_changes,
+)
 from upheld.materialisation.saved_bookkeeping import Reopened, can_keep, keep_books
 from upheld.materialisation.saving import Facts, write_facts
 from upheld.materialisation.sparql import SparqlStore
@@ -56,9 +65,6 @@ from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
 from upheld.runtime.turns import Turns
 from upheld.store import Base, Draft, Store, check_program, digest
-
-if TYPE_CHECKING:
-    pass
 
 
 class Materialisation(Inspection):
@@ -101,8 +107,10 @@ class Materialisation(Inspection):
         self._state: State
         #: Whoever uses the engine waits for a turn.
         self._turns = Turns()
-        self._history = History()
+        self._history = History(core)
         self._costs, self._past = Costs(), Past()
+        #: The rules that were removed, as far as the strata still have their dependencies.
+        self._removed_rules = RemovedRules()
         #: The store that answers SPARQL, once there is one.
         self._sparql: SparqlStore | None = None
         #: The explicit facts, if the engine may lose them, and why its tasks are to be started again from these, if so.
@@ -120,8 +128,12 @@ class Materialisation(Inspection):
         engine = self._engine = open_engine(self._chosen_engine, self._written, limits)
         #: The engine as one whose facts may be lost, if it is one.
         self._remote = engine if isinstance(engine, Remote) else None
-        written = self._written
-        self._engine.meter.may_grow = lambda: any(growing_rules(stratify(written)))
+        #: The relations that the engine knows, those that the program no longer has among them.
+        self._known_relations = dict(self._written.predicates)
+        self._watch_growth(self._written)
+
+    def _watch_growth(self, core: Core) -> None:
+        self._engine.meter.may_grow = lambda: any(growing_rules(stratify(core)))
 
     def _materialise(
         self,
@@ -173,7 +185,7 @@ class Materialisation(Inspection):
         if reopened is not None and (reopened.then or reopened.now):
             with interrupted_once() as interruptions:
                 self._update_or_abandon(lambda: [self._since(reopened)], None, interruptions)
-            self._history, self._past = History(), Past()  # nobody has seen what was there before
+            self._history, self._past = History(self._written), Past()  # nobody has seen what was there before
 
     def _since(self, reopened: Reopened) -> Requested:
         """Return what has changed in the explicit facts since the version that was taken over."""
@@ -209,9 +221,7 @@ class Materialisation(Inspection):
         decomposed = decompose_for(self._written, E, mode)
         self._decisions = decomposed.decisions
         if decomposed.core is not self._written:
-            for name, predicate in decomposed.core.predicates.items():
-                if name not in self._written.predicates:
-                    self._engine.declare(predicate)
+            self._declare(decomposed.core.predicates)
             self._core = decomposed.core
             self._strata = stratify(self._core, stratification)
 
@@ -228,13 +238,25 @@ class Materialisation(Inspection):
         """Return the next version of a store in the making. For a thread that has its turn."""
         return _draft_of(self, _Now(self), store, change)
 
+    def _declare(self, predicates: Mapping[str, Predicate]) -> list[Predicate]:
+        """Let the engine know relations, and return those that it did not know."""
+        new = [predicate for name, predicate in predicates.items() if name not in self._known_relations]
+        for predicate in new:
+            self._engine.declare(predicate)
+            self._known_relations[predicate.name] = predicate
+        return new
+
     # -- leaving -------------------------------------------------------------------------------------------------------
 
     def _copy_with(
-        self, explicit: Iterable[tuple[str, Iterable[Row]]], engine: str | EngineChoice | None = None
+        self,
+        explicit: Iterable[tuple[str, Iterable[Row]]],
+        engine: str | EngineChoice | None = None,
+        core: Core | None = None,
     ) -> Self:
         limits, chosen = self._engine.meter.limits, engine or self._chosen_engine
-        copy = type(self)(self._written, stratify(self._written), chosen, "rematerialise", limits, self._equality)
+        program = core or self._written
+        copy = type(self)(program, stratify(program), chosen, "rematerialise", limits, self._equality)
         copy._materialise(explicit, (), "never", "granular", None)
         return copy
 
@@ -297,7 +319,8 @@ class Materialisation(Inspection):
         with self._turns.look():
             store = open_state(self._chosen_engine, folder)
             store.check_follows(self._base)
-            if store.manifest is not None and store.manifest.program != self._program_digest():
+            other = store.manifest is not None and store.manifest.program != self._program_digest()
+            if store.manifest is not None and other and not store.has(self._base):  # else its rules have changed since
                 check_program(store.manifest, self._written, self._equality, store.folder)
             return draft_of(self, store).commit()
 
@@ -343,29 +366,41 @@ class Materialisation(Inspection):
         chosen = self._represented_as.algorithm(algorithm) if algorithm else None
         return self._update_to(insert, delete, replace, chosen)
 
-    @checked()
+    @checked(add=RULES, remove=RULES, program=PROGRAM_OR_NONE)
     def preview(
         self,
         insert: FactsGiven | None = None,
         delete: FactsGiven | None = None,
         *,
         replace: FactsGiven | None = None,
+        add: str | Sequence[str] = (),
+        remove: str | Sequence[str] = (),
+        program: str | Path | Program | None = None,
     ) -> Change:
-        """Return the change that `update` would make, and change nothing.
+        """Return the change that `update` or `change_rules` would make, and change nothing.
 
-        It costs as much as the update. The facts are checked as for `update`.
+        It costs as much as the change. Facts and rules are checked as for `update` and `change_rules`.
 
         Args:
             insert: As for `update`.
             delete: As for `update`.
             replace: As for `update`.
+            add: As for `change_rules`.
+            remove: As for `change_rules`.
+            program: The program to change to: `replace` of `change_rules`.
 
         >>> m = materialise("q(x) :- p(x).", {"p": [1, 2]})
         >>> m.preview(delete={"p": [1]}), len(m["q"])
         (<Change -1 p, -1 q>, 2)
+        >>> m.preview(add="r(x) :- q(x), x > 1.")
+        <Change +1 r>
         """
         try:
-            self._update_to(insert, delete, replace, None, end_preview)
+            if add or remove or program is not None:
+                refuse_facts_with_rules(insert, delete, replace)
+                self._change_rules(add, remove, program, end_preview)
+            else:
+                self._update_to(insert, delete, replace, None, end_preview)
         except Previewed as preview:
             return preview.change
         raise AssertionError("a preview that was committed")
@@ -415,6 +450,71 @@ class Materialisation(Inspection):
     def _warm_engine(self) -> None:
         with interrupted_once(), self._turns.work():
             self._engine.warm()
+
+    @checked(add=RULES, remove=RULES, replace=PROGRAM_OR_NONE)
+    def change_rules(
+        self,
+        add: str | Sequence[str] = (),
+        remove: str | Sequence[str] = (),
+        *,
+        replace: str | Path | Program | None = None,
+    ) -> Change:
+        """Add and remove rules, bring all derived facts up to date, and return the change.
+
+        Removed rules go first. Only what the changed rules derive is worked on, not the rest of the program. A change
+        that fails leaves rules and facts as they were.
+
+        Args:
+            add: Rules to add, as texts in the dialect of the program; declarations and facts may be among them.
+            remove: Rules of the program to remove, up to the names of variables and the order of the body.
+            replace: A program to change to, as for `materialise`. Rules that are in both programs stay. Explicit facts
+                are kept, but for those that only the text of the old program states.
+
+        >>> m = materialise("path(x, y) :- edge(x, y).", {"edge": [(1, 2), (2, 3)]})
+        >>> m.change_rules(add="path(x, z) :- path(x, y), edge(y, z).")
+        <Change +1 path>
+        >>> m.change_rules(remove="path(x, z) :- edge(y, z), path(x, y).")
+        <Change -1 path>
+        """
+        return self._change_rules(add, remove, replace)
+
+    def _change_rules(
+        self,
+        add: str | Sequence[str],
+        remove: str | Sequence[str],
+        program: str | Path | Program | None,
+        before_commit: Callable[[Change], None] | None = None,
+    ) -> Change:
+        refuse_rule_changes(self._represented_as, self._remote is not None)
+        asked = read_rule_change(add, remove, program)
+        with interrupted_once() as interruptions, self._turns.work():
+            edit = asked(self._written, self._equality)
+            state, known = self._state, self._known_relations
+            rules = Rules(self._core, *self._removed_rules)
+            edited = Edited.of(edit, self._written, rules, self._options[1], state, known)
+            new = self._declare(edited.plan.predicates)
+            try:
+                return self._update_or_abandon(
+                    lambda: [self._load(*edited.facts())], None, interruptions, before_commit=before_commit,
+                    edited=edited,
+                )  # fmt: skip
+            except BaseException:
+                self._engine.forget_rules(edited.plan.new_rules())
+                for predicate in new:
+                    self._engine.forget(predicate)
+                    del self._known_relations[predicate.name]
+                raise
+
+    def _follow(self, edited: Edited) -> None:
+        """Go on with the program that the rules were changed to."""
+        self._written, self._core = edited.written, edited.plan.rules.core
+        self._removed_rules, self._strata = edited.past(), self._state.strata
+        there = {id(rule) for rule in self._written.rules}
+        self._decisions = tuple(decision for decision in self._decisions if id(decision.rule) in there)
+        self._digest, self._past = None, Past()
+        self.__dict__.pop("_explainer", None)
+        self._watch_growth(self._written)
+        self._engine.forget_rules(edited.plan.temporary())
 
     def compact(self) -> Freed:
         """Free the memory of deleted facts, and return the number of rows, texts and bytes freed.
@@ -515,10 +615,11 @@ class Materialisation(Inspection):
         ahead: Requested | None = None,
         numbers: tuple[int, ...] = (),
         before_commit: Callable[[Change], None] | None = None,
+        edited: Edited | None = None,
     ) -> Change:
         """Make the updates that are given as one, or leave everything as it was.
 
-        `before_commit` may still refuse the change, by raising an error.
+        `before_commit` may still refuse the change, by raising an error. `edited` changes the rules as well.
         """
         engine, before = self._engine, self._algorithm
         self._history.settle()
@@ -528,10 +629,13 @@ class Materialisation(Inspection):
                 self._convert(algorithm or before)
                 E_minus, E_plus, ignored = net_effect(self._state.E, load())
                 change, version = self._make(
-                    E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers, before_commit
+                    E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers, before_commit, edited
                 )
             self._acknowledge(change)
-            self._past.note(version.number, change, version.age - self._history.now.age, self._written)
+            if edited is None:
+                self._past.note(version.number, change, version.age - self._history.now.age, self._written)
+            else:
+                self._follow(edited)
             self._history.advance(change, version)
             self._costs.note(change, engine.meter.work)
             log_update(version.number, change, self.algorithm)
@@ -552,27 +656,35 @@ class Materialisation(Inspection):
         ahead: Requested | None,
         updates: tuple[int, ...],
         before_commit: Callable[[Change], None] | None,
+        edited: Edited | None,
     ) -> tuple[Change, Version]:
         """Bring the state up to date, looking ahead to the next update if there is one.
 
         Return what changed, and the version that it leads to.
         """
         state = self._state
-        layer, marks, bookkeeping = state.layer, state.marks, state.bookkeeping
+        layer, marks, bookkeeping, strata = state.layer, state.marks, state.bookkeeping, state.strata
+        predicates: Mapping[str, Predicate] = self._core.predicates
+        core = self._written
+        if edited is not None:
+            predicates, core = edited.plan.predicates, edited.written
         try:
             with self._engine.transaction():
-                outcome = self._update(E_minus, E_plus, ahead)
-                deleted, inserted = self._changed(outcome)
-                asserted, retracted = self._by_relation(E_plus), self._by_relation(E_minus)
-                ignored_facts = self._by_relation(ignored)
+                outcome = self._update(E_minus, E_plus, ahead, edited)
+                sides = self._representation.changed(state, outcome)
+                deleted, inserted = (ByRelation(predicates, side) for side in sides)
+                asserted, retracted, ignored_facts = (
+                    ByRelation(predicates, {name: facts.rows(name) for name in facts.predicates()})
+                    for facts in (E_plus, E_minus, ignored)
+                )
                 change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates)
                 if before_commit is not None:
                     before_commit(change)
-                following = self._history.now.after(change)
+                following = self._history.now.after(change, core)
                 interruptions.too_late()  # no interruption may come between the sets and what speaks of them
                 state.layer, state.marks = outcome.layer, outcome.marks
         except BaseException:
-            state.layer, state.marks, state.bookkeeping = layer, marks, bookkeeping
+            state.layer, state.marks, state.bookkeeping, state.strata = layer, marks, bookkeeping, strata
             raise
         return change, following
 
@@ -596,20 +708,11 @@ class Materialisation(Inspection):
             self._remote.lose(f"an update could not be recorded: {error}")
             raise
 
-    def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None) -> Outcome:
+    def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None, edited: Edited | None) -> Outcome:
         update = self._representation.update(self._algorithm)
+        if edited is not None:
+            return change_rules(self._state, edited.plan, update, E_minus, E_plus)
         return make(self._state, update, self._algorithm.look_ahead, E_minus, E_plus, ahead)
-
-    def _changed(self, outcome: Outcome) -> tuple[ByRelation, ByRelation]:
-        """Return the facts that disappeared and appeared, in the constants that users know."""
-        less, more = map(self._facts_by_relation, self._representation.changed(self._state, outcome))
-        return less, more
-
-    def _by_relation(self, facts: FactSet) -> ByRelation:
-        return self._facts_by_relation({name: facts.rows(name) for name in facts.predicates()})
-
-    def _facts_by_relation(self, rows: Mapping[str, Iterable[Row]]) -> ByRelation:
-        return ByRelation(self._core.predicates, rows)
 
     def _convert(self, algorithm: Algorithm) -> None:
         """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""

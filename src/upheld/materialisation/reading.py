@@ -372,19 +372,24 @@ class Reading(ABC):
         """
         version = self._history.now
         if self._is_indexed and all(map(self._is_live, self.relations)):
-            facts, explicit = (
-                {p.name: self._live(p, version, only) for p in self._visible()} for only in (False, True)
-            )
-            return Snapshot(self, version.number, facts, explicit)
+            visible = [p for p in version.core.predicates.values() if not p.hidden]
+            facts, explicit = ({p.name: self._live(p, version, only) for p in visible} for only in (False, True))
+            return Snapshot(self, version.core, version.number, facts, explicit)
         with self._turns.look():
             facts, explicit = ({name: of(name) for name in self.relations} for of in (self.__getitem__, self.explicit))
-            return Snapshot(self, self.version, facts, explicit)
+            return Snapshot(self, self._written, self.version, facts, explicit)
 
     @abstractmethod
     def _copy_with(
-        self, explicit: Iterable[tuple[str, Iterable[Row]]], engine: str | EngineChoice | None = None
+        self,
+        explicit: Iterable[tuple[str, Iterable[Row]]],
+        engine: str | EngineChoice | None = None,
+        core: Core | None = None,
     ) -> Self:
-        """Return a materialisation of the same program with other explicit facts, by the algorithm that keeps least."""
+        """Return a materialisation with other explicit facts, by the algorithm that keeps least.
+
+        Its program is that of the core, by default the program that there is now.
+        """
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NoReturn, Protocol, Self, SupportsIndex
 
+from upheld.data.change import unknown_relation
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
+from upheld.engines import EngineChoice
 from upheld.errors import UsageError
 from upheld.explain import Explanation
-from upheld.language.core import Fact, Predicate
+from upheld.language.core import Core, Fact
 from upheld.language.queries import Query
 from upheld.language.values import Value
 from upheld.materialisation.views import not_copied
@@ -33,12 +35,16 @@ class Source(Protocol):
     def equals(self, constant: Value, relation: str | None = None) -> list[Value]: ...
     def representative(self, constant: str) -> str: ...
 
-    def _predicate(self, name: str) -> Predicate: ...
     def _compile_query(self, text: str) -> Query: ...
     def _answer(self, query: Query) -> Relation: ...
     def _compile_fact(self, fact: str, row: object) -> tuple[Fact, dict[str, str]]: ...
     def _explain(self, goal: Fact, prefixes: Mapping[str, str]) -> Explanation: ...
-    def _copy_with(self, explicit: Iterable[tuple[str, Iterable[Row]]]) -> Self: ...
+    def _copy_with(
+        self,
+        explicit: Iterable[tuple[str, Iterable[Row]]],
+        engine: str | EngineChoice | None = None,
+        core: Core | None = None,
+    ) -> Self: ...
 
 
 class Snapshot:
@@ -52,9 +58,9 @@ class Snapshot:
     """
 
     def __init__(
-        self, source: Source, version: int, facts: Mapping[str, Relation], explicit: Mapping[str, Relation]
+        self, source: Source, core: Core, version: int, facts: Mapping[str, Relation], explicit: Mapping[str, Relation]
     ) -> None:
-        self._source, self._facts, self._explicit = source, facts, explicit
+        self._source, self._core, self._facts, self._explicit = source, core, facts, explicit
         #: The number of updates that were made before it.
         self.version = version
         self._turns = Turns()
@@ -63,12 +69,12 @@ class Snapshot:
     @property
     def relations(self) -> tuple[str, ...]:
         """The names of the relations of the program."""
-        return self._source.relations
+        return tuple(self._facts)
 
     @property
     def prefixes(self) -> dict[str, str]:
         """The prefixes that a `.dlog` program declares."""
-        return self._source.prefixes
+        return dict(self._core.prefixes)
 
     def __getitem__(self, name: str) -> Relation:
         """Return the facts of a relation, explicit and derived.
@@ -76,7 +82,7 @@ class Snapshot:
         Args:
             name: Name of the relation.
         """
-        return self._facts[self._source._predicate(name).name]
+        return self._relation(self._facts, name)
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names of the relations."""
@@ -95,7 +101,12 @@ class Snapshot:
         Args:
             name: Name of the relation.
         """
-        return self._explicit[self._source._predicate(name).name]
+        return self._relation(self._explicit, name)
+
+    def _relation(self, relations: Mapping[str, Relation], name: str) -> Relation:
+        if not isinstance(name, str) or name not in relations:
+            raise UsageError(unknown_relation(name, self.relations))
+        return relations[name]
 
     def facts(self) -> set[Fact]:
         """Return all facts, as pairs of relation name and row."""
@@ -110,10 +121,12 @@ class Snapshot:
         Args:
             text: A rule body in the dialect of the program.
         """
-        query, m = self._source._compile_query(text), self._source
-        with m._turns.work():
-            if m.version == self.version:
-                return m._answer(query)
+        m = self._source
+        if m.version == self.version:
+            query = m._compile_query(text)
+            with m._turns.work():
+                if m.version == self.version:
+                    return m._answer(query)
         return self._own().query(text)
 
     def explain(self, fact: str, row: object = None) -> Explanation:
@@ -123,10 +136,12 @@ class Snapshot:
             fact: The fact as text, or the name of its relation.
             row: The values of the fact, if `fact` is the name of a relation.
         """
-        asked, m = self._source._compile_fact(fact, row), self._source
-        with m._turns.work():
-            if m.version == self.version:
-                return m._explain(*asked)
+        m = self._source
+        if m.version == self.version:
+            asked = m._compile_fact(fact, row)
+            with m._turns.work():
+                if m.version == self.version:
+                    return m._explain(*asked)
         return self._own().explain(fact, row)
 
     def equals(self, constant: Value, relation: str | None = None) -> list[Value]:
@@ -166,5 +181,5 @@ class Snapshot:
         with self._turns.work():
             if self._copy is None:
                 explicit = ((name, r.unordered or r.stored_set()) for name, r in self._explicit.items())
-                self._copy = self._source._copy_with(explicit)
+                self._copy = self._source._copy_with(explicit, core=self._core)
             return self._copy

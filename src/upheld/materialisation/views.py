@@ -15,6 +15,7 @@ from upheld.data.change import Change
 from upheld.data.columns import Columns, Row
 from upheld.data.relation import Relation
 from upheld.errors import Problem
+from upheld.language.core import Core
 from upheld.language.values import Value
 from upheld.runtime.turns import Turns
 
@@ -27,9 +28,11 @@ SPARE = 10_000
 class Version:
     """The state after an update, with the change that led to the next version, once there is one."""
 
-    __slots__ = ("age", "change", "following", "number", "sizes")
+    __slots__ = ("age", "change", "core", "following", "number", "sizes")
 
-    def __init__(self, number: int, age: int, sizes: dict[tuple[str, bool], int]):
+    def __init__(self, core: Core, number: int, age: int, sizes: dict[tuple[str, bool], int]):
+        #: The program, as its author knows it.
+        self.core = core
         self.number = number
         #: The changes that were made before it, and all rows of these.
         self.age = age
@@ -38,8 +41,8 @@ class Version:
         self.change: Change | None = None
         self.following: Version | None = None
 
-    def after(self, change: Change) -> Version:
-        """Return a version that a change leads to, which is not known to this one yet."""
+    def after(self, change: Change, core: Core) -> Version:
+        """Return a version that a change leads to, which is not known to this one yet, of the program from then on."""
         sizes, rows = dict(self.sizes), 1
         sides = (change.inserted, False, 1), (change.deleted, False, -1), (change.asserted, True, 1)
         for facts, explicit, sign in (*sides, (change.retracted, True, -1)):
@@ -48,7 +51,7 @@ class Version:
                 rows += size
                 if (relation.name, explicit) in sizes:
                     sizes[relation.name, explicit] += sign * size
-        return Version(self.number + 1, self.age + rows, sizes)
+        return Version(core, self.number + 1, self.age + rows, sizes)
 
     def changes(self) -> Iterator[Change]:
         """Yield the changes that were made since, the first one first."""
@@ -85,8 +88,8 @@ class History:
     relations are read: so what is kept is bounded, and costs an update no more than the updates before it.
     """
 
-    def __init__(self) -> None:
-        self.now = Version(0, 0, {})
+    def __init__(self, core: Core) -> None:
+        self.now = Version(core, 0, 0, {})
         #: The relations that somebody holds, of whichever version.
         self.views: WeakValueDictionary[int, Holder] = WeakValueDictionary()
         self._settled = 0
@@ -180,7 +183,7 @@ class View:
     def _sides(self, change: Change) -> tuple[Relation, Relation]:
         """Return the rows of the relation that came and that went with a change."""
         sides = (change.asserted, change.retracted) if self._explicit else (change.inserted, change.deleted)
-        return sides[0][self._name], sides[1][self._name]
+        return sides[0].some(self._name), sides[1].some(self._name)
 
 
 def _together(changes: Iterable[tuple[Relation, Relation]]) -> tuple[Rows, Rows]:

@@ -13,7 +13,7 @@ from typing import Any
 from upheld.data.factfiles.reading import unreadable
 from upheld.errors import Problem, UsageError, described_type, nearest, quote, warn
 from upheld.language.syntax.ast import Program
-from upheld.materialisation.build import parse
+from upheld.materialisation.programs import parse
 from upheld.runtime.sizes import size_of
 
 #: The formats of files that sources are read from, by how their names end; `.gz` may follow.

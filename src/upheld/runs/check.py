@@ -16,7 +16,8 @@ from upheld.language.rule_lints import lint_rules
 from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.confinement import outside
-from upheld.materialisation.build import chosen_stratification, parse
+from upheld.materialisation.build import chosen_stratification
+from upheld.materialisation.programs import parse
 from upheld.runs.directives import compile_with_formats
 
 

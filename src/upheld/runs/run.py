@@ -19,8 +19,9 @@ from upheld.language.lints import lint, some, without_facts
 from upheld.language.syntax.ast import Directive, Program
 from upheld.language.syntax.confinement import outside
 from upheld.language.syntax.rdfox import QUAD, TRIPLE
-from upheld.materialisation.build import materialise_core, parse
+from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.programs import parse
 from upheld.materialisation.progress import ProgressGiven
 from upheld.rdf.formats import format_of, is_rdf
 from upheld.rdf.reading import read as read_rdf

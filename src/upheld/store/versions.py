@@ -134,9 +134,13 @@ class Store:
         if now > self.version:
             raise FactsError(_changed(now, self._manifest(now)))
 
+    def has(self, base: Base | None) -> bool:
+        """Return whether a version is, or was, one of this folder."""
+        return base is not None and os.path.realpath(self.folder) == base.place
+
     def check_follows(self, base: Base | None) -> None:
         """Raise if `base` is a version of this folder and no longer the last one."""
-        if base is None or self.manifest is None or os.path.realpath(self.folder) != base.place:
+        if self.manifest is None or base is None or not self.has(base):
             return
         if self.manifest.identity != base.identity:
             path = self._manifest(self.version)

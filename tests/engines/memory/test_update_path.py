@@ -26,7 +26,8 @@ from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive
-from upheld.materialisation.build import materialise, parse
+from upheld.materialisation.build import materialise
+from upheld.materialisation.programs import parse
 
 # -- rows -------------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -87,6 +87,9 @@ class MemoryEngine:
         del self.tables[predicate.name]
         self.matcher.forget(predicate)
         self.codec.has_late_constants = self._had_late_constants.pop(predicate.name)
+
+    def forget_rules(self, rules: Collection[Rule]) -> None:
+        self.matcher.forget_rules(rules)
 
     def reclaim(self, keep: Sequence[FactSet]) -> None:
         with self.context.bits.evaluating():  # a slice goes by the bits of the sets that are kept

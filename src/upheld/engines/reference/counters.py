@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from upheld.algebra.counters import rank_sums, sums_of_ranks
+from upheld.algebra.counters import rank_sums, renumbered, sums_of_ranks
 from upheld.algebra.instances import RuleInstance
 from upheld.algebra.rounds import RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances, SetEngine
@@ -131,6 +131,9 @@ class PlainRanks(RoundByRound):
 
     def derivations(self, stratum: Stratum) -> int:
         return self.by_stratum[stratum.index]
+
+    def renumber(self, strata: Mapping[int, int]) -> None:
+        self.by_stratum = renumbered(self.by_stratum, strata)
 
     def items(self) -> Iterator[tuple[Fact, tuple[int, int, int]]]:
         return ((f, (self.rank[f], n, self.support[f])) for f, n in self.total.items() if n)

@@ -6,7 +6,7 @@ Nothing here is clever, and nothing but `upheld.engines` and tests imports it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from sys import getsizeof
@@ -96,6 +96,9 @@ class ReferenceEngine:
 
     def forget(self, predicate: Predicate) -> None:
         """Nothing to do: only sets hold facts."""
+
+    def forget_rules(self, rules: Collection[Rule]) -> None:
+        """Nothing to do: nothing is kept for rules."""
 
     def load(self, predicate: str, rows: Iterable[Row]) -> Facts:
         return Facts(self, ((predicate, row) for row in rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -105,6 +105,10 @@ class PartitionedEngine:
     def forget(self, predicate: Predicate) -> None:
         self.context.local.forget(predicate)
         self.matching.forget(predicate)
+
+    def forget_rules(self, rules: Collection[Rule]) -> None:
+        self.context.local.forget_rules(rules)
+        self.matching.forget_rules(rules)
 
     def settle(self, facts: FactSet) -> PartitionedSet:
         mine = own_set(facts)

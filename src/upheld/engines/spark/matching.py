@@ -8,7 +8,7 @@ heads. The numbers for the meter go along, and so does whether a built-in had no
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import count
@@ -125,13 +125,16 @@ class Matching:
 
     def forget(self, predicate: Predicate) -> None:
         """Give up everything that is cached for the rules that derive a predicate."""
-        rules = {rule for rule, _ in self._pipelines if rule.head.predicate == predicate.name}
+        self.forget_rules({rule for rule, _ in self._pipelines if rule.head.predicate == predicate.name})
+
+    def forget_rules(self, rules: Collection[Rule]) -> None:
+        """Give up everything that is cached for some rules."""
         for key in [key for key in self._pipelines if key[0] in rules]:
             del self._pipelines[key]
         self._numbers.clear()
         self._reaches.clear()
         self._text_makers.clear()
-        self.context.known_rules -= rules
+        self.context.known_rules.difference_update(rules)
 
     def pipeline(self, rule: Rule, kind: Kind) -> Pipeline:
         mine = self._pipelines.get((rule, kind))

@@ -167,6 +167,9 @@ class PartitionedRanks(RoundByRound):
     def derivations(self, stratum: Stratum) -> int:
         return self.local.derivations(stratum)
 
+    def renumber(self, strata: Mapping[int, int]) -> None:
+        self.local.renumber(strata)
+
     def forget(self, facts: FactSet, stratum: Stratum) -> None:
         mine = own_set(facts).completed()
         totals = [int(t.column(self.local.total)[rows].sum(dtype=np.int64)) for t, rows in mine.here().items()]

@@ -111,6 +111,17 @@ def read_file(path: str | Path, *, include: Sequence[Path] = (), confined: bool 
         raise
 
 
+def read_fragment(text: str, dialect: str, name: str, prefixes: Mapping[str, str]) -> Program:
+    """Return the clauses and declarations of a text that belongs to a program. `prefixes` need not be declared in it.
+
+    >>> read_fragment("[?x, :q, ?y] :- [?x, :p, ?y].", "dlog", "<add 1>", {"": "http://e/"}).clauses[0].heads[0].predicate
+    'triple'
+    """
+    library = _Library(dialect, Path())
+    library.draft.prefixes.update(prefixes)
+    return library.program(Source(name, text), None)
+
+
 def read_query(
     text: str, dialect: str = "dl", name: str = "<query>", prefixes: Mapping[str, str] | None = None
 ) -> Formula:

@@ -21,8 +21,9 @@ from upheld.engines.memory.storage.compaction import Pace, Reclaiming
 from upheld.engines.memory.storage.table import BlockIndex
 from upheld.errors import EvaluationError
 from upheld.maintain.registry import ALGORITHMS
-from upheld.materialisation.build import materialise, parse
+from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.programs import parse
 
 RULES = """
 .decl edge(x:symbol, y:symbol)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from upheld.algebra.counters import Numbered, rank_sums, sums_of_ranks
+from upheld.algebra.counters import Numbered, rank_sums, renumbered, sums_of_ranks
 from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import MemoryBag, own_bag, own_instances
@@ -267,6 +267,16 @@ class MemoryRanks(RoundByRound):
     def derivations(self, stratum: Stratum) -> int:
         self.context.pending.count_all()
         return self._sums.get(stratum.index, 0)
+
+    def renumber(self, strata: Mapping[int, int]) -> None:
+        self.context.pending.count_all()
+        before = self._sums
+
+        def undo() -> None:
+            self._sums = before
+
+        self.context.journal.note(undo)
+        self._sums = renumbered(before, strata)
 
     def forget(self, facts: FactSet, stratum: Stratum) -> None:
         for table, rows in self._read(facts):

@@ -132,8 +132,12 @@ class Matcher:
 
     def forget(self, predicate: Predicate) -> None:
         """Give up what was kept for the rules that derive a predicate."""
-        for rule in [rule for rule in self._plans if rule.head.predicate == predicate.name]:
-            del self._plans[rule]
+        self.forget_rules([rule for rule in self._plans if rule.head.predicate == predicate.name])
+
+    def forget_rules(self, rules: Iterable[Rule]) -> None:
+        """Give up what was kept for some rules."""
+        for rule in rules:
+            self._plans.pop(rule, None)
             self._variable_types.pop(rule, None)
             self._trees.pop(rule, None)
         self._forget_atoms()

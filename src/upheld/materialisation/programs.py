@@ -1,0 +1,52 @@
+"""Programs as users give them: a file, a text, the name of a rule set, or a `Program`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from upheld.arguments import checked
+from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.language.syntax.ast import Program
+from upheld.language.syntax.files import read_file, read_text
+from upheld.rdf.rulesets import RULESETS, rules
+
+#: A text that can be the name of something, and not a program: not a directive, and not a comment.
+_WORD = re.compile(r"(?!\.[a-z]+$|//|/\*|#|%)[^\s()\[\]<>\"]+")
+
+
+@checked()
+def parse(
+    program: str | Path | Program,
+    *,
+    dialect: str = "dl",
+    include: Sequence[str | Path] = (),
+    confined: bool = False,
+) -> Program:
+    """Return a program read from a file, a string or a rule set.
+
+    Args:
+        program: Path of a `.dl` or `.dlog` file, text of a program, or name of a rule set (`rdfs`, `owl2rl`).
+        dialect: Dialect of a text: `dl` or `dlog`. Files have the dialect of their extension.
+        include: Folders in which files of `.include` are looked for if they are not beside the program.
+        confined: Refuse `.include` of files outside the program's folder and the folders of `include`; for a text,
+            outside the current folder.
+
+    >>> rules = parse("PREFIX : <http://e/> [?y, :q, ?x] :- [?x, :p, ?y].", dialect="dlog")
+    >>> m = materialise(rules, {"triple": [("<http://e/a>", "<http://e/p>", "<http://e/b>")]})
+    >>> m.query("[?x, :q, ?y]").to_rows()
+    [('<http://e/b>', '<http://e/a>')]
+    """
+    if isinstance(program, Program):
+        return program
+    if str(program) in RULESETS:
+        return rules(str(program))
+    is_word = _WORD.fullmatch(str(program)) is not None  # which no program is
+    if is_word and not {".", "/", "\\"} & set(str(program)) and not Path(program).exists():
+        note = f"the rule sets are {', '.join(map(quote, RULESETS))}; a file ends in `.dl` or `.dlog`"
+        message = f"{quote(program)} is not a rule set, a file or the text of a program"
+        raise UsageError(Problem("unknown-program", message, note=note, hint=nearest(program, RULESETS)))
+    if isinstance(program, Path) or is_word or (program.endswith((".dl", ".dlog")) and "\n" not in program):
+        return read_file(Path(program), include=[*map(Path, include)], confined=confined)
+    return read_text(program, dialect, include=[*map(Path, include)], confined=confined)
