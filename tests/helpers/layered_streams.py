@@ -88,9 +88,11 @@ LOCAL_BODIES = (
     "[?1, :M, ?2] :- [?1, :R, ?2], NOT AGGREGATE([?1, :R, ?2], MORE ON ?1 BIND F(?2) AS ?2).",
     "[?1, :M, ?m] :- AGGREGATE(AGGREGATE([?1, :R, ?2], MORE ON ?1 ?2 BIND COUNT(*) AS ?n) ON ?1 BIND F(?n) AS ?m).",
     "[?1, :M, ?2] :- [?1, :R, ?2], NOT EXISTS ?z, ?y IN ([?2, :T, ?z], [?1, :T, ?y], MORE).",
+    "[?1, :R, ?2] :- VALUES (?1 ?2) { (:a :b) (:b :c) }.",
     "[?1, :M, ?2] :- [?1, :R, ?2], MORE, NOT EXISTS ?z IN ([?1, :T, ?z], FILTER(?1 != ?z)), [?1, :R, ?y].",
 )
 LITERALS = (
+    "VALUES (?1 ?y) { (:a :b) (:b :a) (:c :c) }",
     "FILTER(?1 != ?2)",
     "FILTER(STR(?1) <= STR(?2))",
     "FILTER(?1 != :a)",

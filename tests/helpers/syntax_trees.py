@@ -29,6 +29,7 @@ from upheld.language.syntax.ast import (
     Test,
     Truth,
     TypeDeclaration,
+    Values,
     Variable,
     Wildcard,
 )
@@ -217,6 +218,15 @@ _groupings = st.builds(
 )
 
 
+_tables = st.integers(1, 2).flatmap(
+    lambda width: st.builds(
+        Values,
+        st.lists(_dlog_variables, min_size=width, max_size=width).map(tuple),
+        _tuples(st.tuples(*[dlog_constants] * width)),
+    )
+)
+
+
 def _is_condition(term: Term) -> bool:
     """Return whether a term as a condition is not written as a formula of another kind."""
     return not isinstance(term, Wildcard) and not (
@@ -228,6 +238,7 @@ dlog_formulas = _formulas(
     st.one_of(
         dlog_atoms,
         _groupings,
+        _tables,
         st.builds(Test, st.sampled_from(list(COMPARISONS)), st.tuples(dlog_terms, dlog_terms)),
         st.builds(Test, st.just(HOLDS), st.tuples(dlog_terms.filter(_is_condition))),
         st.builds(Truth, st.booleans()),

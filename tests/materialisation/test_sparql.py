@@ -218,12 +218,12 @@ def test_the_command_line(tmp_path, capsys):
     (tmp_path / "data.nt").write_text(" ".join(over("a", "b")) + " .\n")
     query = ["query", str(tmp_path / "r.dlog"), "-F", str(tmp_path / "data.nt"), "--engine", "reference", "--sparql"]
     for text, code, printed in (
-        ("SELECT ?y { :a :above ?y }", 0, "y\n<http://e/b>\n"),
+        ("SELECT ?y { :a :above ?y }", 0, "y\n:b\n"),
         ("ASK { :b :above ?y }", 1, "false\n"),
         (
             "CONSTRUCT WHERE { ?x :above ?y }",
             0,
-            "subject\tpredicate\tobject\n<http://e/a>\t<http://e/above>\t<http://e/b>\n",
+            "subject\tpredicate\tobject\n:a\t:above\t:b\n",
         ),
         ("SELECT ?y { :b :above ?y }", 1, "y\n"),
     ):

@@ -18,6 +18,7 @@ from upheld.explain.proof import Prover
 from upheld.explain.refutation import Refuter
 from upheld.explain.unfold import Rules
 from upheld.language.core import Core, Fact, Rule
+from upheld.language.equality.equality import TRUTH
 from upheld.language.strata import Stratification
 from upheld.language.substitution import substitute_rule
 from upheld.runtime.statistics import phase
@@ -82,7 +83,8 @@ class Explainer:
                 unfolded = self.rules.unfold(instance.rule)
                 binding = unfolded.binding(instance, chosen)
                 rules[fact] = unfolded.shown, substitute_rule(unfolded.shown, self.rules.bound(binding, unfolded.rule))
-                bodies[fact] = [instantiate(a, binding) for a in unfolded.rule.positive]
+                asked = [atom for atom in unfolded.rule.positive if atom.predicate != TRUTH.name]
+                bodies[fact] = [instantiate(atom, binding) for atom in asked]
         order = _downwards(goal, bodies)
         place = {fact: i for i, fact in enumerate(order)}
 

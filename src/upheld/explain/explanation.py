@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,15 +13,12 @@ from upheld.explain.aggregates import ASKED_BY_ATOM
 from upheld.language.core import Atom, Builtin, Fact, Rule
 from upheld.language.core_text import atom_text, builtin_text, expression_text, is_matched, rule_text
 from upheld.language.syntax.ast import Constant
+from upheld.language.terms.prefixes import shortened
 from upheld.language.values import Value
 from upheld.pages.markup import indented, outline
 
 #: Rules of which the text shows why they do not derive a fact.
 FAILURES_SHOWN = 10
-
-#: IRIs, and strings, which may hold what looks like one.
-_IRI = re.compile(r'"(?:[^"\\]|\\.)*+"|<([^<>\s"]*+)>')
-_LOCAL = re.compile(r"[A-Za-z0-9_](?:[\w.\-]*[\w\-])?")
 
 #: Bindings of an aggregate that the text shows; JSON has all of them.
 BINDINGS_SHOWN = 3
@@ -241,7 +237,7 @@ class Explanation:
         Args:
             text: A text in which facts are written.
         """
-        return _shortened(text, self.prefixes)
+        return shortened(text, self.prefixes)
 
     def to_text(self, depth: int | None = LEVELS_SHOWN) -> str:
         """Return the explanation as an indented tree.
@@ -253,7 +249,7 @@ class Explanation:
             depth: Maximum number of levels; None for all.
         """
         if self.proof is not None:
-            return _shortened("\n".join(self.proof.lines(depth)), self.prefixes)
+            return shortened("\n".join(self.proof.lines(depth)), self.prefixes)
         lines = [f"{self.text}  does not hold", "  not explicit"]
         learnt = [failure for failure in self.failures if not failure.circular] or self.failures
         shown = sorted(learnt, key=lambda failure: failure.distance)[:FAILURES_SHOWN]
@@ -263,7 +259,7 @@ class Explanation:
             lines.append(f"  {len(self.failures) - len(shown)} more rules do not derive it; the JSON has all of them")
         if not self.failures:
             lines.append("  no rule derives such a fact")
-        return _shortened("\n".join(lines), self.prefixes)
+        return shortened("\n".join(lines), self.prefixes)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -272,7 +268,7 @@ class Explanation:
         if self.proof is None:
             return outline(indented(self.to_text().splitlines()))
         levels = self.proof.levels(LEVELS_SHOWN)
-        return outline((level, _shortened(text, self.prefixes)) for level, text in levels)
+        return outline((level, shortened(text, self.prefixes)) for level, text in levels)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as data that JSON can hold. Premises are positions in the list that is the proof."""
@@ -285,20 +281,6 @@ class Explanation:
     def to_json(self) -> str:
         """Return the explanation as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _shortened(text: str, prefixes: Mapping[str, str]) -> str:
-    """Return a text with prefixes for the IRIs outside of strings."""
-    by_length = sorted(prefixes.items(), key=lambda prefix: -len(prefix[1]))
-
-    def short(found: re.Match[str]) -> str:
-        iri = found[1]
-        for name, namespace in by_length:
-            if iri is not None and namespace and iri.startswith(namespace) and _LOCAL.fullmatch(iri, len(namespace)):
-                return f"{name}:{iri[len(namespace) :]}"
-        return found[0]
-
-    return _IRI.sub(short, text) if prefixes else text
 
 
 def _indent(level: int) -> str:

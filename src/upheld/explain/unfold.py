@@ -14,6 +14,7 @@ from upheld.algebra.instances import Binding, RuleInstance, instantiate
 from upheld.explain.aggregates import Aggregates
 from upheld.language.core import Atom, Builtin, Core, CoreTerm, Fact, Rule
 from upheld.language.core_text import atom_text, with_patterns
+from upheld.language.equality.equality import TRUTH
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.patterns import taken
 from upheld.language.substitution import Substitution, substitute_atom, substitute_builtin
@@ -145,7 +146,9 @@ class Rules:
         conditions = [*map(self.shown, whole.positive), *(self.shown(a, negated=True) for a in negative)]
         shown = replace(
             whole,
-            positive=tuple(a for a in whole.positive if a.predicate not in self.aggregates),
+            positive=tuple(
+                a for a in whole.positive if a.predicate not in self.aggregates and a.predicate != TRUTH.name
+            ),
             negative=tuple(a for a in map(self._projected, negative) if a.predicate not in self.aggregates),
             builtins=(*(c for c in conditions if isinstance(c, Builtin)), *whole.builtins),
         )

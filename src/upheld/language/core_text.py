@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import cast
 
-from upheld.language.core import Apply, Atom, Builtin, CoreTerm, Expression, Rule
+from upheld.errors import Problem
+from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Rule
 from upheld.language.passes.expressions import PREFIX as LIFTED
 from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.patterns import Taken, constructed, taken
 from upheld.language.printable import prints
 from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.syntax.rdfox import PREFIXES
+from upheld.language.terms.prefixes import shortened
 from upheld.language.terms.terms import FALSE, TRUE
 from upheld.language.types.columns import NULL, ColumnType
 from upheld.language.types.functors import functor, is_test
@@ -112,6 +116,15 @@ def _is_lifted(builtin: Builtin) -> bool:
     if taken(builtin) is not None:
         return False
     return builtin.operator in ("=", "==") and isinstance(left, Variable) and left.name.startswith(LIFTED)
+
+
+def with_prefixes(problem: Problem, core: Core) -> Problem:
+    """Return a problem of a program with the prefixes of that program in its message."""
+    if core.dialect != "dlog":
+        return problem
+    prefixes = {**PREFIXES, **dict(core.prefixes)}
+    related = tuple((shortened(text, prefixes), span) for text, span in problem.related)
+    return replace(problem, message=shortened(problem.message, prefixes), related=related)
 
 
 # -- records ----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 
 from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.language.core import Aggregation, Atom, Classing, Core, Fact, Rule
-from upheld.language.core_text import atom_text
+from upheld.language.core_text import atom_text, with_prefixes
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.values import Value
 from upheld.runtime.collector import collector_paused
@@ -592,7 +592,8 @@ def _refuse_negation_in_cycle(core: Core, components: list[list[int]], depends: 
                     aggregated = {a.relation: a for a in core.aggregations}
                     through = [aggregated[r.head.predicate] for _, r, _ in cycle if r.head.predicate in aggregated]
                     cycle = _without_hidden(core, cycle)
-                    problems.append(_aggregate_problem(through[0], cycle) if through else _cycle_problem(core, cycle))
+                    problem = _aggregate_problem(through[0], cycle) if through else _cycle_problem(core, cycle)
+                    problems.append(with_prefixes(problem, core))
                     break
             else:
                 continue

@@ -155,11 +155,11 @@ def materialise_core(
 
     Facts of `without` are left out. `reopened` is the saved bookkeeping of an earlier materialisation, if any.
     """
+    check_mode(decompose)
+    core = with_equality(core, equality)
     own: dict[str, list[Row]] = {}
     for predicate, row in core.facts:
         own.setdefault(predicate, []).append(row)
-    check_mode(decompose)
-    core = with_equality(core, equality)
     if not representation_of(core, equality).decomposes and decompose in ("always", "all"):
         raise UsageError(
             Problem(

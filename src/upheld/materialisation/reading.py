@@ -30,6 +30,7 @@ from upheld.language.queries import Query, compile_fact, compile_query
 from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.files import query_prefixes
 from upheld.language.syntax.rdfox import PREFIXES
+from upheld.language.terms.prefixes import shortened
 from upheld.language.values import Value
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.update import State
@@ -71,6 +72,19 @@ class Reading(ABC):
     def prefixes(self) -> dict[str, str]:
         """The prefixes that a `.dlog` program declares, which queries may use without declaring them."""
         return dict(self._core.prefixes)
+
+    @checked()
+    def short(self, text: str) -> str:
+        """Return a text with the prefixes of a `.dlog` program for the IRIs in it.
+
+        Args:
+            text: A term in N-Triples syntax, or a text with such terms.
+
+        >>> m = materialise(parse("PREFIX e: <http://e/> [?x, a, e:C] :- [?x, e:p, ?y].", dialect="dlog"))
+        >>> m.short("<http://e/a>")
+        'e:a'
+        """
+        return shortened(text, {**PREFIXES, **self.prefixes}) if self._core.dialect == "dlog" else text
 
     def __getitem__(self, name: str) -> Relation:
         """Return the facts of a relation, explicit and derived. Later updates do not change the result.

@@ -240,7 +240,11 @@ def test_dl(text, slug, place, words):
         ("p(?x) :- AGGREGATE(q(?x) ?x BIND SUM(?x) AS ?y) .", "syntax", "1:26", ["`ON`"]),
         ("p(?x) :- AGGREGATE(q(?x) ON ?x BIND COUNT(?x)) .", "syntax", "1:46", ["`AS`"]),
         ("p(?x) :- q(?x, ?y), NOT EXISTS ?y IN (r(?y)) .", "local-variable", "1:32", ["another name"]),
-        ("BASE <http://e/>\np(1) .", "unsupported-base", "1:1", ["write IRIs in full"]),
+        ("BASE <e/>\np(1) .", "bad-iri", "1:6", ["is not an absolute IRI"]),
+        ("BASE p\np(1) .", "syntax", "1:6", ["an IRI in `<` and `>`"]),
+        ("p(?x) :- VALUES (?x ?y) { (1) } .", "syntax", "1:27", ["found 1 term, expected 2"]),
+        ("p(?x) :- VALUES ?x { UNDEF } .", "syntax", "1:22", ["a relation has no empty places"]),
+        ("p(?x) :- VALUES ?x { ?y } .", "syntax", "1:22", ["a term without variables"]),
     ],
 )
 def test_dlog(text, slug, place, words):

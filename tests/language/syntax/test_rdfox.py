@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+import upheld
+from upheld.cli import main
 from upheld.language.syntax.ast import (
     Atom,
     Call,
@@ -195,3 +199,45 @@ def test_arithmetic(text, tree):
 def test_less_than_is_no_iri():
     """`<` begins an IRI only if one follows it."""
     assert body("?x <5, ?y> 3") == Conjunction((holds("<", x, integer(5)), holds(">", y, integer(3))))
+
+
+def test_base():
+    """Relative IRIs are resolved by the base that the file stated last, prefixes among them."""
+    text = "BASE <http://e/x/>\nPREFIX : <y#>\n[<a>, :p, <>] .\n@base <../z/> .\n[<a>, :p, <#b>] ."
+    facts = upheld.materialise(upheld.parse(text, dialect="dlog"))["triple"].to_set()
+    first = ("<http://e/x/a>", "<http://e/x/y#p>", "<http://e/x/>")
+    assert facts == {first, ("<http://e/z/a>", "<http://e/x/y#p>", "<http://e/z/#b>")}
+
+
+@pytest.mark.parametrize("engine", ["memory", "reference"])
+def test_values(engine):
+    """A table joins by identity, also under negation, and is maintained like any relation."""
+    text = """
+    PREFIX : <http://e/>
+    [?x, :q, ?y] :- [?x, :p, ?z], VALUES (?x ?y) { (:a "x"@en) (:b -5) (:c true) (_:n 1.0) }, NOT (VALUES ?x { :c }).
+    [?x, :r, ?z] :- [?x, :p, ?z], VALUES ?z { 1.0 }.
+    """
+    p, q, r = (f"<http://e/{name}>" for name in "pqr")
+    one, one_point = (
+        f'"{n}"^^<http://www.w3.org/2001/XMLSchema#{t}>' for n, t in (("1", "integer"), ("1.0", "decimal"))
+    )
+    facts = [("<http://e/a>", p, one), ("<http://e/c>", p, one_point)]
+    m = upheld.materialise(upheld.parse(text, dialect="dlog"), {"triple": facts}, engine=engine)
+    derived = {("<http://e/a>", q, '"x"@en'), ("<http://e/c>", r, one_point)}
+    assert m["triple"].to_set() == {*facts, *derived}
+    change = m.update(insert={"triple": [("<http://e/b>", p, one)]}, delete={"triple": facts})
+    assert change.deleted["triple"].to_set() == {*facts, *derived}
+    assert ("<http://e/b>", q, '"-5"^^<http://www.w3.org/2001/XMLSchema#integer>') in change.inserted["triple"]
+    assert m.query("VALUES ?x { <http://e/b> <http://e/k> }, [?x, ?p, ?y]").to_set() == {
+        ("<http://e/b>", row[1], row[2]) for row in m["triple"]
+    }
+
+
+def test_prefixes_shorten_errors_and_answers(tmp_path, capsys):
+    text = PREFIX + "[?x, :q, ?y] :- [?x, :p, ?y], NOT [?x, :q, :b] .\n[:a, :p, :b] ."
+    with pytest.raises(upheld.UpheldError, match=re.escape("triple(x, :q, y) <- !triple(x, :q, :b)")):
+        upheld.materialise(upheld.parse(text, dialect="dlog"))
+    (tmp_path / "p.dlog").write_text(PREFIX + "[?x, :q, ?y] :- [?x, :p, ?y] .")
+    (tmp_path / "data.nt").write_text("<http://e/a> <http://e/p> <http://f/b> .\n")
+    assert main(["query", str(tmp_path / "p.dlog"), "[?x, :q, ?y]", "-F", str(tmp_path / "data.nt")]) == 0
+    assert capsys.readouterr().out == "x\ty\n:a\t<http://f/b>\n"

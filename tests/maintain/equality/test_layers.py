@@ -270,3 +270,19 @@ def test_ranks_after_starting_again():
     m.update(insert={"triple": facts[:1]})
     m.update(delete={"triple": facts[:1]})
     assert m.facts() == upheld.materialise(rules, {"triple": facts[100:]}, equality="rewrite").facts()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("algorithm", ["adaptive", "bf"])
+def test_rules_without_a_body(engine, algorithm):
+    """What always holds is derived at the beginning, and stays when a fact that says the same is deleted."""
+    rules = "[:a, :q, :z] :- true. [:c, :q, :y] :- true. [?x, :r, ?y] :- VALUES (?x ?y) { (:a :k) (:c :l) }."
+    example = case(rules, "a = c", "a q z")
+    m = opened(example, "rewrite", engine, algorithm)
+    assert {f"{x} q {y}" for x in "ac" for y in "yz"} | {f"{x} r {y}" for x in "ac" for y in "kl"} <= fact_names(m)
+    for gone in ("a q z", "a = c"):
+        m.update(delete={"triple": triples(gone)})
+        example.facts.difference_update(triples(gone))
+        assert m["triple"].to_set() == recomputed(example, example.facts)
+    proof = str(m.explain("triple", triple("a r k")))
+    assert "$true" not in proof and "VALUES" in proof

@@ -73,7 +73,7 @@ def execute(options: argparse.Namespace) -> int:
     else:
         print("\t".join(columns))
         for row in rows:
-            print("\t".join("" if value is None else str(value) for value in row))
+            print(m.short("\t".join("" if value is None else str(value) for value in row)))
     return SUCCESS if len(rows) else NOTHING_HOLDS
 
 

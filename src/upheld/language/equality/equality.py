@@ -25,6 +25,10 @@ SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"
 CONSTANTS = frozenset(("term", "symbol"))
 
 
+#: A relation with one explicit fact, which rules without a positive atom rest on.
+TRUTH = Predicate("$true", (), (), hidden=True)
+
+
 @dataclass(frozen=True)
 class Equality:
     """The facts that are equalities: a predicate, a value in one of its columns, and the two columns that are equal."""
@@ -95,7 +99,20 @@ def with_equality(core: Core, mode: str) -> Core:
     core = replace(core, rules=tuple(rule for rule in core.rules if not follows_from_equality(rule, equality)))
     if mode == "axioms":
         return replace(core, rules=(*core.rules, *reflexivity(core, equality), *replacement(core, equality)))
-    return core
+    return _with_bodies(core)
+
+
+def _with_bodies(core: Core) -> Core:
+    """Return a program in which each rule has a positive atom; one without asks for the explicit fact of `TRUTH`.
+
+    So rules that always hold are applied where facts are inserted, and their heads rest on something.
+    """
+    if all(rule.positive for rule in core.rules):
+        return core
+    atom = Atom(TRUTH.name, ())
+    rules = tuple(r if r.positive else replace(r, positive=(atom,), part_of=r.whole) for r in core.rules)
+    predicates = {**core.predicates, TRUTH.name: TRUTH}
+    return replace(core, predicates=predicates, rules=rules, facts=core.facts | {(TRUTH.name, ())})
 
 
 def follows_from_equality(rule: Rule, equality: Equality) -> bool:

@@ -8,8 +8,9 @@ are an ordinary program over normal facts, with two exceptions, for which they a
   each variable that a built-in looks at is the representative, or a member that `MEMBER` gives. What is computed is
   represented in turn: it is itself, unless `MEMBER` says of what it is a member.
 - *Exact relations* are hidden relations whose facts speak of constants themselves, not of their representatives: the
-  bindings and the values of aggregates, which are about each constant, and bodies with built-ins, which may hold of
-  one constant and not of another that equals it. Variables of their atoms are like those that a built-in looks at.
+  bindings and the values of aggregates, which are about each constant, and bodies with built-ins and tables of
+  `VALUES`, which may hold of one constant and not of another that equals it. Variables of their atoms are like those
+  that a built-in looks at.
 - *A constant equals itself* as soon as some fact mentions it, which a fact of this layer may be the first to do. `LOOP`
   has those that come from heads. Rules of this layer that ask for equalities are told: of what an atom of a body has
   found it holds, whoever derived that.
@@ -98,13 +99,18 @@ def exact_relations(core: Core, above: Sequence[int]) -> frozenset[str]:
         heads[core.rules[i].head.predicate].append(core.rules[i])
     hidden = {name: rules for name, rules in heads.items() if core.predicates[name].hidden}
     exact |= {aggregation.body for aggregation in core.aggregations if aggregation.body in hidden}
-    exact |= {name for name, rules in hidden.items() if any(rule.builtins for rule in rules)}
+    exact |= {name for name, rules in hidden.items() if any(rule.builtins or _names(rule.head) for rule in rules)}
     growing = True
     while growing:
         reading = {n for n, rules in hidden.items() for r in rules for atom in r.atoms if atom.predicate in exact}
         growing = not reading <= exact
         exact |= reading
     return frozenset(exact)
+
+
+def _names(head: Atom) -> bool:
+    """Return whether a head speaks of a constant, and so not of others that equal it."""
+    return any(isinstance(term, Constant) for term in head.terms)
 
 
 # -- the lower layer ---------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from upheld.language.syntax.ast import (
     Negation,
     Test,
     Truth,
+    Values,
 )
 
 Literal = Atom | Negation | Test
@@ -83,5 +84,5 @@ def _alternatives(formula: Formula) -> list[tuple[Literal, ...]]:
                     raise _TooMany
                 joined = [left + right for left in joined for right in options]
             return joined
-        case Exists() | Grouping():
+        case Exists() | Grouping() | Values():
             raise AssertionError("a body with variables of its own")

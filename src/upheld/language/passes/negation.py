@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from upheld.language.passes.draft import Draft
-from upheld.language.syntax.ast import Atom, Conjunction, Disjunction, Exists, Formula, Grouping, Negation, Test, Truth
+from upheld.language.syntax.ast import (
+    Atom,
+    Conjunction,
+    Disjunction,
+    Exists,
+    Formula,
+    Grouping,
+    Negation,
+    Test,
+    Truth,
+    Values,
+)
 from upheld.language.types.functors import NEGATED
 
 
@@ -30,5 +41,5 @@ def _push(formula: Formula, negated: bool) -> Formula:
             return replace(formula, operator=NEGATED[formula.operator]) if negated else formula
         case Truth():
             return replace(formula, value=formula.value != negated)
-        case Exists() | Grouping():
+        case Exists() | Grouping() | Values():
             raise AssertionError("a body with variables of its own")

@@ -157,7 +157,16 @@ class Grouping:
     span: Span | None = _span()
 
 
-Formula = Atom | Test | Truth | Negation | Conjunction | Disjunction | Exists | Grouping
+@dataclass(frozen=True, slots=True)
+class Values:
+    """`VALUES (?x ?y) { (:a :b) (:c :d) }`: rows of constants, one of which the variables have."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Constant, ...], ...]
+    span: Span | None = _span()
+
+
+Formula = Atom | Test | Truth | Negation | Conjunction | Disjunction | Exists | Grouping | Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +311,8 @@ def nodes(*things: Term | Formula, in_aggregates: bool = True) -> Iterator[Term 
                     pending.extend(reversed(result.arguments if in_aggregates else ()))
                 pending.extend(reversed(groups))
                 pending.extend([body] if in_aggregates else ())
+            case Values(variables=named):
+                pending.extend(reversed(named))
             case Exists(local=local, body=body):
                 free = [v for v in variables(body, in_aggregates=False) if v not in local]
                 pending.extend([body] if in_aggregates else reversed(free))

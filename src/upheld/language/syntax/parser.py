@@ -30,6 +30,7 @@ from upheld.language.syntax.ast import (
     Term,
     Test,
     Truth,
+    Values,
     Variable,
     Wildcard,
 )
@@ -420,7 +421,9 @@ class Parser:
     def formula(self, node: Term | Formula) -> Formula:
         """Return a node as a formula, which it must be."""
         match node:
-            case Atom() | Test() | Truth() | Negation() | Conjunction() | Disjunction() | Exists() | Grouping():
+            case Atom() | Test() | Truth() | Negation() | Conjunction() | Disjunction():
+                return node
+            case Exists() | Grouping() | Values():
                 return node
             case _:
                 assert node.span, "a parsed node has a span"

@@ -31,6 +31,7 @@ from upheld.language.syntax.ast import (
     Test,
     Truth,
     TypeDeclaration,
+    Values,
     Variable,
     Wildcard,
 )
@@ -156,7 +157,7 @@ def _dl(node: Node) -> Parts:
         case Negation(formula=inner):
             # `!x = y` would do, and be read wrongly by people.
             return LITERAL, ["!", (inner, TERM if isinstance(inner, Test) else LITERAL)]
-        case Exists() | Grouping():
+        case Exists() | Grouping() | Values():
             raise AssertionError("a formula of the other dialect")
         case _:
             return _joined(node)
@@ -260,6 +261,9 @@ def _dlog(node: Node) -> Parts:
             return LITERAL, ["NOT ", (formula, LITERAL)]
         case Exists(local=local, body=body):
             return TIGHTEST, ["EXISTS ", *_separated(local, ", ", TERM), " IN (", (body, OR), ")"]
+        case Values(variables=names, rows=rows):
+            table: list[Part] = [p for row in rows for p in ("(", *_separated(row, " ", TERM), ") ")]
+            return TIGHTEST, ["VALUES (", *_separated(names, " ", TERM), ") { ", *table, "}"]
         case Grouping(body=body, groups=groups, results=results):
             by: list[Part] = [" ON ", *_separated(groups, " ", TERM)] if groups else []
             return TIGHTEST, ["AGGREGATE(", (body, OR), *by, *(p for result in results for p in _result(result)), ")"]

@@ -7,10 +7,10 @@ resolved while reading, so they leave no trace in the program.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from upheld.errors import Problem, nearest, quote
+from upheld.errors import Problem, count, nearest, quote
 from upheld.language.syntax.ast import (
     Atom,
     Call,
@@ -25,6 +25,7 @@ from upheld.language.syntax.ast import (
     Term,
     Test,
     Truth,
+    Values,
     Variable,
     Wildcard,
     variables,
@@ -42,6 +43,7 @@ from upheld.language.syntax.lexer import (
 )
 from upheld.language.syntax.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, PREFIX, TERM, Draft, Parser
 from upheld.language.terms import ntriples
+from upheld.language.terms.iris import resolve
 from upheld.language.terms.ntriples import NotATerm
 from upheld.language.terms.terms import boolean, literal
 from upheld.language.types.functors import HOLDS, is_test
@@ -49,6 +51,8 @@ from upheld.source import Source, Span
 
 if TYPE_CHECKING:
     from upheld.language.terms.functions import Function
+
+T = TypeVar("T")
 
 #: The operators inside expressions, where `,` ends an argument.
 EXPRESSION = {
@@ -77,9 +81,7 @@ SIDE_EFFECTS = {
 OF_RDFOX = frozenset(
     "SHORTEST_PATH SQRT POW MIN MAX MINFN MAXFN COUNT SUM AVG SAMPLE GROUP_CONCAT INTERNALCONSTANT".split()
 )
-RESERVED = frozenset(
-    ("NOT", "EXISTS", "EXIST", "IN", "FILTER", "BIND", "AS", "AGGREGATE", "PREFIX", "prefix", "BASE", "true", "false")
-)
+RESERVED = frozenset("NOT EXISTS EXIST IN FILTER BIND AS AGGREGATE VALUES PREFIX prefix BASE base true false".split())
 #: The relations of triples, and of triples in a named graph, whose name comes last.
 TRIPLE, QUAD = "triple", "quad"
 COLUMNS = {TRIPLE: ("subject", "predicate", "object"), QUAD: ("subject", "predicate", "object", "graph")}
@@ -109,7 +111,7 @@ _TOKENS = pattern(
     r"(?P<tag>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+)",
 )
 _LANDMARKS = re.compile(
-    rf"(?P<statement>^[ \t]*+(?:PREFIX|prefix|@prefix|BASE)(?!\w))"
+    rf"(?P<statement>^[ \t]*+(?:PREFIX|prefix|@prefix|BASE|base|@base)(?!\w))"
     rf"|^[ \t]*+(?P<clause>(?=\[|\w*+[(\[]|[^\W\d_][\w\-]*+:|:(?!-)|<))"
     rf"|//[^\n]*+|[#%][^\n]*+|{COMMENT}|/\*[\s\S]*+|{STRING}|<[^<>\n]*+>|[0-9]\.[0-9]|:{_LOCAL}|(?P<stop>\.)",
     re.MULTILINE,
@@ -148,13 +150,15 @@ class RDFoxParser(Parser):
         self.prefixes = PREFIXES | draft.prefixes
         #: The variables of the statement that exist only under a negation.
         self.existential: list[Variable] = []
+        #: The IRI that relative ones are resolved by, if the file has stated one.
+        self.base: str | None = None
         #: Whether what is read is an expression, in which a comparison is a value and a value is a condition.
         self.in_expression = False
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
     def begins_statement(self, token: Token) -> bool:
-        return token.kind in ("PREFIX", "prefix", "BASE") or token.text == "@prefix"
+        return token.kind in ("PREFIX", "prefix", "BASE", "base") or token.text in ("@prefix", "@base")
 
     def begins_clause(self) -> bool:
         if self.token.kind in ("name", "prefixed", "iri"):
@@ -163,8 +167,8 @@ class RDFoxParser(Parser):
 
     def statement(self) -> None:
         self.existential.clear()
-        if self.token.kind == "BASE":
-            self.refuse("unsupported-base", "`BASE` is not supported", self.here(), hint="write IRIs in full")
+        if self.token.kind in ("BASE", "base") or self.token.text == "@base":
+            self.read_base()
         elif self.begins_statement(self.token):
             self.prefix()
         else:
@@ -181,6 +185,15 @@ class RDFoxParser(Parser):
         if self.token.kind not in ("iri", "<"):
             self.fail("an IRI in `<` and `>`")
         self.prefixes[name[:-1]] = self.draft.prefixes[name[:-1]] = self.iri()
+        if turtle:
+            self.full_stop("`.`")
+
+    def read_base(self) -> None:
+        """Read `BASE <iri>` or `@base <iri> .`, which the relative IRIs that follow in the file are resolved by."""
+        turtle = self.advance().kind == "tag"
+        if self.token.kind not in ("iri", "<"):
+            self.fail("an IRI in `<` and `>`")
+        self.base = self.iri()
         if turtle:
             self.full_stop("`.`")
 
@@ -247,6 +260,8 @@ class RDFoxParser(Parser):
                 return self.bind()
             case "AGGREGATE" if level <= LITERAL:
                 return self.grouping()
+            case "VALUES" if level <= LITERAL:
+                return self.values()
             case "<":
                 self.bad_iri()
             case _:
@@ -352,6 +367,48 @@ class RDFoxParser(Parser):
         hidden = {v.name for v in names}
         terms = tuple(Wildcard(t.span) if isinstance(t, Variable) and t.name in hidden else t for t in inner.terms)
         return Atom(inner.predicate, terms, inner.span)
+
+    def values(self) -> Values:
+        """Read `VALUES ?x { :a :b }` or `VALUES (?x ?y) { (:a :b) (:c :d) }`."""
+        start = self.advance().start
+        several = self.token.kind == "("
+        names = self.in_brackets(self.variable) if several else [self.variable()]
+        opened = self.token.start
+        self.expect("{")
+        rows: list[tuple[Constant, ...]] = []
+        while self.token.kind != "}":
+            began = self.token.start
+            row = self.in_brackets(self.constant) if several else [self.constant()]
+            if len(row) != len(names):
+                message = f"found {count(len(row), 'term')}, expected {len(names)}: one for each variable"
+                self.refuse("syntax", message, self.since(began))
+            rows.append(tuple(row))
+        self.close("}", opened)
+        return Values(tuple(names), tuple(rows), self.since(start))
+
+    def in_brackets(self, read: Callable[[], T]) -> list[T]:
+        """Read some things in round brackets."""
+        opened = self.token.start
+        self.expect("(")
+        things = []
+        while self.token.kind != ")":
+            things.append(read())
+        self.close(")", opened)
+        return things
+
+    def constant(self) -> Constant:
+        """Read a term that is not a variable."""
+        token, minus = self.token, self.accept("-")
+        if token.kind == "name" and token.text == "UNDEF":
+            self.refuse("syntax", "found `UNDEF`, expected a term", self.here(), note="a relation has no empty places")
+        if not minus and token.kind in ("iri", "prefixed"):
+            return Constant(f"<{self.iri()}>", "term", self.since(token.start))
+        if not minus and token.kind in ("true", "false"):
+            self.advance()
+            return Constant(f'"{token.kind}"^^<{XSD}boolean>', "term", self.since(token.start))
+        if self.token.kind == "number" or (not minus and self.token.kind in ("string", "blank")):
+            return Constant(self.literal("-" if minus else ""), "term", self.since(token.start))
+        self.fail("a term without variables")
 
     def grouping(self) -> Grouping:
         """Read `AGGREGATE(body ON ?g ?h BIND COUNT(?x) AS ?n BIND ...)`."""
@@ -576,7 +633,8 @@ class RDFoxParser(Parser):
             self.fail("an IRI")
         token = self.advance()
         if token.kind == "iri":
-            return self.absolute(self.full_iri(token), token)
+            reference = self.full_iri(token)
+            return self.absolute(reference if self.base is None else resolve(reference, self.base), token)
         prefix, _, local = token.text.partition(":")
         if prefix not in self.prefixes:
             span = Span(self.source, token.start, token.start + len(prefix) + 1)
@@ -605,7 +663,7 @@ class RDFoxParser(Parser):
                 self.refuse_iri(f"the escape {quote(found[0])}", Span(self.source, start, start + len(found[0])))
             return chr(code)
 
-        if not text:
+        if not text and self.base is None:
             self.refuse("bad-iri", "an empty IRI", self.since(token.start))
         return _IRI_ESCAPE.sub(character, text) if "\\" in text else text
 

@@ -9,7 +9,8 @@ where `a` has for each group of `b`, which is a value of `?x`, its number of fac
 without facts has no fact of `a`, nor has one for whose values the function has no result, as in SPARQL the sum of
 terms that are not numbers. `MIN_ARGMIN(?y, ?z)` is the least `?z` of the bindings with the least `?y`.
 
-`NOT EXISTS ?y IN (body)` becomes the negation of a hidden relation with the other variables of the body.
+`NOT EXISTS ?y IN (body)` becomes the negation of a hidden relation with the other variables of the body. `VALUES`
+becomes an atom of a hidden relation with these rows.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from upheld.language.syntax.ast import (
     Term,
     Test,
     Truth,
+    Values,
     Variable,
     Wildcard,
     variables,
@@ -80,12 +82,24 @@ class _Lifting:
                 return Conjunction(tuple(self._has_result(formula, result) for result in formula.results), formula.span)
             case Exists():
                 return self._exists(formula)
+            case Values():
+                return self._table(formula)
             case Negation(formula=inner):
                 return replace(formula, formula=self.lifted(inner))
             case Conjunction(formulas=parts) | Disjunction(formulas=parts):
                 return replace(formula, formulas=tuple(map(self.lifted, parts)))
             case Atom() | Test() | Truth():
                 return formula
+
+    def _table(self, formula: Values) -> Atom:
+        """Return an atom of the relation with the rows of a table."""
+        name = f"[{self._text(formula)}]"
+        if name not in self.draft.hidden:
+            self.draft.hidden.add(name)
+            self.draft.arities[name] = len(formula.variables)
+            rows = (Atom(name, row, formula.span) for row in formula.rows)
+            self.rules += [Clause((row,), Conjunction(()), formula.span) for row in rows]
+        return Atom(name, formula.variables, formula.span)
 
     def _exists(self, formula: Exists) -> Atom:
         body, text = self.lifted(formula.body), self._text(formula)
