@@ -566,8 +566,8 @@ class Materialisation(Inspection):
         An update that fails is rolled back and ends the stream.
 
         Args:
-            updates: Iterable of updates: each is an `upheld.Update`, or a dictionary with facts to `insert` and to
-                `delete`.
+            updates: Iterable of updates: each is an `upheld.Update`, or a dictionary with facts to `insert`, to
+                `delete`, and to `replace` relations by.
             algorithm: Algorithm for these and later updates.
             look_ahead: Skip work that the next update would undo, if that has arrived. `adaptive`, `bf-marking` and
                 `dred-marking` use it. In a list the next update has always arrived; for an iterator this is unknown
@@ -584,18 +584,35 @@ class Materialisation(Inspection):
 
         def make(given: list[_Waiting], numbers: tuple[int, ...], ahead: Sequence[_Waiting]) -> Change:
             with interrupted_once() as interruptions, self._turns.work():
-                seen = merged([self._loaded(waiting) for waiting in ahead]) if ahead else None
-                updates = [self._loaded(given.pop(0)) for _ in range(len(given))]
-                return self._update_or_abandon(lambda: updates, chosen, interruptions, seen, numbers)
+                # The difference between a snapshot and the facts is known when all updates before it were made.
+                known = ahead and not any(waiting.replace for waiting in ahead)
+                seen = merged([self._loaded(waiting) for waiting in ahead]) if known else None
+                updates = [(self._loaded(given[0]), given.pop(0).replace) for _ in range(len(given))]
+                return self._update_or_abandon(lambda: self._in_sequence(updates), chosen, interruptions, seen, numbers)
 
-        def load(delete: FactsGiven, insert: FactsGiven) -> _Waiting:
-            waiting = _Waiting(self._fitted(delete), self._fitted(insert))
+        def load(delete: FactsGiven, insert: FactsGiven, replace: FactsGiven) -> _Waiting:
+            waiting = _Waiting(self._fitted(delete), self._fitted(insert), self._fitted(replace))
+            check_replaced(waiting.replace, waiting.delete, waiting.insert)
             with self._turns.work():
                 self._loaded(waiting)
             return waiting
 
         queue = Queue(load, make, look_ahead, merge_waiting)
         return follow_async(queue, updates) if isinstance(updates, AsyncIterable) else follow(queue, updates)
+
+    def _in_sequence(self, waiting: list[tuple[Requested, Mapping[str, Iterable[Row]]]]) -> list[Requested]:
+        """Return updates that follow each other, each snapshot as the difference from the facts before it.
+
+        It empties the list: sets that nobody holds any more cost nothing.
+        """
+        updates: list[Requested] = []
+        while waiting:
+            update, snapshots = waiting.pop(0)
+            updates.append(update)
+            if snapshots:
+                before, E = merged(updates), self._state.E
+                updates.append(difference(settle((E - before.minus) | before.plus), snapshots))
+        return updates
 
     def _loaded(self, waiting: _Waiting) -> Requested:
         """Return an update that is waiting as sets of the engine; if that was started meanwhile, load it again."""
@@ -744,6 +761,7 @@ class _Waiting:
 
     delete: Mapping[str, Iterable[Row]]
     insert: Mapping[str, Iterable[Row]]
+    replace: Mapping[str, Iterable[Row]]
     engine: Engine | None = None
     loaded: Requested | None = None
 

@@ -165,13 +165,13 @@ class Arrived(Generic[L]):
 class Queue(Generic[L, C]):
     """The updates of a stream that have arrived, and how they are made.
 
-    `load` takes the facts that an update deletes and inserts. `make` gets a list of one update, or of several to
-    make as one, their numbers, and the next updates that have arrived.
+    `load` takes the facts that an update deletes, inserts, and replaces relations by. `make` gets a list of one update,
+    or of several to make as one, their numbers, and the next updates that have arrived.
     """
 
     def __init__(
         self,
-        load: Callable[[Mapping[str, object], Mapping[str, object]], L],
+        load: Callable[[Mapping[str, object], Mapping[str, object], Mapping[str, object]], L],
         make: Callable[[list[L], tuple[int, ...], Sequence[L]], C],
         look_ahead: bool,
         merge_waiting: int,
@@ -197,8 +197,7 @@ class Queue(Generic[L, C]):
         self._taken += 1
         arrived: Arrived[L] = Arrived(self._taken)
         try:
-            delete, insert = facts_of_update(update)
-            arrived.given = self._load(delete, insert)
+            arrived.given = self._load(*facts_of_update(update))
         except UpheldError as error:
             arrived.error = error
         self._waiting.append(arrived)
@@ -262,16 +261,20 @@ async def follow_async(queue: Queue[L, C], updates: AsyncIterable[object]) -> As
             coming.cancel()
 
 
-def facts_of_update(update: object) -> tuple[Mapping[str, object], Mapping[str, object]]:
-    """Return the facts that an update deletes and inserts."""
+#: The facts that an update deletes, inserts, and replaces whole relations by.
+Sides = tuple[Mapping[str, object], Mapping[str, object], Mapping[str, object]]
+
+
+def facts_of_update(update: object) -> Sides:
+    """Return the facts that an update deletes, inserts, and replaces whole relations by."""
     if isinstance(update, Mapping):
-        if other := next((name for name in update if name not in ("insert", "delete")), None):
-            message = f"an update of the stream has {quote(other)}, but an update has only `insert` and `delete`"
-            raise UsageError(Problem("unsupported-update", message))
-        return update.get("delete") or {}, update.get("insert") or {}
+        if other := next((name for name in update if name not in ("insert", "delete", "replace")), None):
+            only = "an update has only `insert`, `delete` and `replace`"
+            raise UsageError(Problem("unsupported-update", f"an update of the stream has {quote(other)}, but {only}"))
+        return update.get("delete") or {}, update.get("insert") or {}, update.get("replace") or {}
     try:
-        return update.delete or {}, update.insert or {}  # type: ignore[attr-defined]
+        return update.delete or {}, update.insert or {}, getattr(update, "replace", None) or {}  # type: ignore[attr-defined]
     except AttributeError:
         message = f"an update of the stream is {described_type(update)}"
-        note = "an update is an `upheld.Update`, or a dictionary with the facts to `insert` and to `delete`"
+        note = "an update is an `upheld.Update`, or a dictionary with the facts to `insert`, `delete` and `replace`"
         raise UsageError(Problem("unsupported-update", message, note=note)) from None

@@ -101,6 +101,8 @@ class Stream:
     #: Whether each transaction is an update of its own, made with a look at the next one if that was taken with it.
     #: Then up to a hundred files are taken at a time by default.
     look_ahead: bool = option(bool, default=False)
+    #: Whether each file is a table of all facts of its relation, instead of a file of updates.
+    snapshot: bool = option(bool, default=False)
     place: str = ""
 
 

@@ -45,7 +45,7 @@ def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
     >>> m = upheld.materialise(rules, {"edge": [("a", "b")]})
     >>> table = pandas.DataFrame({"operation": ["+", "-"], "commit": [1, 2], "x": ["b", "a"], "y": ["c", "b"]})
     >>> for update in upheld.read_updates({"edge": table}, m):
-    ...     change = m.update(insert=update.insert, delete=update.delete)
+    ...     change = m.update(insert=update.insert, delete=update.delete, replace=update.replace)
     ...     print(update, change.inserted["path"].to_rows(), change.deleted["path"].to_rows())
     <Update 1: +1 edge> [('b', 'c')] []
     <Update 2: -1 edge> [] [('a', 'b')]
@@ -234,6 +234,8 @@ class _Oracle:
                 self._explicit[name].difference_update(encoded(rows, m[name].coded))
             for name, rows in update.insert.items():
                 self._explicit[name].update(encoded(rows, m[name].coded))
+            for name, rows in update.replace.items():
+                self._explicit[name] = set(encoded(rows, m[name].coded))
         new = materialise_core(
             self._core,
             self._explicit.items(),

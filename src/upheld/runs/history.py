@@ -48,7 +48,7 @@ def history(
         first = m._explain(goal, prefixes)
         events = []
         for update in read_updates(updates, m):
-            event = m._event_of(goal, prefixes, m.update(update.insert, update.delete))
+            event = m._event_of(goal, prefixes, m.update(update.insert, update.delete, replace=update.replace))
             if event is not None:
                 events.append(event)
         holds = events[-1].appeared if events else first.holds

@@ -11,7 +11,7 @@ from upheld.errors import FactsError, Problem, UsageError, described_type, quote
 from upheld.language.core import Predicate
 from upheld.updatefiles.records import FILES, Records, kind_of, records_in, records_of
 from upheld.updatefiles.streams import STDIN
-from upheld.updatefiles.tables import read_table, read_tables
+from upheld.updatefiles.tables import read_snapshot, read_table, read_tables
 from upheld.updatefiles.text import read_text
 from upheld.updatefiles.transactions import Update, with_values
 from upheld.updatefiles.writing import ChangeFile, fact_texts, transaction_text
@@ -21,6 +21,7 @@ __all__ = [
     "ChangeFile",
     "Update",
     "fact_texts",
+    "snapshot_in",
     "transaction_text",
     "updates_in",
     "updates_in_table",
@@ -53,6 +54,15 @@ def updates_in(path: Path, predicates: Mapping[str, Predicate], relation: str | 
         table = read_table(records_in(path), predicates, relation or path.name.partition(".")[0])
         return with_values(table, predicates)
     return with_values(read_text(path, predicates), predicates)
+
+
+def snapshot_in(path: Path, predicates: Mapping[str, Predicate], relation: str | None = None) -> Iterator[Update]:
+    """Yield a transaction that replaces a relation by the rows of a table; its file is named after the relation."""
+    if not kind_of(path):
+        note = "a snapshot is a table of all facts of a relation; such a file ends in " + ", ".join(map(quote, FILES))
+        raise FactsError(Problem("not-an-update-table", "this is not a table", place=str(path), note=note))
+    table = read_snapshot(records_in(path), predicates, relation or path.name.partition(".")[0])
+    return with_values(table, predicates)
 
 
 def updates_in_table(

@@ -64,10 +64,10 @@ class PlainFacts:
         begin, inside, skipped = _FORMS[dialect]
         self._skip = re.compile(f"(?:{skipped})*+")
         # One group, a fact or else a single character: together with what is skipped it matches everywhere.
-        self._facts = re.compile(rf"([+-]{begin}{inside}(?=[ \t]*+\.(?!\w))|[\s\S])(?:[ \t]*+\.)?+(?:{skipped})*+")
+        self._facts = re.compile(rf"([+=-]{begin}{inside}(?=[ \t]*+\.(?!\w))|[\s\S])(?:[ \t]*+\.)?+(?:{skipped})*+")
         self._columns: dict[str, _Columns] = {}
         for name, predicate in predicates.items():
-            for sign in "+-":
+            for sign in "+-=":
                 self._columns[f"{sign}{name}("] = _Columns(sign, predicate, f"{name}(", ")", prefixes)
                 if dialect == "dlog" and name == TRIPLE:
                     self._columns[f"{sign}["] = _Columns(sign, predicate, "[", "]", prefixes)

@@ -24,7 +24,7 @@ COMMIT = ("commit", "transaction")
 RELATION = "relation"
 
 #: The operations, in lower or upper case.
-_SIGNS = {"+": "+", "insert": "+", "-": "-", "delete": "-"}
+_SIGNS = {"+": "+", "insert": "+", "-": "-", "delete": "-", "=": "=", "replace": "="}
 
 _WHOLE = re.compile(r"-?[0-9]{1,30}")
 
@@ -57,22 +57,36 @@ def read_tables(tables: Mapping[str, Records], predicates: Mapping[str, Predicat
     return _merged([_Layout.of(table, predicates[name]) for name, table in tables.items()], predicates)
 
 
+def read_snapshot(table: Records, predicates: Mapping[str, Predicate], relation: str) -> Iterator[Update]:
+    """Yield one transaction, which replaces all facts of a relation by the rows of a table without operations."""
+    predicate = predicates.get(relation)
+    if predicate is None:
+        raise FactsError(unknown_relation(relation, predicates, place=table.top))
+    snapshot = Draft(table.top, replace={relation: []})
+    for part in _Rows(_Layout.of(table, predicate, snapshot=True), predicates).parts():
+        snapshot.take(part.draft)
+    yield snapshot.done(1)
+
+
 # -- columns ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which columns of a table are which. `only` is its one relation, if it has no column of relations."""
+    """Which columns of a table are which. `only` is its one relation, if it has no column of relations.
+
+    A snapshot has columns of values alone.
+    """
 
     table: Records
-    operation: int
+    operation: int | None
     commit: int | None
     relation: int | None
     values: tuple[int, ...]
     only: Predicate | None
 
     @classmethod
-    def of(cls, table: Records, only: Predicate | None) -> _Layout:
+    def of(cls, table: Records, only: Predicate | None, snapshot: bool = False) -> _Layout:
         """Return the layout of a table of updates of one relation, or of one with a column of relations."""
         header, own = table.header, only.columns if only else ()
         check_distinct(header, table.top)
@@ -81,9 +95,9 @@ class _Layout:
             # Where the relation itself has a column `commit`, commits are in `transaction`; so too with operations.
             return next((header.index(name) for name in names if name in header and name not in own), None)
 
-        operation, commit = index(OPERATION), index(COMMIT)
+        operation, commit = (None, None) if snapshot else (index(OPERATION), index(COMMIT))
         relation = None if only else header.index(RELATION)
-        if operation is None:
+        if operation is None and not snapshot:
             note = "a table of updates marks each row as inserted (`+`) or deleted (`-`)"
             raise FactsError(_missing_column(OPERATION, table, note))
         values = [i for i in range(len(header)) if i not in (operation, commit, relation)]
@@ -96,7 +110,7 @@ class _Layout:
     def check(self, row: Sequence[Any]) -> None:
         """Refuse a row that lacks columns of the table; columns of values may be missing at its end."""
         found, width = len(row), len(self.table.header)
-        least = width if self.only else 1 + max(self.operation, self.commit or 0, self.relation or 0)
+        least = width if self.only else 1 + max(self.operation or 0, self.commit or 0, self.relation or 0)
         if not least <= found <= width:
             message = f"the row has {count(found, 'column')}; the first line names {width}"
             hint = "correct the row, or remove it"
@@ -206,10 +220,10 @@ class _Rows:
 
     def add(self, number: int, row: Sequence[Any]) -> None:
         """Add a row to the transaction."""
-        operation = row[self.layout.operation]
+        operation = "=" if self.layout.operation is None else row[self.layout.operation]
         sign = _SIGNS.get(str(operation).lower())
         if sign is None:
-            note = "an operation is `+` or `insert`, `-` or `delete`"
+            note = "an operation is `+` or `insert`, `-` or `delete`, `=` or `replace`"
             raise _BadRow(Problem("unknown-operation", f"the operation is {quote(operation)}", note=note))
         predicate = self.layout.only or self.predicates.get(str(row[self.layout.relation or 0]))
         if predicate is None:

@@ -1,5 +1,7 @@
 """Update files as text: `+edge("a", "b").`, `-edge("b", "c").`, and `commit.` at the end of each transaction.
 
+`=edge("a", "b").` is a fact of a snapshot, which replaces all explicit facts of its relation; `=edge.` is an empty one.
+
 A part of a file that holds nothing but plain facts is read by `PlainFacts`. All else is read statement by statement,
 with the parser of the program's dialect, which also explains what is wrong.
 """
@@ -15,12 +17,13 @@ from upheld.errors import FactsError, Problem, ProgramError
 from upheld.language.core import Predicate
 from upheld.language.syntax import parser as language
 from upheld.language.syntax.ast import Atom, Constant, Formula, Term
+from upheld.language.syntax.lexer import Token
 from upheld.language.syntax.parser import PROBLEM_LIMIT, Parser, first_problems, too_deep
 from upheld.language.syntax.rdfox import PREFIXES, RDFoxParser
 from upheld.language.syntax.souffle import SouffleParser
 from upheld.language.types.records import end_of
 from upheld.source import Source, Span
-from upheld.updatefiles.constants import row_of
+from upheld.updatefiles.constants import row_of, unknown_relation
 from upheld.updatefiles.plain import PlainFacts
 from upheld.updatefiles.streams import STDIN, name_of, parts_of
 from upheld.updatefiles.transactions import Draft, Update
@@ -29,7 +32,7 @@ from upheld.updatefiles.transactions import Draft, Update
 _MUCH = 1 << 20
 
 #: Where, after a faulty statement, the next one seems to begin.
-_RESUME = re.compile(r"^[ \t]*+(?=[+-]|commit\b)", re.MULTILINE)
+_RESUME = re.compile(r"^[ \t]*+(?=[+=-]|commit\b)", re.MULTILINE)
 
 
 def read_text(path: Path, predicates: Mapping[str, Predicate]) -> Iterator[Update]:
@@ -148,7 +151,9 @@ class _Reader:
                 continue
             sign, atom = found
             self.begin(source.position(parser.start)[0])
-            if atom is None:
+            if isinstance(atom, Token):
+                self.empty_snapshot(atom, source)
+            elif atom is None:
                 yield from self.commit()
             else:
                 row = row_of(atom, self.predicates, self.problems)
@@ -164,12 +169,28 @@ class _Reader:
         parser.prefixes = self.prefixes
         return parser
 
-    def statement(self, parser: Parser) -> tuple[str, Atom | None] | None:
-        """Read a statement: return the sign and atom of a fact, no atom for a `commit.`, and None for a prefix."""
-        token, atom = parser.token, None
-        if token.kind in ("+", "-"):
+    def empty_snapshot(self, name: Token, source: Source) -> None:
+        """Add a snapshot without facts, of the relation of this name."""
+        if name.text in self.predicates:
+            self.draft.add("=", name.text, [])
+        else:
+            span = Span(source, name.start, name.end)
+            self.problems.append(unknown_relation(name.text, self.predicates, span))
+
+    def statement(self, parser: Parser) -> tuple[str, Atom | Token | None] | None:
+        """Read a statement: return the sign and atom of a fact, no atom for a `commit.`, and None for a prefix.
+
+        Of an empty snapshot, return the name of the relation.
+        """
+        token = parser.token
+        atom: Atom | Token | None = None
+        if token.kind in ("+", "-", "="):
             parser.advance()
-            atom = parser.head()
+            if token.kind == "=" and parser.token.kind == "name" and parser.following().kind == ".":
+                atom = parser.token
+                parser.advance()
+            else:
+                atom = parser.head()
         elif token.kind == "name" and token.text == "commit" and parser.following().kind != "(":
             parser.advance()
         elif self.dialect == "dlog" and parser.begins_statement(token):
@@ -178,7 +199,7 @@ class _Reader:
         else:
             fact = parser.begins_clause()
             hint = "put `+` before a fact to insert it, `-` to delete it" if fact else None
-            parser.fail("`+`, `-` or `commit.`", hint)
+            parser.fail("`+`, `-`, `=` or `commit.`", hint)
         if parser.token.kind == ":-":
             parser.fail("`.`", hint="an update changes facts; rules belong in the program")
         line_ends = parser.token.kind == "end" or "\n" in parser.source.text[parser.seen : parser.token.start]

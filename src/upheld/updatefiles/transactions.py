@@ -15,7 +15,10 @@ Rows = dict[str, list[Row]]
 
 @dataclass(frozen=True)
 class Update:
-    """A transaction of an update file. `insert` and `delete` hold the rows of each relation it speaks of."""
+    """A transaction of an update file. `insert` and `delete` hold the rows of each relation it speaks of.
+
+    `replace` holds snapshots: all rows that each of its relations has afterwards.
+    """
 
     insert: Rows
     delete: Rows
@@ -23,9 +26,10 @@ class Update:
     number: int
     #: Where it begins: a file and a line, or a table and a row.
     place: str
+    replace: Rows = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        signed = (("+", self.insert), ("-", self.delete))
+        signed = (("+", self.insert), ("-", self.delete), ("=", self.replace))
         sizes = [f"{sign}{len(rows)} {name}" for sign, by_name in signed for name, rows in by_name.items()]
         return f"<Update {self.number}: {', '.join(sizes) or 'nothing'}>"
 
@@ -39,7 +43,7 @@ def with_values(updates: Iterator[Update], predicates: Mapping[str, Predicate]) 
     def values(rows: Rows) -> Rows:
         return {name: list(decoded(some, coded.get(name, {}))) for name, some in rows.items()}
 
-    return (replace(update, insert=values(update.insert), delete=values(update.delete)) for update in updates)
+    return (replace(u, insert=values(u.insert), delete=values(u.delete), replace=values(u.replace)) for u in updates)
 
 
 @dataclass
@@ -49,18 +53,20 @@ class Draft:
     place: str | None = None
     insert: Rows = field(default_factory=dict)
     delete: Rows = field(default_factory=dict)
+    replace: Rows = field(default_factory=dict)
 
     def add(self, sign: str, relation: str, rows: list[Row]) -> None:
-        """Add rows to insert, if the sign is `+`, or to delete."""
-        (self.insert if sign == "+" else self.delete).setdefault(relation, []).extend(rows)
+        """Add rows to insert, if the sign is `+`, to delete, if it is `-`, or of a snapshot, if it is `=`."""
+        side = {"+": self.insert, "-": self.delete, "=": self.replace}[sign]
+        side.setdefault(relation, []).extend(rows)
 
     def take(self, other: Draft) -> None:
         """Add what another one has."""
-        for sign, rows_by_relation in (("+", other.insert), ("-", other.delete)):
+        for sign, rows_by_relation in (("+", other.insert), ("-", other.delete), ("=", other.replace)):
             for relation, rows in rows_by_relation.items():
                 self.add(sign, relation, rows)
 
     def done(self, number: int) -> Update:
         """Return the transaction."""
         assert self.place is not None, "a transaction that begins nowhere"
-        return Update(self.insert, self.delete, number, self.place)
+        return Update(self.insert, self.delete, number, self.place, self.replace)

@@ -126,6 +126,18 @@ def test_a_folder_of_updates(spark):
     assert len(spark.sparkContext._jsc.getPersistentRDDs()) == 0
 
 
+def test_a_folder_of_snapshots(spark):
+    """Each file has all facts of its relation; one that is the same as before makes a version without changes."""
+    folder = Path("snapshots")
+    for minute, rows in enumerate(("1,2\n5,6\n", "1,2\n5,6\n", "")):
+        put(folder, f"edge.{minute}.csv", f"x,y\n{rows}", minute)
+    stream = pipeline({"path": "snapshots", "snapshot": True}).stream(spark)
+    m = finish(stream)
+    assert len(m["edge"]) == 0 == len(m["path"])
+    paths = {("1", "2"), ("5", "6")}
+    assert [told(spark, version) for version in (2, 3, 4)] == [paths, paths, set()]
+
+
 def test_in_another_mode(spark):
     """A state that tasks hold is updated, saved, told of and restored by them; it opens in the memory engine.
 

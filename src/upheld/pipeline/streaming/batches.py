@@ -13,7 +13,7 @@ manifest has the number of those made, and an interrupted micro-batch is continu
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
@@ -72,10 +72,10 @@ class Batches:
 
     def apply(self, query: str, batch: int, transactions: Sequence[Update]) -> Iterator[Version]:
         """Make the updates of a micro-batch that the state does not hold yet, each the next version."""
-        updates = list(map(_given, transactions)) if self._look_ahead else [_given(*transactions)]
+        updates = [together([t]) for t in transactions] if self._look_ahead else [together(transactions)]
         seen = self.seen(query, batch)
         # To make one again that changes nothing does no harm.
-        numbers = [i for i, update in enumerate(updates, 1) if i > seen and any(map(any, _rows(update)))]
+        numbers = [i for i, update in enumerate(updates, 1) if i > seen and _changes_anything(update)]
         start = time.perf_counter()
         changes = self.materialisation.stream([updates[i - 1] for i in numbers], look_ahead=self._look_ahead)
         for number, change in zip(numbers, changes, strict=True):
@@ -115,14 +115,9 @@ class Batches:
         draft.moves.append((beside, folder))
 
 
-def _given(*transactions: Update) -> dict[str, dict[str, set[Row]]]:
-    """Return transactions that follow each other as one update."""
-    delete, insert = together(transactions)
-    return {"delete": delete, "insert": insert}
-
-
-def _rows(update: dict[str, dict[str, set[Row]]]) -> Iterator[Iterable[set[Row]]]:
-    return (facts.values() for facts in update.values())
+def _changes_anything(update: dict[str, dict[str, set[Row]]]) -> bool:
+    """Return whether an update has facts to delete or insert, or snapshots, which may be empty."""
+    return bool(update["replace"]) or any(any(update[side].values()) for side in ("delete", "insert"))
 
 
 def _signed(sides: Sequence[tuple[str, Relation]]) -> pyarrow.Table:

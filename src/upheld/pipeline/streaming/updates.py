@@ -18,7 +18,7 @@ from upheld.spark.errors import explained
 from upheld.spark.files import FileSystem, shown
 from upheld.spark.paths import verbatim
 from upheld.spark.session import ARROW, configured
-from upheld.updatefiles import Update, updates_in, updates_in_table
+from upheld.updatefiles import Update, snapshot_in, updates_in, updates_in_table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -76,9 +76,13 @@ class UpdateFiles:
         for row in sorted(batch.collect(), key=lambda row: (row["modificationTime"], row["path"])):
             path = shown(row["path"])
             if path != row["path"]:
-                yield from updates_in(Path(path), self._predicates, self._stream.relation)
+                yield from self._in_file(Path(path))
             else:
                 yield from self._elsewhere(path)
+
+    def _in_file(self, path: Path) -> Iterator[Update]:
+        read = snapshot_in if self._stream.snapshot else updates_in
+        return read(path, self._predicates, self._stream.relation)
 
     def _elsewhere(self, path: str) -> Iterator[Update]:
         """Yield the transactions of a file of another file system, which comes here first."""
@@ -86,7 +90,7 @@ class UpdateFiles:
             here = Path(folder) / path.rpartition("/")[2]
             here.write_bytes(FileSystem(self._spark).read_bytes(path))
             try:
-                yield from updates_in(here, self._predicates, self._stream.relation)
+                yield from self._in_file(here)
             except UpheldError as error:
                 told = [replace(p, place=(p.place or "").replace(str(here), path) or None) for p in error.problems]
                 raise type(error)(told) from None
@@ -125,14 +129,25 @@ def _plain(table: pyarrow.Table) -> pyarrow.Table:
     return table
 
 
-def together(updates: Iterable[Update]) -> tuple[dict[str, set[Row]], dict[str, set[Row]]]:
-    """Return what transactions that follow each other delete and insert, as one."""
+def together(updates: Iterable[Update]) -> dict[str, dict[str, set[Row]]]:
+    """Return what transactions that follow each other `delete`, `insert` and `replace` relations by, as one.
+
+    A relation that is replaced has no facts to delete or insert: what follows changes its snapshot.
+    """
     deleted: dict[str, set[Row]] = {}
     inserted: dict[str, set[Row]] = {}
+    replaced: dict[str, set[Row]] = {}
     for update in updates:
         for name, rows in update.delete.items():
-            deleted.setdefault(name, set()).update(rows)
-            inserted.get(name, set()).difference_update(rows)
+            if name in replaced:
+                replaced[name].difference_update(rows)
+            else:
+                deleted.setdefault(name, set()).update(rows)
+                inserted.get(name, set()).difference_update(rows)
         for name, rows in update.insert.items():
-            inserted.setdefault(name, set()).update(rows)
-    return deleted, inserted
+            (replaced if name in replaced else inserted).setdefault(name, set()).update(rows)
+        for name, rows in update.replace.items():
+            deleted.pop(name, None)
+            inserted.pop(name, None)
+            replaced[name] = set(rows)
+    return {"delete": deleted, "insert": inserted, "replace": replaced}
