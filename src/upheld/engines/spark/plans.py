@@ -50,11 +50,13 @@ EVERYWHERE = Target("everywhere")
 class Views:
     """The columns beside the first by which facts are looked up, and the predicates that all tasks have whole.
 
-    One task has all facts of the predicates in `collected`, as copies that rules do not look up.
+    The driver has the predicates of `known` whole as well. One task has all facts of the predicates in `collected`, as
+    copies that rules do not look up.
     """
 
-    def __init__(self, replicated: Iterable[str] = ()):
-        self.replicated = frozenset(replicated)
+    def __init__(self, replicated: Iterable[str] = (), known: Iterable[str] = ()):
+        self.known = frozenset(known)
+        self.replicated = frozenset(replicated) | self.known
         self.collected: set[str] = set()
         self._columns: dict[str, list[int]] = defaultdict(list)
         #: Whether plans may ask for further columns: until there are facts.

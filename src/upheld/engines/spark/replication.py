@@ -14,8 +14,8 @@ from upheld.engines.memory.plans.plan import HEIGHT
 from upheld.engines.spark.plans import Kind, Views, pipeline
 from upheld.language.core import Core
 
-#: Facts of a relation that is replicated whatever else there is: about two megabytes in each task.
-SMALL = 1 << 15
+#: Facts of a relation that is replicated whatever else there is: a tenth of a second and 50 MB in each task.
+SMALL = 1 << 20
 
 #: The part of all explicit facts that the copies of a larger relation may add up to, in all tasks together.
 SHARE = 0.25
@@ -33,7 +33,7 @@ def replicated_by_size(core: Core, sizes: Mapping[str, int], parts: int) -> froz
 
 def views_of(core: Core, replicated: Iterable[str]) -> Views:
     """Return all views that a program needs, however its rules may be matched."""
-    views = Views((*replicated, *(classing.members for classing in core.classings)))
+    views = Views(replicated, (classing.members for classing in core.classings))
     for aggregation in core.aggregations:
         if aggregation.groups:
             views.add(aggregation.body, aggregation.groups[0])

@@ -214,7 +214,7 @@ def forward(context: Context, outbox: list[list[Parcel]], table: Table, rows: Ro
     if wire.members == 1:
         return
     if table.name in context.views.replicated:
-        for member in range(wire.members):
+        for member in range(wire.members if table.name in context.views.known else parts):
             if member != me:
                 outbox[member].append((table.name, table.rows[rows], *beside))
         return

@@ -87,7 +87,8 @@ def choose(settings: Settings, sizes: Sizes, shape: Shape) -> tuple[str, Choice]
     elif settings.state is None and _is_for_parts(sizes, shape, limit):
         mode, why = "decomposed", f"{room} in the driver, {_parts(shape)}, and {shape.tasks} tasks run at once"
     else:
-        mode, why = ("driver" if has_room else "distributed"), f"{room} in the driver"
+        mode = "driver" if has_room else "distributed"
+        why = f"{room} in the driver; {_why_no_parts(settings, sizes, shape, limit)}"
     if mode == "driver" and not has_room:
         raise LimitReached(
             Problem(
@@ -116,6 +117,20 @@ def _is_for_parts(sizes: Sizes, shape: Shape, limit: int) -> bool:
     if isinstance(shape.pivots, Obstacle) or shape.pivots.is_recursive_before or sizes.need * shape.whole > limit:
         return False
     return sizes.need > limit or (sizes.facts >= _WORTH_PARTS and shape.tasks >= _WORTH_TASKS)
+
+
+def _why_no_parts(settings: Settings, sizes: Sizes, shape: Shape, limit: int) -> str:
+    """Return why the rules are not applied in parts."""
+    if settings.state is not None:
+        return "parts cannot have a state"
+    if isinstance(shape.pivots, Obstacle):
+        rule = shape.pivots.rule
+        return "the program does not fall into parts" + (f": {quote(rule)} is in the way" if rule else "")
+    if shape.pivots.is_recursive_before or sizes.need * shape.whole > limit:
+        return "each part would need too much of the facts"
+    if sizes.facts < _WORTH_PARTS:
+        return f"parts pay from {_WORTH_PARTS:,} facts on"
+    return f"parts pay from {_WORTH_TASKS} tasks at once on, and Spark runs {shape.tasks}"
 
 
 def _parts(shape: Shape) -> str:
