@@ -85,10 +85,14 @@ def cheapest_first(builtins: Iterable[Builtin]) -> list[Builtin]:
     return sorted(builtins, key=effort)
 
 
+#: The effort of a built-in that may have many results.
+GENERATOR = 2
+
+
 def effort(builtin: Builtin) -> int:
     """Return 0 for a comparison of values that are there, 1 for one that computes or matches, 2 for a generator."""
     if any(map(_generates, builtin.arguments)):
-        return 2
+        return GENERATOR
     return int(builtin.operator.endswith("match") or any(isinstance(a, Apply) for a in builtin.arguments))
 
 

@@ -78,6 +78,21 @@ def test_results_that_are_missing(body):
         assert upheld.materialise(program, facts, engine=Driven(2)).facts() == expected
 
 
+@pytest.mark.parametrize("guard", ["!r(x)", "!t(z), z = x + 1", "!t(z), z = x + 1, !r(y)"])
+def test_ranges_are_guarded(guard, monkeypatch):
+    """A range is not listed before negated atoms that do not need its values, wherever their facts are."""
+    monkeypatch.setattr("upheld.engines.spark.engine.replicated_by_size", lambda *_: frozenset())
+    program = f"""
+    .decl p, r, t(x:number)
+    .decl q(x:number, y:number)
+    q(x, y) :- p(x), y = range(0, x), {guard}.
+    """
+    large = 10**15
+    facts = {"p": [3, large, 5], "r": [1, large], "t": [large, large + 1]}
+    found = [upheld.materialise(program, facts, engine=engine)["q"].to_set() for engine in ("memory", Driven(2))]
+    assert found[0] == found[1] and (3, 2) in found[0]
+
+
 def test_functors_of_texts():
     """Functors that only Python has are evaluated by each task."""
     program = 'p("ab"). p("ä"). q(x) :- p(x), match("a.*", x). r(n) :- p(x), n = ord(x).'

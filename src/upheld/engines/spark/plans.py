@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from upheld.algebra.instances import cheapest_first, is_ready
+from upheld.algebra.instances import GENERATOR, cheapest_first, effort, is_ready
 from upheld.engines.memory.plans.plan import Literal, Place, Plan, Planner
 from upheld.language.core import Atom, Builtin, CoreTerm, Rule
 from upheld.language.strata import Stratum
@@ -252,7 +252,7 @@ class _Legs:
 
     def _make(self) -> None:
         while True:
-            while ready := next((b for b in self.builtins if is_ready(b, self.held)), None):
+            while ready := next((b for b in self.builtins if is_ready(b, self.held) and not self._waits(b)), None):
                 self.builtins.remove(ready)
                 self.legs[-1].builtins.append(ready)
                 self.held.update(dict.fromkeys(ready.variables()))
@@ -286,6 +286,14 @@ class _Legs:
     def ends_at(self, place: str) -> bool:
         """Return whether the bindings at the end are at the place with a key."""
         return self.place is not None and self.place.key == place
+
+    def _waits(self, builtin: Builtin) -> bool:
+        """Return whether a generator waits for literals that do not need its values: they may guard it."""
+        if effort(builtin) < GENERATOR:
+            return False
+        new = [v for v in builtin.variables() if v not in self.held]
+        guards = (x.atom for x in self.literals if not x.negated or self._is_bound(x))
+        return any(not set(new).intersection(atom.variables()) for atom in guards)
 
     def _match(self, at: int) -> None:
         literal = self.literals.pop(at)
