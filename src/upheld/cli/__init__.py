@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import upheld
 from upheld import UpheldError
-from upheld.cli.commands import apply, check, demo, experiments, explain, owl, pipeline, query, run, warm
+from upheld.cli.commands import apply, check, demo, diff, experiments, explain, owl, pipeline, query, run, warm
 from upheld.cli.messages import show, warnings_shown
 from upheld.cli.outcome import BAD_INPUT, INTERRUPTED
 from upheld.cli.standardoutput import standard_output
 from upheld.errors import WRITTEN
 
 EPILOG = """\
-`upheld COMMAND --help` lists the options of a command. Exit codes: 0 success, 1 nothing holds or a
+`upheld COMMAND --help` lists the options of a command. Exit codes: 0 success, 1 nothing holds, or a
 violation does, 2 error, 130 interrupted.
 
 examples:
@@ -24,7 +24,7 @@ examples:
   upheld run reach.dl -F facts -D out
 """
 
-COMMANDS = (run, apply, query, check, explain, owl, pipeline, warm, demo, experiments)
+COMMANDS = (run, apply, query, check, diff, explain, owl, pipeline, warm, demo, experiments)
 
 
 def parser() -> argparse.ArgumentParser:
