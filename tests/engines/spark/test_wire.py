@@ -166,14 +166,17 @@ def test_a_derivation_leaves_nothing_behind():
         engine = Task(wire).open(core)
         I, D = engine.named("I"), engine.named("D")
         I |= (E := settle(engine.load("edge", [(i, i + 1) for i in range(30)])))
-        for use in (lambda P: derive(core.rules, P, I, via=E), lambda P: engine.numbers("n").gain(bag(core, P, I, E))):
+        for use in (settled, lambda *sets: engine.numbers("n").gain(bag(*sets))):
             P = I - D
             left = weakref.ref(P.local)
-            use(P)
+            use(P, I, E)
             del P
             assert left() is None
 
-    def bag(core, P, I, E):
+    def settled(P, I, E):
+        return settle(derive(core.rules, P, I, via=E))
+
+    def bag(P, I, E):
         return derive_bag(core.rules, P, I, via=E)
 
     gc.disable()
