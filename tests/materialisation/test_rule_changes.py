@@ -52,6 +52,14 @@ def test_removed_strata_do_not_prevent_other_negation():
     recounted(m)
 
 
+def test_a_rule_without_atoms_in_the_coarsest_strata():
+    """Its guard was in its own stratum, which must not make it recursive: later updates would not apply it."""
+    m = materialise("p(x) :- e(x).", {"e": [1]}, algorithm="rematerialise", stratification="coarsest")
+    m.change_rules(add="q(n) :- n = range(0, 3).")
+    m.update(insert={"e": [2]})
+    assert m["q"].to_set() == {(0,), (1,), (2,)}
+
+
 def test_cost_is_that_of_the_instances():
     """A rule beside a long chain is added and removed by its own instances alone."""
     m = materialise(REACH, {"edge": [(i, i + 1) for i in range(80)]})

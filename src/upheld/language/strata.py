@@ -266,15 +266,12 @@ class Stratification:
         Only rules whose atoms have the strata of those that they replace may come in.
         """
         result = Stratification([], self.classes, self._levels, self._by_predicate)
-
-        def exchange(old: tuple[Rule, ...]) -> tuple[Rule, ...]:
-            if rules.keys().isdisjoint(old):
-                return old
-            new = (rules.get(rule, rule) for rule in old)
-            return tuple(rule for rule in new if rule is not None)
-
         for s in self.strata:
-            recursive, nonrecursive = exchange(s.recursive), exchange(s.nonrecursive)
+            recursive, nonrecursive = s.recursive, s.nonrecursive
+            if not rules.keys().isdisjoint(s.rules):
+                now = [new for rule in s.rules if (new := rules.get(rule, rule)) is not None]
+                own = {rule: any(self.level(atom) == s.index for atom in rule.positive) for rule in now}
+                recursive, nonrecursive = (tuple(r for r in now if own[r] is leans) for leans in (True, False))
             result.strata.append(Stratum(s.index, recursive, nonrecursive, result, s.classings, s.aggregations))
         return result
 
