@@ -29,7 +29,7 @@ test-all: $(STAMP)  ## run every test at its full size, also those that take min
 soak: $(STAMP)  ## maintain random programs beside recomputation for a minute, or as long as ARGS="--seconds 600" says
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-soak-spark: $(STAMP)  ## the same on Spark, many databases of a program at once; then a closure of twelve million facts
+soak-spark: $(STAMP)  ## the same on Spark, 20,000 updates of a database; then a closure of twelve million facts
 	@$(BIN)/python -m tests.engines.spark.soak $(ARGS)
 	@$(BIN)/python -m pytest -q -p no:xdist tests/pipeline/soak_closure.py
 

@@ -1,4 +1,6 @@
-"""Random programs on Spark for as long as one likes: `make soak-spark ARGS="--seconds 600 --algorithm ranked"`.
+"""Random programs on Spark, 20,000 updates of a database or as many as one likes: `make soak-spark`.
+
+`ARGS="--updates 1000 --algorithm ranked"` chooses.
 
 Each seed is one program with many databases. What fails is replayed by `--seed` and `--programs 1`.
 """
@@ -10,6 +12,7 @@ import sys
 import time
 import traceback
 from itertools import count
+from math import inf
 
 import upheld
 from tests.engines.spark.test_maintenance import follow
@@ -36,7 +39,7 @@ def main() -> int:
         engine = upheld.SparkEngine(spark, partitions=PARTITIONS[seed % len(PARTITIONS)])
         kind, decompose = (random_cyclic_merged, "always") if seed % CYCLIC == 0 else (random_merged, "never")
         for algorithm in options.algorithm or ALGORITHMS:
-            if time.monotonic() > ends:
+            if time.monotonic() > ends or made >= options.updates:
                 return 0
             try:
                 made += CASES * follow(kind(seed, CASES, 2), engine, algorithm, decompose)
@@ -50,7 +53,8 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make soak-spark", description="Maintain random programs on Spark.")
-    parser.add_argument("--seconds", type=float, default=300, help="how long to go on (300)")
+    parser.add_argument("--updates", type=int, default=20_000, help="how many updates of a database to make (20,000)")
+    parser.add_argument("--seconds", type=float, default=inf, help="how long to go on at most")
     parser.add_argument("--programs", type=int, help="how many programs to take at most")
     parser.add_argument("--seed", type=int, default=1, help="the first program; the next one has the next seed (1)")
     parser.add_argument("--algorithm", action="append", choices=ALGORITHMS, help="one of them; may be repeated (all)")

@@ -115,6 +115,15 @@ def test_user_defined_functors(spark, monkeypatch):
     assert caught.value.slugs == ("unsupported-functor",)
 
 
+def test_encryption_that_the_session_asks_for():
+    """Whoever asks for encryption learns that facts travel without it."""
+    from pyspark import SparkConf
+
+    settings = SparkConf(loadDefaults=False).set("spark.ssl.rpc.enabled", "False").set("spark.ssl.enabled", "true")
+    (problem,) = barrier_job._unencrypted(settings)
+    assert problem.slug == "unencrypted-connections" and "spark.ssl.enabled" in problem.message
+
+
 def test_slots_that_others_hold(job, spark, monkeypatch):
     """A job that gets no slots is cancelled and says who holds them; it takes nothing from those."""
     monkeypatch.setattr(barrier_job, "_STARTING", 0)

@@ -15,13 +15,16 @@ from upheld.engines.spark.tasks.commands import NewEngine
 from upheld.engines.spark.tasks.driver import DrivenEngine, taught_engine
 from upheld.engines.spark.tasks.sockets import Address, Meeting, NotAllCame, gather
 from upheld.engines.spark.tasks.tasks import ConnectedTasks, serve
-from upheld.errors import Problem, UsageError, count
+from upheld.errors import Problem, UsageError, count, quote, warn
 from upheld.language.core import Core
 from upheld.runtime.limits import Limits
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
+
+#: Settings of a session that ask for encryption between its processes.
+_ENCRYPTING = ("spark.ssl.enabled", "spark.ssl.rpc.enabled", "spark.network.crypto.enabled")
 
 #: Seconds that a driver waits for tasks to connect: a job may have to wait for slots, but not for ever.
 _STARTING = 600.0
@@ -62,14 +65,15 @@ def in_barrier_job(spark: SparkSession, parts: int, new_engine: NewEngine, descr
         )
     key = os.urandom(32)
     settings = context.getConf()
+    warn(list(_unencrypted(settings)))
     host, bound_to = settings.get("spark.driver.host", "127.0.0.1"), settings.get("spark.driver.bindAddress")
     with Meeting(host, key, bound_to) as meeting:
         task = partial(_task, address=meeting.address, key=key, new_engine=new_engine)
         group = f"upheld-{uuid4().hex}"
 
         def run() -> None:
-            context.setJobGroup(group, description)
             try:
+                context.setJobGroup(group, description)
                 context.parallelize(range(parts), parts).barrier().mapPartitions(task).collect()
                 meeting.give_up("the job is over")
             except BaseException as error:  # the driver learns of it by its connections, once it has them
@@ -115,6 +119,19 @@ class _Job:
             self._thread.join(_AGAIN)
         tracker = self._context.statusTracker()
         return len(set(tracker.getActiveJobsIds()).difference(tracker.getJobIdsForGroup(self._group)))
+
+
+def _unencrypted(settings: SparkConf) -> Iterator[Problem]:
+    """Yield a warning if a session asks for encryption."""
+    for name in _ENCRYPTING:
+        if (settings.get(name) or "").lower() == "true":
+            yield Problem(
+                "unencrypted-connections",
+                f"{quote(name)} asks for encryption, and the Spark engine sends facts without it",
+                severity="warning",
+                note="its tasks have connections of their own, which are authenticated with a key of the job",
+                hint="use it in a network that you trust, or use the memory engine",
+            )
 
 
 def _not_started(parts: int, came: int, slots: int, others: int) -> UsageError:
