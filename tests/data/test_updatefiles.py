@@ -266,7 +266,7 @@ updates:9:10: error: column 2 (`y`) holds `-1`, which no `unsigned` can hold [nu
     |          ^^
   note: an `unsigned` is a whole number from 0 to 18446744073709551615
   hint: correct it
-updates:10:1: error: found the name `node`, expected `+`, `-` or `commit.` [syntax]
+updates:10:1: error: found the name `node`, expected `+`, `-`, `=` or `commit.` [syntax]
   10 | node(1).
      | ^^^^
   hint: put `+` before a fact to insert it, `-` to delete it"""
