@@ -28,6 +28,7 @@ from tests.helpers.streams import (
     eager,
     follow,
     overlapping,
+    random_aggregate_stream,
     random_stream,
     some_stratification,
 )
@@ -116,9 +117,11 @@ class JudgedStream(Stream):
 
 
 def judged(seed: int, databases: int) -> JudgedStream:
-    """Return the stream of a seed: plain and typed programs, walks on graphs, and decomposed cyclic rules."""
+    """Return the stream of a seed: plain, typed and aggregating programs, walks on graphs, decomposed cyclic rules."""
     r = Random(seed)
-    if r.random() < 0.06:
+    if seed % 16 == 4:
+        s = random_aggregate_stream(3 * seed + 1, UPDATES)  # not one over triples
+    elif r.random() < 0.06:
         case = together(random_cyclic_cases(r, UPDATES, databases, longest=r.choice((4, 5))))
         s = Stream(case, some_stratification(r), r.choice(CONSTANTS), r.choice(("always", "all")), databases)
     else:

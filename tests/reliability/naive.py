@@ -11,10 +11,11 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from upheld.language.core import Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Rule
+from upheld.language.core import Aggregation, Apply, Atom, Builtin, Core, CoreTerm, Expression, Fact, Rule
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.primitive import NAN
 from upheld.language.values import Value
@@ -38,8 +39,11 @@ class Naive:
         self._by_name: Facts = defaultdict(set)
         for name, row in self.explicit:
             self._by_name[name].add(row)
-        levels = _levels(core.rules)
-        for level in sorted({levels[rule.head.predicate] for rule in core.rules}):
+        levels = _levels(core.rules, core.aggregations)
+        for level in sorted(set(levels.values())):
+            for aggregation in core.aggregations:
+                if levels[aggregation.relation] == level:
+                    self._by_name[aggregation.relation] |= set(_aggregated(aggregation, self._by_name))
             self._close([rule for rule in core.rules if levels[rule.head.predicate] == level])
 
     def _close(self, rules: list[Rule]) -> None:
@@ -98,12 +102,16 @@ class Naive:
         return rounds
 
 
-def _levels(rules: Iterable[Rule]) -> dict[str, int]:
+def _levels(rules: Iterable[Rule], aggregations: Iterable[Aggregation]) -> dict[str, int]:
     """Return a stratum for each relation."""
     levels: dict[str, int] = defaultdict(int)
     changed = True
     while changed:
         changed = False
+        for aggregation in aggregations:
+            if levels[aggregation.relation] <= levels[aggregation.body]:
+                levels[aggregation.relation] = levels[aggregation.body] + 1
+                changed = True
         for rule in rules:
             least = max(
                 [levels[a.predicate] for a in rule.positive] + [levels[a.predicate] + 1 for a in rule.negative],
@@ -114,6 +122,40 @@ def _levels(rules: Iterable[Rule]) -> dict[str, int]:
                 changed = True
         assert max(levels.values(), default=0) <= len(levels), "a relation depends on its own absence"
     return levels
+
+
+def _aggregated(aggregation: Aggregation, facts: Facts) -> Iterator[Row]:
+    """Yield the values of each group, and then what is kept for it; an overflow is no result."""
+    groups: dict[Row, list[Any]] = defaultdict(list)
+    for row in facts[aggregation.body]:
+        value = None if aggregation.target is None else row[aggregation.target]
+        groups[tuple([row[column] for column in aggregation.groups])].append(value)
+    for group, values in groups.items():
+        yield (*group, *AGGREGATES[aggregation.function](values, aggregation.type))
+
+
+def _sum(values: list[Any], type: str) -> Any:
+    if type != "float":
+        return _whole(sum(values), type)
+    special = {repr(v): v for v in values if not math.isfinite(v)}
+    if special:
+        return NAN if len(special) > 1 or "nan" in special else next(iter(special.values()))
+    exact = sum(map(Fraction, values), Fraction(0))
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+def _mean(values: list[Any], type: str) -> tuple[Any, ...]:
+    total = _sum(values, type)
+    mean = total / len(values)
+    return len(values), total, NAN if mean != mean else mean
+
+
+def _greatest(values: list[Any], sign: int) -> Any:
+    """Return the greatest value, or with a negative sign the least; NaN is greater than any other."""
+    return max(values, key=lambda v: (sign * (v != v), 0 if v != v else sign * v))
 
 
 def bindings(rule: Rule, facts: Facts) -> Iterator[Binding]:
@@ -273,6 +315,11 @@ def computed(name: str, type: str, a: Any, b: Any = None, c: Any = None) -> Valu
 
 
 # fmt: off
+AGGREGATES: dict[str, Callable[[list[Any], str], tuple[Any, ...]]] = {
+    "count": lambda values, _: (len(values),), "sum": lambda values, type: (len(values), _sum(values, type)),
+    "mean": _mean,
+    "min": lambda values, _: (_greatest(values, -1),), "max": lambda values, _: (_greatest(values, 1),),
+}
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "=": _same, "==": _same, "!=": lambda a, b: not _same(a, b), "<": lambda a, b: a < b, "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
