@@ -241,3 +241,9 @@ def test_prefixes_shorten_errors_and_answers(tmp_path, capsys):
     (tmp_path / "data.nt").write_text("<http://e/a> <http://e/p> <http://f/b> .\n")
     assert main(["query", str(tmp_path / "p.dlog"), "[?x, :q, ?y]", "-F", str(tmp_path / "data.nt")]) == 0
     assert capsys.readouterr().out == "x\ty\n:a\t<http://f/b>\n"
+
+
+def test_a_variable_under_negation_alone_has_a_way_out():
+    rules = upheld.parse("p(?x) :- q(?x), NOT (q(?zoo), r(?zoo)) .", dialect="dlog")
+    with pytest.raises(upheld.UpheldError, match=re.escape("`NOT EXISTS ?zoo IN (...)`")):
+        upheld.materialise(rules)

@@ -41,7 +41,7 @@ def _is_safe(draft: Draft, clause: Clause) -> bool:
     known = len(draft.problems)
     bound = bound_variables(clause)
 
-    def report(term: Term | Atom | Test, slug: str, where: str, note: str) -> None:
+    def report(term: Term | Atom | Test, slug: str, where: str, note: str, hint: str | None = None) -> None:
         for variable in variables(term):
             if variable.name not in bound:
                 draft.problem(
@@ -49,7 +49,7 @@ def _is_safe(draft: Draft, clause: Clause) -> bool:
                     f"unsafe variable {quote(variable.name)} {where}",
                     variable.span,
                     note=note,
-                    hint=nearest(variable.name, bound) or _lone(bound),
+                    hint=nearest(variable.name, bound) or (hint.format(variable.name) if hint else _lone(bound)),
                 )
 
     head = clause.heads[0]
@@ -64,6 +64,9 @@ def _is_safe(draft: Draft, clause: Clause) -> bool:
                     "unsafe-negation",
                     "under negation",
                     "each variable of a negated atom must occur in a positive body atom",
+                    "`NOT EXISTS ?{} IN (...)` negates that there is such a term"
+                    if draft.program.dialect == "dlog"
+                    else None,
                 )
             case Test():
                 report(
