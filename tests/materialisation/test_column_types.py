@@ -140,7 +140,7 @@ def test_types_are_inferred_from_values():
 )
 def test_values_that_do_not_fit(m, row, slug, words):
     with pytest.raises(FactsError) as caught:
-        m.update(insert={"sale": [(row,)]})
+        m.update(insert={"sale": [row]})
     (problem,) = caught.value.problems
     assert problem.slug == slug and words in str(problem) and problem.place == 'facts["sale"] row 1'
 
@@ -371,4 +371,4 @@ def test_fields_of_records(engine, tmp_path):
     ]
     for row in (("2024-13-01", 1, NOON, True), (dt.date(2024, 3, 1), "x", NOON, True), ("2024-03-01", 1, NOON, None)):
         with pytest.raises(FactsError):
-            m.update(insert={"sale": [(row,)]})
+            m.update(insert={"sale": [row]})

@@ -82,7 +82,7 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     assert main(["query", "r.dlog", "[?x, :q, ?y], [?y, :p, ?x]", "-F", "a.ttl"]) == 0
     capsys.readouterr()
     assert main(["query", "r.dlog", "[?x, :q, ?y], FILTER(?x != 5)", "-F", "a.ttl"]) == 0
-    assert capsys.readouterr().out == "x\ty\n<http://e/b>\t<http://e/a>\n"
+    assert capsys.readouterr().out == "x\ty\n:b\t:a\n"
     assert main(["query", "r.dlog", "[?x, :p, 5]", "-F", "a.ttl", "--json"]) == 0
     assert capsys.readouterr().out == '{"x": "<http://e/a>"}\n'
     assert main(["query", "r.dlog", "[?x, :p, ?y]", "-F", "a.ttl", "--count"]) == 0
