@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
+from upheld.algebra.reached import Reached
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.language.core import Fact
 from upheld.language.strata import Stratum
@@ -57,6 +58,16 @@ class Ranks(Protocol):
 
     def gain_total(self, derivations: Bag, stratum: Stratum) -> FactSet:
         """Count derivations in the totals alone: from bodies that rank above all existing heads."""
+        ...
+
+    def through(
+        self, reached: Reached, E_minus: FactSet, E_plus: FactSet, I: FactSet, D: FactSet, A: FactSet
+    ) -> Iterator[Stratum]:
+        """Yield the strata that an update reaches, lowest first, for the caller to maintain before the next one.
+
+        An engine may maintain small strata by itself instead of yielding them. Law: `D - A`, `A - D`, totals, supports
+        and the instances considered are the same as if the caller had maintained them as `maintain.ranked` does.
+        """
         ...
 
     def lose_from(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from upheld.algebra.reached import Reached
 from upheld.algebra.sets import Bag, FactSet, derive_bag
 from upheld.language.strata import Stratum
 
@@ -10,7 +13,12 @@ MANY = 1 << 62
 
 
 class RoundByRound:
-    """Ranks that run rounds one by one. I, D, A and `gone` are as in `maintain.ranked`."""
+    """Ranks that run strata and rounds one by one. I, D, A and `gone` are as in `maintain.ranked`."""
+
+    def through(
+        self, reached: Reached, E_minus: FactSet, E_plus: FactSet, I: FactSet, D: FactSet, A: FactSet
+    ) -> Iterator[Stratum]:
+        return iter(reached)
 
     def lose(self, derivations: Bag, stratum: Stratum) -> FactSet:
         raise NotImplementedError

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
 
+from upheld.algebra.reached import Reached
 from upheld.algebra.rounds import MANY
 from upheld.algebra.sets import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
 from upheld.errors import count
@@ -31,7 +32,7 @@ from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.fbf import grounds
 from upheld.maintain.ranked import add, insert
 from upheld.maintain.seminaive import seminaive
-from upheld.maintain.update import Reached, State, maintained_alike
+from upheld.maintain.update import State, maintained_alike
 from upheld.runtime.statistics import phase
 
 #: Facts of a search at most, and instances it may consider: a search that pays finds its proof soon.
@@ -84,7 +85,8 @@ def through_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[Fac
     D, A = I.engine.named("D"), I.engine.named("A")
     strata = Reached(state.strata, E_minus, E_plus, D, A)
     outlay = Outlay(state, strata)
-    for s in strata:
+    # As in `ranked`, several small strata at once; there is nothing to decide in those.
+    for s in state.keeping(Ranked).ranks.through(strata, E_minus, E_plus, I, D, A):
         if outlay.exceeds_starting_again(s):
             return None
         if maintained_alike(state, s, E_minus, E_plus, D, A):

@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from upheld.algebra.counters import Trace
+from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, bag, instances, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.bookkeeping import Traced
-from upheld.maintain.update import Reached, State, maintained_alike
+from upheld.maintain.update import State, maintained_alike
 from upheld.runtime.statistics import phase
 
 

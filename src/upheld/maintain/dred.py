@@ -13,9 +13,10 @@ derivation of each fact; an engine that evaluates rules in batches may consider 
 
 from __future__ import annotations
 
+from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.language.strata import Stratum
-from upheld.maintain.update import Reached, State, maintained_alike
+from upheld.maintain.update import State, maintained_alike
 from upheld.runtime.statistics import phase
 
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.dred import insert, loses_nothing
-from upheld.maintain.update import Reached, State, maintained_alike
+from upheld.maintain.update import State, maintained_alike
 from upheld.runtime.statistics import phase
 
 

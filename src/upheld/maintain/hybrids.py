@@ -15,11 +15,12 @@ Departures from the paper: the same as in `dred` and `backward`. Line 91 means t
 from __future__ import annotations
 
 from upheld.algebra.counters import Numbers
+from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, bag, derive, derive_bag, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.bookkeeping import Counters, NonrecursiveCounter
-from upheld.maintain.update import Reached, State, maintained_alike
+from upheld.maintain.update import State, maintained_alike
 from upheld.runtime.statistics import phase
 
 

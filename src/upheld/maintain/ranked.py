@@ -16,10 +16,11 @@ distinguish a derivation that depends on the fact itself from one that does not.
 from __future__ import annotations
 
 from upheld.algebra.counters import Ranks
+from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, bag, derive_bag, settle
 from upheld.language.strata import Stratum
 from upheld.maintain.bookkeeping import Ranked
-from upheld.maintain.update import Reached, State, maintained_alike
+from upheld.maintain.update import State, maintained_alike
 from upheld.runtime.statistics import phase
 
 
@@ -27,7 +28,9 @@ def ranked(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fa
     """Return what is over-deleted and what is added by an update; ranks, totals and supports are brought up to date."""
     I, ranks = state.I, state.keeping(Ranked).ranks
     D, A = I.engine.named("D"), I.engine.named("A")
-    for s in Reached(state.strata, E_minus, E_plus, D, A):
+    # Morally:  for s in Reached(...)
+    # An engine may go through several small strata at once, and yields the others.
+    for s in ranks.through(Reached(state.strata, E_minus, E_plus, D, A), E_minus, E_plus, I, D, A):
         if maintained_alike(state, s, E_minus, E_plus, D, A):
             continue
         gone = overdelete(s, I, E_minus, D, A, ranks)

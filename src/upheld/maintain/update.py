@@ -6,9 +6,8 @@ E, I, E_minus, E_plus, D, A   as in `dred`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import Protocol, TypeVar
 
 from upheld.algebra.engine import Engine
@@ -91,42 +90,6 @@ Update = Callable[[State, FactSet, FactSet], tuple[FactSet, FactSet]]
 
 
 # -- strata ------------------------------------------------------------------------------------------------------------
-
-
-class Reached:
-    """The strata that explicit facts of an update belong to, or whose rules read facts that have changed so far.
-
-    Each is found by the classes of facts that have changed, so no other stratum costs anything. The difference between
-    D and A in a stratum is read before the next one.
-    """
-
-    def __init__(self, strata: Stratification, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet):
-        self._strata, self._D, self._A = strata, D, A
-        self._known = strata.holding(E_minus.classes(strata) | E_plus.classes(strata))
-        self._due = sorted(self._known)  # a heap
-
-    def __iter__(self) -> Iterator[Stratum]:
-        while self._due:
-            s = self._strata.strata[heappop(self._due) - 1]
-            yield s
-            for index in self._strata.reading(self._D.classes_apart(self._A, s)) - self._known:
-                self._known.add(index)
-                heappush(self._due, index)
-
-    @property
-    def visited(self) -> int:
-        """The number of strata that have been yielded."""
-        return len(self._known) - len(self._due)
-
-    def ahead(self, current: Stratum) -> int:
-        """Return how many strata may still be reached from the current one and the strata that are due."""
-        seen = {current.index, *self._due}
-        frontier = list(seen)
-        while frontier:
-            classes = (c for index in frontier for c in self._strata.strata[index - 1].classes)
-            frontier = list(self._strata.reading(classes) - seen)
-            seen.update(frontier)
-        return len(seen)
 
 
 def maintained_alike(state: State, s: Stratum, E_minus: FactSet, E_plus: FactSet, D: FactSet, A: FactSet) -> bool:

@@ -22,7 +22,7 @@ from upheld.engines.memory.storage.column_names import ColumnNames
 from upheld.engines.memory.storage.holders import Holders
 from upheld.engines.memory.storage.partitions import Parts
 from upheld.engines.memory.storage.strata import Placing
-from upheld.engines.memory.storage.table import FLAGS, Rows, Table
+from upheld.engines.memory.storage.table import FLAGS, Rows, Table, Touched
 
 
 class Context:
@@ -31,6 +31,7 @@ class Context:
     def __init__(self, engine: SetEngine, meter: Meter, codec: Codec, groupings: Groupings):
         self.engine, self.meter, self.codec = engine, meter, codec
         self.tables: dict[str, Table] = {}
+        self.touched = Touched()
         #: The parts of tables, by the atoms of the program.
         self.parts: dict[str, Parts] = {}
         self.placing = Placing(groupings, codec)

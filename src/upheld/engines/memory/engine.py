@@ -80,7 +80,7 @@ class MemoryEngine:
     # -- sets ----------------------------------------------------------------------------------------------------------
 
     def declare(self, predicate: Predicate) -> None:
-        self.tables[predicate.name] = Table(predicate.name, predicate.types)
+        self.tables[predicate.name] = Table(predicate.name, predicate.types, self.context.touched)
         self._had_late_constants[predicate.name] = self.codec.has_late_constants
 
     def forget(self, predicate: Predicate) -> None:

@@ -23,13 +23,14 @@ One-step rederivation (42) does not pass marks on, and rules with negation do no
 
 from __future__ import annotations
 
+from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, settle
 from upheld.language.strata import Stratum
 from upheld.maintain import dred
 from upheld.maintain.dred import insert, loses_nothing, rederive
 from upheld.maintain.marking.guards import Guarded, Guards, derive_unless, instances_unless
 from upheld.maintain.marking.marking import Marker, Marking, insert_and_mark
-from upheld.maintain.update import Marks, Reached, Requested, State, maintained_alike
+from upheld.maintain.update import Marks, Requested, State, maintained_alike
 from upheld.runtime.statistics import phase
 
 

@@ -28,12 +28,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, Own, derive, instances, settle, supports
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.dred import insert, loses_nothing
 from upheld.maintain.marking.guards import Guards, derive_unless
-from upheld.maintain.update import Marks, Outcome, Reached, Requested, State, Update, maintained_alike, step
+from upheld.maintain.update import Marks, Outcome, Requested, State, Update, maintained_alike, step
 from upheld.runtime.statistics import phase
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from upheld.algebra.counters import Numbered, rank_sums, renumbered, sums_of_ranks
+from upheld.algebra.reached import Reached
 from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import MemoryBag, own_bag, own_instances
@@ -19,6 +20,7 @@ from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.rounds.bytecode import Columns
 from upheld.engines.memory.rounds.driver import SmallRounds
+from upheld.engines.memory.rounds.small_strata import SmallStrata
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, Settled, nothing, own_set, with_numbers
 from upheld.engines.memory.sets.named import Named
@@ -161,20 +163,31 @@ class MemoryRanks(RoundByRound):
     def __init__(self, matcher: Matcher):
         self.matcher, self.context = matcher, matcher.context
         self._small = SmallRounds(matcher)
+        self.strata = SmallStrata(matcher)
         self.rank, self.total, self.support = self.context.columns.new(self, "rank", "total", "support")
         self.context.holders.passive.add(self.rank)
         self.top = self.bottom = self.below = 0
-        self._sums: dict[int, int] = {}
+        self.sums_by_stratum: dict[int, int] = {}
+        self.changed_sums: set[int] = set()
 
     def change_sum(self, stratum: Stratum, amount: int) -> None:
         """Add to the number of derivations of a stratum."""
-        index, before = stratum.index, self._sums.get(stratum.index, 0)
+        index, before = stratum.index, self.sums_by_stratum.get(stratum.index, 0)
 
         def undo() -> None:
-            self._sums[index] = before
+            self.changed_sums.add(index)
+            self.sums_by_stratum[index] = before
 
         self.context.journal.note(undo)
-        self._sums[index] = before + amount
+        self.changed_sums.add(index)
+        self.sums_by_stratum[index] = before + amount
+
+    def through(
+        self, reached: Reached, E_minus: FactSet, E_plus: FactSet, I: FactSet, D: FactSet, A: FactSet
+    ) -> Iterator[Stratum]:
+        self.context.pending.count_all()
+        assert all(isinstance(named, Named) for named in (I, D, A)), "sets that change have names"
+        return self.strata.through(self, reached, own_set(E_minus), own_set(E_plus), I, D, A)  # type: ignore[arg-type]
 
     def gain(self, derivations: Bag, stratum: Stratum) -> MemorySet:
         return tally(self.matcher, derivations, SupportCounting(self, 1, stratum))
@@ -266,17 +279,19 @@ class MemoryRanks(RoundByRound):
 
     def derivations(self, stratum: Stratum) -> int:
         self.context.pending.count_all()
-        return self._sums.get(stratum.index, 0)
+        return self.sums_by_stratum.get(stratum.index, 0)
 
     def renumber(self, strata: Mapping[int, int]) -> None:
         self.context.pending.count_all()
-        before = self._sums
+        before = self.sums_by_stratum
 
         def undo() -> None:
-            self._sums = before
+            self.changed_sums.update(self.sums_by_stratum, before)
+            self.sums_by_stratum = before
 
         self.context.journal.note(undo)
-        self._sums = renumbered(before, strata)
+        self.sums_by_stratum = renumbered(before, strata)
+        self.changed_sums.update(self.sums_by_stratum, before)
 
     def forget(self, facts: FactSet, stratum: Stratum) -> None:
         for table, rows in self._read(facts):
@@ -300,10 +315,11 @@ class MemoryRanks(RoundByRound):
 
     def sums(self) -> dict[str, int]:
         self.context.pending.count_all()
-        return rank_sums(self.top, self.bottom, self.below, self._sums)
+        return rank_sums(self.top, self.bottom, self.below, self.sums_by_stratum)
 
     def begin(self, sums: Mapping[str, int]) -> None:
-        self.top, self.bottom, self.below, self._sums = sums_of_ranks(sums)
+        self.top, self.bottom, self.below, self.sums_by_stratum = sums_of_ranks(sums)
+        self.changed_sums.update(self.sums_by_stratum)
 
     def _read(self, facts: FactSet) -> Iterator[tuple[Table, Rows]]:
         self.context.pending.count_all()

@@ -248,7 +248,7 @@ def _go_through(
         while done < len(lines):
             done = run(done, out, state)
             for t in instances.heads:
-                code.tables[t].n = int(code.table_lines[t, COUNT])
+                code.tables[t].count_rows(int(code.table_lines[t, COUNT]))
             wanted = code.tables[int(state[WANTED])]
             if state[OUTCOME] == UNCOUNTED:
                 raise never_counted(wanted.name)

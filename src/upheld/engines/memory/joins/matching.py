@@ -129,6 +129,8 @@ class Matcher:
         self._variable_types: dict[Rule, dict[str, str]] = {}
         self._trees: dict[Rule, Tree | None] = {}
         self.few = FewFacts(context)
+        #: Counts how often plans were given up. Whoever keeps plans elsewhere gives them up as well.
+        self.edition = 0
 
     def forget(self, predicate: Predicate) -> None:
         """Give up what was kept for the rules that derive a predicate."""
@@ -152,6 +154,7 @@ class Matcher:
         self.context.codec.has_late_constants = False
 
     def _forget_atoms(self) -> None:
+        self.edition += 1
         self._delta_indexes.clear()
         self._together.clear()
         self.few = FewFacts(self.context)  # written plans go with the indexes that know them
@@ -230,6 +233,13 @@ class Matcher:
         """Return the plans that `forwards` follows from changed facts of a stratum to what its own rules derive."""
         run = _Forwards(self, where, _no_sink, ranked, False)
         return [run.start(rule, i) for rule in s.recursive for i in s.own(rule)]
+
+    def start(
+        self, rule: Rule, position: int, is_negated: bool, where: Where, ranked: tuple[str, Stratum] | None
+    ) -> Start:
+        """Return the plan that `forwards` follows from changed facts of one atom of a rule."""
+        run = _Forwards(self, where, _no_sink, ranked, False)
+        return run.start_negated(rule, position) if is_negated else run.start(rule, position)
 
     def backwards(
         self,
@@ -416,6 +426,11 @@ class _Forwards:
         literal = self._positive(rule, i, Place.P)
         return Start(self._plan_from(rule, "via", i, atom), atom, literal.place, literal.ranked)
 
+    def start_negated(self, rule: Rule, i: int) -> Start:
+        """Return the plan that `from_negated` follows."""
+        atom = rule.negative[i]
+        return Start(self._plan_from(rule, "via not", i, atom), atom, None, False)
+
     @property
     def starting(self) -> dict[str, Callable[[Occurrence], Start]]:
         """Functions that return the plans of `from_positive` and `from_negated`."""
@@ -425,8 +440,7 @@ class _Forwards:
         return self.start(occurrence.rule, occurrence.position)
 
     def _start_negated(self, occurrence: Occurrence) -> Start:
-        plan = self._plan_from(occurrence.rule, "via not", occurrence.position, occurrence.atom)
-        return Start(plan, occurrence.atom, None, False)
+        return self.start_negated(occurrence.rule, occurrence.position)
 
     def _from_rows(self, rule: Rule, kind: str, i: int, atom: Atom, table: Table, rows: Rows, rank: str | None) -> None:
         if len(rows):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Container, Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from upheld.engines.memory.rounds.records import (
     FROM_FACT,
     FROM_MATCH,
     INDEX_FIELDS,
+    KNOWN_ROWS,
     NO_INDEX,
     NO_REGISTER,
     NO_STEP,
@@ -65,7 +67,7 @@ from upheld.engines.memory.rounds.records import (
 )
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.partitions import Part
-from upheld.engines.memory.storage.table import BlockIndex, Column, Rows, Table
+from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Column, Rows, Table
 from upheld.language.core import Atom, Rule
 from upheld.language.syntax.ast import Constant
 
@@ -160,8 +162,10 @@ class Code:
             self._arrays[table] = arrays
         self.table_lines[t, COUNT] = table.n
 
-    def _tell_of_index(self, x: int, table: Table, source: Table | Part, known: tuple[int, ...]) -> None:
-        """Write down where an index is now; it learns of all rows."""
+    def _tell_of_index(
+        self, x: int, table: Table, source: Table | Part, known: tuple[int, ...]
+    ) -> ChainIndex | BlockIndex:
+        """Write down where an index is now, and return it; it learns of all rows."""
         index = source.index(known)
         arrays: tuple[npt.NDArray[Any], ...]
         if isinstance(index, BlockIndex):
@@ -171,10 +175,11 @@ class Code:
         if not _same(self._index_arrays.get(x, ()), arrays):
             slots, following, pool = [address_of(array) for array in arrays]
             size = len(index.slots)
-            self.index_lines[x] = (
+            self.index_lines[x, :KNOWN_ROWS] = (
                 self.numbers[table], isinstance(index, BlockIndex), slots, size, _shift(size), following, pool,
             )  # fmt: skip
             self._index_arrays[x] = arrays
+        return index
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
@@ -348,13 +353,17 @@ class PlanCode(Code):
     def add(self, start: Start) -> int:
         """Write a plan, and return where it is."""
         at = self._add_plan(start, self._number(self._by_name[start.atom.predicate]))
-        self._sources += list(self._indexes)[len(self._sources) :]
-        self.code = _grown(self.code, len(self._code))
+        self._write_out()
+        return at
+
+    def _write_out(self) -> None:
+        """Make the arrays as large as what has been written, which they have then."""
+        self._sources += islice(self._indexes, len(self._sources), None)
+        self.code = grown(self.code, len(self._code))
         self.code[self._used : len(self._code)] = self._code[self._used :]
         self._used = len(self._code)
-        self.table_lines = _grown(self.table_lines, len(self.tables))
-        self.index_lines = _grown(self.index_lines, len(self._sources))
-        return at
+        self.table_lines = grown(self.table_lines, len(self.tables))
+        self.index_lines = grown(self.index_lines, len(self._sources))
 
     def reads(self, start: Start) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
         """Return the numbers of tables, indexes and places of a plan that was written."""
@@ -385,7 +394,7 @@ def _column(table: Table, name: str | None, is_counted: bool) -> Column:
     return table.column(name) if is_counted else table.columns.get(name, table.slots)
 
 
-def _grown(lines: Numbers, count: int) -> Numbers:
+def grown(lines: Numbers, count: int) -> Numbers:
     """Return an array with room for lines: twice as many as are wanted, if it has to be another one."""
     if len(lines) >= count:
         return lines

@@ -201,7 +201,7 @@ class Call:
                         self.queue, self.log, self.met, state, bits, placed,
                     )  # fmt: skip
                     for table, line in zip(code.tables, code.table_lines, strict=True):
-                        table.n = int(line[COUNT])
+                        table.count_rows(int(line[COUNT]))
                     if state[OUTCOME] == WANTS_ROOM:
                         for table in code.heads:
                             table.make_room(int(state[WANTED]))

@@ -95,7 +95,8 @@ class Collected:
         i = 0
         while i < width:
             try:
-                i, table.n, count = step(i, out, count)
+                i, n, count = step(i, out, count)
+                table.count_rows(n)
             except BaseException:
                 with uninterrupted():
                     table.mend()

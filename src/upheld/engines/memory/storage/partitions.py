@@ -43,6 +43,7 @@ class Part:
         result = self.indexes.get(columns)
         if result is None or result.upto != len(rows):
             # Left out while it changes: an interruption may leave it half changed.
+            self.table.touch()
             result = self.indexes.pop(columns, None) or BlockIndex(columns)
             result.catch_up(self.table, rows)
             self.indexes[columns] = result
@@ -52,6 +53,7 @@ class Part:
 
     def link(self, columns: tuple[int, ...], back: Callable[[], Rows], most: int) -> bool:
         """Bring an index up to date and link it, about `most` rows of it, and return whether all are."""
+        self.table.touch()
         rows, index = self.listed(), self.indexes.pop(columns)  # left out while it changes
         index.catch_up(self.table, rows, min(index.upto + most, len(rows)))
         linked = index.upto == len(rows) and index.link(back, most)

@@ -97,6 +97,11 @@ class Placing:
             classes |= possible if len(possible) == 1 else self._classes_of(table, rows, strata)
         return classes & stratum.classes
 
+    def levels_of(self, table: Table, rows: Rows, strata: Stratification) -> Rows:
+        """Return the stratum of each of some rows of a table."""
+        numbers = self._grouping(table, strata).numbers()
+        return self._levels[table][numbers[rows]]
+
     def _classes_of(self, table: Table, rows: Rows, strata: Stratification) -> set[int]:
         grouping = self._grouping(table, strata)
         numbers = np.flatnonzero(np.bincount(grouping.numbers()[rows])).tolist()

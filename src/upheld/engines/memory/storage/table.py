@@ -47,14 +47,49 @@ class HeldRows:
         self.rows = rows
 
 
+#: Changes of tables that are listed before the list is begun anew.
+_MOST_TOUCHED = 1 << 12
+
+
+class Touched:
+    """The names of tables in the order in which they changed, for whoever keeps the addresses of their arrays.
+
+    A change is noted before it is made, and in one step: an interruption may come between any two statements.
+    """
+
+    def __init__(self) -> None:
+        #: The number of changes before those in the list, and the list.
+        self._noted: tuple[int, list[str]] = (0, [])
+
+    def note(self, name: str) -> None:
+        """Note that a table is about to change."""
+        before, names = self._noted
+        names.append(name)
+        if len(names) > _MOST_TOUCHED:
+            self._noted = (before + len(names), [])
+
+    @property
+    def last(self) -> int:
+        """The number of changes so far."""
+        before, names = self._noted
+        return before + len(names)
+
+    def since(self, number: int) -> set[str] | None:
+        """Return the tables that have changed after this many changes; None if that is not known any more."""
+        before, names = self._noted
+        return set(names[number - before :]) if number >= before else None
+
+
 class Table:
     """The rows of a predicate. The first `n` are distinct and in the tuple index; `flags` say which sets they are in.
 
-    Ids are 32 bits wide until a value does not fit; then all of the table is 64.
+    Ids are 32 bits wide until a value does not fit; then all of the table is 64. Whenever rows, arrays or indexes
+    change, it notes that in `touched`, which all tables of an engine share.
     """
 
-    def __init__(self, name: str, types: tuple[str, ...]):
+    def __init__(self, name: str, types: tuple[str, ...], touched: Touched | None = None):
         self.name, self.types, self.arity = name, types, len(types)
+        self._touched = touched or Touched()
         dtype = np.int64 if "float" in types else np.int32
         self.rows: npt.NDArray[np.signedinteger[Any]] = np.empty((_SMALLEST, self.arity), dtype)
         self.flags = np.zeros(_SMALLEST, FLAGS)
@@ -69,6 +104,16 @@ class Table:
         #: The flags whose address is known, and their address.
         self._addressed = (self.flags, address_of(self.flags))
 
+    def touch(self) -> None:
+        """Note that rows, arrays or indexes are about to change."""
+        self._touched.note(self.name)
+
+    def count_rows(self, n: int) -> None:
+        """Note that the table has n rows now."""
+        if n != self.n:
+            self.touch()
+            self.n = n
+
     def make_room(self, count: int) -> None:
         """Make room for `count` more rows."""
         need = self.n + count + hashing.GROUP
@@ -81,9 +126,11 @@ class Table:
             rows, flags = _grown(self.rows, (capacity, self.arity)), _grown(self.flags, (capacity,))
             columns = {name: _grown_with_zeros(column, capacity) for name, column in self.columns.items()}
             # Here and below what belongs together changes at once: an interruption finds a table that is whole.
+            self.touch()
             self.rows, self.keys, self.flags, self.columns = rows, key_view(rows), flags, columns
         if slots_for(need) > len(self.slots):
             reserve(4 * slots_for(need))
+            self.touch()
             self.slots = _tuple_index(self.keys, self.n, slots_for(need))
 
     def _row_size(self) -> int:
@@ -112,10 +159,12 @@ class Table:
             rows = self.rows.astype(np.int64)
             keys = key_view(rows)
             # Rows of another width may hash differently. Values do not, so column indexes stay.
+            self.touch()
             self.rows, self.keys, self.slots = rows, keys, _tuple_index(keys, self.n, len(self.slots))
 
     def mend(self) -> None:
         """Forget rows that were entered without being counted, because the kernel was interrupted as it came back."""
+        self.touch()
         self.slots = _tuple_index(self.keys, self.n, len(self.slots))
 
     # -- compaction ----------------------------------------------------------------------------------------------------
@@ -133,10 +182,12 @@ class Table:
         held = self._held() if self._held is not None else None
         if held is not None and held.rows is self.rows:
             rows = _grown(self.rows[: self.n], self.rows.shape)
+            self.touch()
             self.rows, self.keys, self._held = rows, key_view(rows), None
 
     def link(self, columns: tuple[int, ...], most: int) -> bool:
         """Bring an index up to date and link it, about `most` rows of it, and return whether all are."""
+        self.touch()
         index = self.indexes.pop(columns)  # left out while it changes
         index.catch_up(self, stop=min(index.upto + most, self.n))
         linked = index.upto == self.n and index.link(lambda: np.zeros(len(self.rows), np.int32), most)
@@ -145,6 +196,7 @@ class Table:
 
     def move_rows(self, old: Rows, new: Rows, n: int) -> None:
         """Write rows to where others were that are in no set, and end with row n. Indexes know the new numbers."""
+        self.touch()
         arrays: list[npt.NDArray[Any]] = [self.rows, self.flags, *self.columns.values()]
         for array in arrays:
             array[new] = array[old]
@@ -158,13 +210,16 @@ class Table:
         if capacity < len(self.rows):
             rows = self.rows[:capacity].copy()
             columns = {name: column[:capacity].copy() for name, column in self.columns.items()}
+            self.touch()
             self.rows, self.keys, self.flags, self.columns = rows, key_view(rows), self.flags[:capacity].copy(), columns
             yield
         size = slots_for(self.n + spare + hashing.GROUP)  # the table may have grown meanwhile
         if size < len(self.slots):
+            self.touch()
             self.slots = _tuple_index(self.keys, self.n, size)
             yield
         for key in list(self.indexes):
+            self.touch()
             index = self.indexes.pop(key)  # left out while it changes
             index.trim(self, spare)
             self.indexes[key] = index
@@ -187,6 +242,7 @@ class Table:
         result = self.indexes.get(columns)
         if result is None or result.upto != self.n:
             # Left out while it changes: an interruption may leave it half changed.
+            self.touch()
             result = self.indexes.pop(columns, None) or ChainIndex(columns)
             result.catch_up(self)
             if isinstance(result, ChainIndex) and result.has_long_chains():
@@ -199,6 +255,7 @@ class Table:
         """Return the index over some columns as one of blocks, which knows how many rows each key has."""
         result = self.index(columns)
         if isinstance(result, ChainIndex):
+            self.touch()
             result = BlockIndex(columns)
             result.catch_up(self)
             self.indexes[columns] = result
@@ -271,6 +328,10 @@ class ChainIndex:
     def has_long_chains(self) -> bool:
         return self.upto >= _MANY_ROWS and self.upto >= _LONG_CHAIN * self.distinct
 
+    def rows_before_blocks(self) -> int:
+        """Return how many rows the index can have, with the keys that it has, before its chains are long."""
+        return max(_MANY_ROWS, _LONG_CHAIN * self.distinct)
+
     def link(self, back: Callable[[], Rows], most: int) -> bool:
         """Make links for about `most` rows more, in an array of zeros, and return whether all rows have them."""
         if not len(self.back):
@@ -286,6 +347,7 @@ class ChainIndex:
 
     def remove(self, table: Table, rows: Rows) -> None:
         """Take out rows, which the table still has."""
+        table.touch()
         arrays = self.columns, self.slots, self.following, self.back
         self.distinct -= index_kernels.remove_from_chains(table.rows, rows, *arrays)
         self.upto -= len(rows)
@@ -293,11 +355,13 @@ class ChainIndex:
 
     def renumber(self, table: Table, old: Rows, new: Rows) -> None:
         """Give rows numbers that are in no index. The table still has them by the old ones."""
+        table.touch()
         arrays = self.columns, self.slots, self.following, self.back
         index_kernels.renumber_in_chains(table.rows, old, new, *arrays)
 
     def trim(self, table: Table, spare: int) -> None:
         """Give back memory beyond `spare` rows that are not there."""
+        table.touch()
         self.following = self.following[: self.upto + spare].copy()
         if slots_for(self.distinct + 1) < len(self.slots):
             old, self.slots = self.slots, np.full(slots_for(self.distinct + 1), -1, np.int32)
@@ -405,6 +469,7 @@ class BlockIndex:
 
     def remove(self, table: Table, rows: Rows) -> None:
         """Take out rows, which the table still has."""
+        table.touch()
         arrays = self.columns, self.slots, self.entries, self.distinct, self.pool, self._free, self.back
         self.distinct = index_kernels.remove_from_blocks(table.rows, rows, *arrays)
         self.upto -= len(rows)
@@ -412,11 +477,13 @@ class BlockIndex:
 
     def renumber(self, table: Table, old: Rows, new: Rows) -> None:
         """Give rows numbers that are in no index. The table still has them by the old ones."""
+        table.touch()
         arrays = self.columns, self.slots, self.entries, self.pool, self.back
         index_kernels.renumber_in_blocks(table.rows, old, new, *arrays)
 
     def trim(self, table: Table, spare: int) -> None:
         """Give back memory beyond `spare` rows that are not there."""
+        table.touch()
         self.entries = self.entries[: self.distinct + spare].copy()
         if slots_for(self.distinct + 1) < len(self.slots):
             self.slots = np.full(slots_for(self.distinct + 1), -1, np.int32)

@@ -1,0 +1,285 @@
+"""The plans of all strata of a program as numbers, for the kernels that go from stratum to stratum.
+
+Nothing is written before a kernel asks for it: an update of a program with thousands of rules needs few of them. The
+code of a stratum says which plans begin with which table; the readers of a table say which strata are due when a row
+of it changes. Addresses are looked up anew only for tables that have changed since.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.kernels.hashing import FILL_DENOMINATOR, FILL_NUMERATOR
+from upheld.engines.memory.plans.plan import ChoiceStep, Plan, Step
+from upheld.engines.memory.rounds.bytecode import Columns, Numbers, PlanCode, Start, grown
+from upheld.engines.memory.rounds.records import (
+    COUNT,
+    DISTINCT_KEYS,
+    EXPLICIT_STRATUM,
+    KEYS_AT_MOST,
+    KNOWN_ROWS,
+    LAST_CHANGE,
+    LINK_FIELDS,
+    NO_PATTERN,
+    NO_READERS,
+    NOBODY,
+    OTHER_PLAN,
+    OTHER_STRATUM,
+    READERS,
+    ROWS_AT_MOST,
+    RULED_STRATUM,
+    STRATUM_CODE,
+    STRATUM_FIELDS,
+    STRATUM_KIND,
+    UNWRITTEN_PLAN,
+)
+from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table
+from upheld.language.core import Rule
+from upheld.language.strata import Pattern, Stratification, Stratum
+
+
+class Cell(NamedTuple):
+    """What a plan begins with: a positive or negated atom of a rule, by its position, in its stratum."""
+
+    stratum: Stratum
+    rule: Rule
+    position: int
+    is_negated: bool
+
+
+class StrataCode(PlanCode):
+    """The code of a stratification, with the tables, links and indexes that kernels read."""
+
+    def __init__(self, matcher: Matcher, strata: Stratification, columns: Columns):
+        super().__init__(matcher.context.tables, matcher.context.codec)
+        self._matcher, self.strata, self._columns = matcher, strata, columns
+        self._touched = matcher.context.touched
+        self._seen = self._touched.last
+        #: The matcher gives up its plans when codes of constants change; this code goes with them.
+        self.edition = matcher.edition
+        self.lines: Numbers = np.zeros((len(strata) + 1, STRATUM_FIELDS), np.int64)
+        self.links: Numbers = np.zeros((0, LINK_FIELDS), np.int64)
+        self.met: Numbers = np.zeros((0, 2), np.int64)
+        #: The predicates whose facts have numbers: those of strata with rules. The first has all that no atom names.
+        self._counted = {name for s in strata.with_rules for name in s.holds}
+        self._counts_unspoken = bool(strata.strata and strata.strata[0].rules)
+        self._cells: dict[int, Cell] = {}
+        #: The plans in cells that were written, by the tables that they look into, and the rows that these had.
+        self._plans: dict[int, dict[int, Plan]] = defaultdict(dict)
+        self._sizes: dict[int, int] = {}
+        self._indexes_of: dict[int, list[int]] = defaultdict(list)
+        self._looked_up: list[ChainIndex | BlockIndex | None] = []
+        #: The rows of tables, and the rows that indexes know, as Python knows them.
+        self._counts: Numbers = np.zeros(0, np.int64)
+        self._known: Numbers = np.zeros(0, np.int64)
+
+    # -- what kernels read ---------------------------------------------------------------------------------------------
+
+    def number_of(self, table: Table) -> int:
+        """Return the number of a table."""
+        number = self.numbers.get(table)
+        if number is None:
+            number = self._number(table)
+            self._write_out()
+        return number
+
+    def refresh(self) -> None:
+        """Write down where tables are now that have changed since this was last done."""
+        seen = self._touched.last
+        names = self._touched.since(self._seen)
+        tables = self.tables if names is None else [self._by_name[name] for name in names if name in self._by_name]
+        for table in tables:
+            t = self.numbers.get(table)
+            if t is not None:
+                self._tell(t)
+        self._seen = seen
+
+    def _tell(self, t: int) -> None:
+        table = self.tables[t]
+        is_counted = self._counts_unspoken or table.name in self._counted
+        numbers = [table.column(name) if is_counted and name else table.slots for name in self._columns]
+        self._tell_of_table(t, (table.rows, table.flags, table.slots, *numbers))
+        self._counts[t] = table.n
+        for x in self._indexes_of.get(t, ()):
+            self._check_index(x)
+        then = self._sizes.get(t, 0)
+        if table.n > then + then // 2 + 16 or then > 2 * table.n + 16:
+            self._sizes[t] = table.n
+            self._drop_stale_plans(t)
+
+    def _drop_stale_plans(self, t: int) -> None:
+        for cell, plan in list(self._plans.get(t, {}).items()):
+            if plan.is_stale():
+                self._fill(cell, UNWRITTEN_PLAN)
+                for plans in self._plans.values():
+                    plans.pop(cell, None)
+
+    def _check_index(self, x: int) -> None:
+        """Let kernels ask for an index if it is not what it was, or not one that they can enter rows into."""
+        _, source, columns = self._sources[x]
+        index = source.indexes.get(columns)
+        known = -1
+        if index is not None and index is self._looked_up[x] and isinstance(source, Table):
+            arrays = (index.slots, index.following if isinstance(index, ChainIndex) else index.entries)
+            if all(a is b for a, b in zip(arrays, self._index_arrays[x], strict=False)):
+                known = index.upto
+                self._tell_of_room(x, index)
+        self._note_known(x, known)
+
+    def look_up_index(self, x: int) -> None:
+        """Bring an index up to date, and write down where it is."""
+        table, source, columns = self._sources[x]
+        index = self._tell_of_index(x, table, source, columns)
+        self._looked_up[x] = index
+        self._tell_of_room(x, index if isinstance(source, Table) else None)
+        self._note_known(x, table.n)
+
+    def _note_known(self, x: int, rows: int) -> None:
+        self.index_lines[x, KNOWN_ROWS] = self._known[x] = rows
+
+    def _tell_of_room(self, x: int, index: ChainIndex | BlockIndex | None) -> None:
+        line = self.index_lines[x]
+        line[ROWS_AT_MOST] = 0
+        if isinstance(index, ChainIndex) and not len(index.back):
+            line[ROWS_AT_MOST] = min(len(index.following), index.rows_before_blocks())
+            line[DISTINCT_KEYS] = index.distinct
+            line[KEYS_AT_MOST] = len(index.slots) * FILL_NUMERATOR // FILL_DENOMINATOR
+
+    def absorb(self) -> None:
+        """Let tables and indexes know of the rows that a kernel has entered."""
+        counts = self.table_lines[: len(self._counts), COUNT]
+        for t in np.flatnonzero(counts != self._counts).tolist():
+            self.tables[t].count_rows(int(counts[t]))
+            self._counts[t] = counts[t]
+        known = self.index_lines[: len(self._known), KNOWN_ROWS]
+        for x in np.flatnonzero(known != self._known).tolist():
+            index = self._looked_up[x]
+            assert index is not None, "an index that a kernel knows"
+            self._sources[x][0].touch()
+            index.upto, index.distinct = int(known[x]), int(self.index_lines[x, DISTINCT_KEYS])
+            self._known[x] = known[x]
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def _write_out(self) -> None:
+        super()._write_out()
+        told, count = len(self._counts), len(self.tables)
+        if count > told:
+            links = grown(self.links, count)
+            if links is not self.links:
+                links[len(self.links) :, [LAST_CHANGE, READERS]] = NOBODY, NO_READERS
+                self.links = links
+            self._counts = np.concatenate([self._counts, np.zeros(count - told, np.int64)])
+            for t in range(told, count):
+                self._tell(t)
+        first, last = len(self._known), len(self._sources)
+        if last > first:
+            self._known = np.concatenate([self._known, np.full(last - first, -1, np.int64)])
+            self._looked_up += [None] * (last - first)
+            for x in range(first, last):
+                self.index_lines[x, KNOWN_ROWS] = -1
+                self._indexes_of[self.numbers[self._sources[x][0]]].append(x)
+        self.met = grown(self.met, len(self.rules))
+
+    def write_stratum(self, s: Stratum) -> None:
+        """Write which plans the rules of a stratum have, without the plans."""
+        line = self.lines[s.index]
+        if s.aggregations or s.classings:
+            line[STRATUM_KIND] = OTHER_STRATUM
+            return
+        if not s.rules:
+            line[STRATUM_KIND] = EXPLICIT_STRATUM
+            return
+        parts: dict[str, tuple[list[Cell], list[Cell], list[Cell]]] = defaultdict(lambda: ([], [], []))
+        for rule in s.rules:
+            own = s.own(rule)
+            for i, atom in enumerate(rule.positive):
+                parts[atom.predicate][1 if i in own else 0].append(Cell(s, rule, i, False))
+            for i, atom in enumerate(rule.negative):
+                parts[atom.predicate][2].append(Cell(s, rule, i, True))
+        numbers = {name: self._number(self._by_name[name]) for name in parts}
+        code = self._code
+        begin = len(code)
+        cells = begin + 1 + 5 * len(parts)
+        code.append(len(parts))
+        for name, three in parts.items():
+            ends = np.cumsum([cells, *map(len, three)]).tolist()
+            code += [numbers[name], *ends]
+            cells = ends[-1]
+        for three in parts.values():
+            for cell in (c for part in three for c in part):
+                self._cells[len(code)] = cell
+                code.append(UNWRITTEN_PLAN)
+        line[STRATUM_KIND], line[STRATUM_CODE] = RULED_STRATUM, begin
+        self._write_out()
+
+    def write_plan(self, at: int, where: Where) -> None:
+        """Write the plan of a cell, if it only follows indexes."""
+        s, rule, position, is_negated = self._cells[at]
+        assert self._columns.rank is not None, "plans of ranked support"
+        start = self._matcher.start(rule, position, is_negated, where, (self._columns.rank, s))
+        start = Start(without_choices(start.plan), start.atom, start.place, start.ranked)
+        if not start.is_simple:
+            self._fill(at, OTHER_PLAN)
+            return
+        self._fill(at, self.add(start))
+        _, indexes, _ = self.reads(start)
+        for x in indexes:
+            self.look_up_index(x)
+        for table in start.plan.tables:
+            self._plans[self.numbers[table]][at] = start.plan
+
+    def _fill(self, cell: int, number: int) -> None:
+        self._code[cell] = self.code[cell] = number
+
+    def write_readers(self, t: int) -> None:
+        """Write which strata read the rows of a table."""
+        table, strata = self.tables[t], self.strata
+        classes = strata.classes_of(table.name)
+        found: list[tuple[Pattern | None, set[int]]]
+        if len(classes) == 1:
+            found = [(None, strata.reading(classes))]
+        else:
+            patterns = [pattern for pattern, _ in strata.patterns(table.name)]
+            found = [(pattern, strata.reading([strata.classes[pattern]])) for pattern in patterns]
+        written = [(self._add_pattern(pattern, table.types), self._add_list(readers)) for pattern, readers in found]
+        self.links[t, READERS] = len(self._code)
+        self._add_pairs(written)
+        self._write_out()
+
+    def _add_list(self, numbers: Iterable[int]) -> int:
+        at = len(self._code)
+        listed = sorted(numbers)
+        self._code += [len(listed), *listed]
+        return at
+
+    def _add_pattern(self, pattern: Pattern | None, types: Sequence[str]) -> int:
+        """Write the columns with constants, and those with equal values, that rows of a pattern have."""
+        if pattern is None:
+            return NO_PATTERN
+        at, (_, terms) = len(self._code), pattern
+        constants, equal, first = [], [], {}
+        for column, (kind, value) in enumerate(terms):
+            if kind == "=":
+                constants.append((column, self._codec.constant(value, types[column])))
+            elif first.setdefault(value, column) != column:
+                equal.append((first[value], column))
+        self._add_pairs(constants)
+        self._add_pairs(equal)
+        return at
+
+
+def without_choices(plan: Plan) -> Plan:
+    """Return a plan that always takes the first of two ways: for few facts, to choose costs more than it saves."""
+    if not any(isinstance(step, ChoiceStep) for step in plan.steps):
+        return plan
+    steps: list[Step] = []
+    for step in plan.steps:
+        steps += step.ways[0] if isinstance(step, ChoiceStep) else [step]
+    return replace(plan, steps=tuple(steps))
