@@ -9,8 +9,13 @@ import pytest
 from tests.contract import brute_force
 from tests.contract.laws import Plain, Setting, key, law, law_with
 from upheld.algebra.sets import bag, derive_bag, instances, settle
+from upheld.errors import EvaluationError
 from upheld.language.core import Fact
-from upheld.language.strata import Stratum, stratify
+from upheld.language.strata import STRATIFICATIONS, Stratum, stratify
+from upheld.maintain.bookkeeping import Ranked
+from upheld.maintain.ranked import ranked
+from upheld.maintain.seminaive import seminaive
+from upheld.maintain.update import State, step
 
 Found = list[brute_force.Instance]
 
@@ -162,6 +167,30 @@ def test_ranks(s: Setting):
     for other in stratify(s.core):
         if other.index != stratum.index:
             assert ranks.derivations(other) == 0
+
+
+@law_with(25)
+def test_through(s: Setting):
+    """After an update by way of `through`, facts and totals are those of a materialisation, and each has a support."""
+    strata = stratify(s.core, s.r.choice(STRATIFICATIONS))
+    explicit = s.some()
+    E, kept = s.named("E", explicit), Ranked.begin(s.engine)
+    try:
+        state = State(s.engine, E, seminaive(s.engine, E, strata, kept), strata, kept)
+        for _ in range(3):
+            gone, new = explicit & s.some(0.2), s.some(0.2) - explicit
+            E_minus, E_plus = settle(s.named("minus", gone) & E), settle(s.named("plus", new) - E)
+            with s.engine.transaction():
+                step(state, ranked, E_minus, E_plus)
+            explicit = (explicit - gone) | new
+            anew = Ranked.begin(s.engine)
+            I = seminaive(s.engine, s.named("E anew", explicit), strata, anew)
+            assert s.plain(state.I) == s.plain(I)
+            numbers = dict(kept.ranks.items())
+            assert {f: total for f, (_, total, _) in numbers.items()} == {f: n for f, (_, n, _) in anew.ranks.items()}
+            assert all(support > 0 for _, _, support in numbers.values())
+    except EvaluationError:  # a rule computes something that has no value
+        return
 
 
 # -- traces -----------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from tests.helpers.strategies import (
 from upheld.algebra.instances import RuleInstance
 from upheld.data.change import Change
 from upheld.data.relation import coded_columns
+from upheld.engines.memory.rounds import small_strata
 from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
@@ -223,6 +224,8 @@ class Stream:
         with ExitStack() as patches:
             for name, value in self.constants.items():
                 patches.enter_context(patch.object(adaptive, name, value))
+            if self.constants:  # in strata that a kernel maintains there is nothing to choose
+                patches.enter_context(patch.object(small_strata, "MOST_SEEDS", -1))
             yield
 
     def recomputed(self) -> list[Recomputed | None]:

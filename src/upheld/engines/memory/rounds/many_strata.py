@@ -48,7 +48,6 @@ from upheld.engines.memory.rounds.records import (
     CHANGED_BEFORE,
     CHANGED_ROW,
     CHANGES,
-    COMES,
     COMING,
     COUNT,
     CURRENT_STRATUM,
@@ -69,6 +68,8 @@ from upheld.engines.memory.rounds.records import (
     HAS_CHANGED,
     HEAD,
     HEIGHT,
+    IN_DELETION,
+    IN_INSERTION,
     INDEX_FIELDS,
     INDEX_SHIFT,
     INDEX_SIZE,
@@ -84,7 +85,7 @@ from upheld.engines.memory.rounds.records import (
     LOSING,
     LOSING_OWN,
     LOST,
-    MOST_DERIVED,
+    MOST,
     MOST_PICKED,
     MOST_TRIED_PAIRS,
     NEXT,
@@ -225,7 +226,7 @@ def index_more_rows(program, step, x):
 
 @kernel
 def may_run(program, cell, state):
-    """Return the plan in a cell if it is written and its indexes know all rows; otherwise -1, and the state says why."""
+    """Return the plan in a cell if it is written and its indexes know all rows; else -1, and the state says why."""
     tables, indexes, code, _ = program
     at = number(code, cell)
     if at == UNWRITTEN_PLAN:
@@ -269,7 +270,7 @@ def follow_plans(program, begin_cell, end_cell, queue, begin, end, bench, state,
             count, tried = instances_of_group(
                 program, at, queue.ctypes.data, start, stop, work, lines, places.ctypes.data, count, tried
             )
-            if count < 0 or count > MOST_DERIVED:
+            if count < 0 or count > state[MOST]:
                 ask_for(state, LEFT_OVER, state[CURRENT_STRATUM])
                 return np.int64(-1), tried
             start = stop
@@ -402,7 +403,7 @@ def lose_instances(tables, count, lines, queues, log, met, state):
             return False
         supported = height < read_int32(of_table(tables, t, RANK), row)
         support = change_total(tables, t, row, -1, supported, 2 * plan, log, state)
-        met[plan, 0] += 1
+        met[plan, IN_DELETION] += 1
         if supported and support == 0 and not flags_of(tables, t, row) & state[BIT_D]:
             enlist(queues[GOING], t, row, AT_GOING, state)
     return True
@@ -447,7 +448,7 @@ def gain_instances(tables, count, lines, counts_support, there, queues, log, met
             return False
         supported = counts_support and lines[i, HEIGHT] < read_int32(of_table(tables, t, RANK), row)
         change_total(tables, t, row, 1, supported, 2 * plan + 1, log, state)
-        met[plan, 1] += 1
+        met[plan, IN_INSERTION] += 1
         come(tables, t, row, there, queues, state)
     return True
 
@@ -475,7 +476,7 @@ def note_tables_read(code, block, links, s):
 @kernel
 def has_enough(log, queues, state):
     """Return whether the queues and the log have room for one more stratum of the largest size."""
-    more = 2 * MOST_DERIVED + state[SEEDS]
+    more = 2 * state[MOST] + state[SEEDS]
     if state[AT_GOING] + more > len(queues[GOING]) or state[AT_COMING] + more > len(queues[COMING]):
         return False
     # Each derivation is logged, each explicit fact, and each fact that is ranked.
@@ -488,7 +489,7 @@ def delete(steps, strata, links, seeds, bench, queues, log, met, state):
     program = steps[LOSING]
     tables, lines, s = program[0], bench[LINES], state[CURRENT_STRATUM]
     size = strata[s, DERIVATIONS]
-    most = MOST_DERIVED if size <= SMALL_STRATUM else min(MOST_DERIVED, size // PART_LOST)
+    most = state[MOST] if size <= SMALL_STRATUM else min(state[MOST], size // PART_LOST)
     count = follow_changes(program, strata, links, queues, bench, state, (state[BIT_D], state[BIT_A]))
     if count < 0:
         return
@@ -561,7 +562,7 @@ def add(program, there, links, bench, queues, log, met, state):
         change_flags(tables, coming, begin, end, ~np.int64(0), state[BIT_ROUND] | state[BIT_A])
         count = follow_own(program, links, coming, begin, end, bench, state)
         change_flags(tables, coming, begin, end, ~state[BIT_ROUND], np.int64(0))
-        if count >= 0 and state[GAINED] + count > MOST_DERIVED:
+        if count >= 0 and state[GAINED] + count > state[MOST]:
             ask_for(state, LEFT_OVER, state[CURRENT_STRATUM])
             return
         if count < 0 or not have_room(tables, count, lines, state):

@@ -127,6 +127,8 @@ NOBODY = -1
 #: in insertion, or -1.
 UNDO_TABLE, UNDO_ROW, UNDO_RANK, UNDO_TOTAL, UNDO_SUPPORT, UNDO_PLAN = range(6)
 UNDO_FIELDS = 6
+#: The derivations that a plan has found, by phase.
+IN_DELETION, IN_INSERTION = range(2)
 #: A line of the strata that are done: the stratum, and the derivations that it had.
 DONE_STRATUM, DONE_DERIVATIONS = range(2)
 
@@ -143,9 +145,9 @@ SEEDING, NEXT_STRATUM, ADDING, ENDING = range(4)
 #: The progress of a call over strata. From `AT_GOING` on, a stratum that is taken back has these as it began.
 (
     STAGE, CURRENT_STRATUM, STRATA_OUTCOME, STRATA_WANTED, STRATA_ROOM, BIT_ROUND, BIT_D, BIT_A, PLACES, SEEDS, SEEDED,
-    STRATA_DONE, LOST, GAINED, OWN_GOING, OWN_COMING,
+    STRATA_DONE, LOST, GAINED, OWN_GOING, OWN_COMING, MOST,
     AT_GOING, AT_COMING, AT_LOG, AT_TOP, AT_ROUNDS, AT_FACTS, AT_CHANGED,
-) = range(23)  # fmt: skip
+) = range(24)  # fmt: skip
 #: As many numbers behind them are what they were when the stratum at hand began.
 SAVED = AT_CHANGED + 1 - AT_GOING
 STRATA_STATE = AT_CHANGED + 1 + SAVED
@@ -156,7 +158,7 @@ STRATA_STATE = AT_CHANGED + 1 + SAVED
     ALL_DONE, LEFT_OVER, WANTS_STRATUM, WANTS_PLAN, WANTS_INDEX, WANTS_READERS, WANTS_ROWS, WANTS_QUEUES,
 ) = range(8)  # fmt: skip
 
-#: Derivations that a call handles in a stratum, rows that a step begins with, pairs of a row and a plan. Strata with
-#: more than `SMALL_STRATUM` derivations lose no more than one part of `PART_LOST` of them.
-MOST_DERIVED, MOST_PICKED, MOST_TRIED_PAIRS = 1 << 12, 1 << 12, 1 << 16
+#: Rows that a step begins with at most, and pairs of a row and a plan. `MOST` of the state is how many derivations a
+#: call handles in a stratum; one with more than `SMALL_STRATUM` loses no more than one part of `PART_LOST` of them.
+MOST_PICKED, MOST_TRIED_PAIRS = 1 << 12, 1 << 16
 SMALL_STRATUM, PART_LOST = 1 << 10, 8

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.reached import Reached
-from upheld.engines.memory.context import Context
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
@@ -31,22 +30,17 @@ from upheld.engines.memory.rounds.records import (
     BIT_A,
     BIT_D,
     BIT_ROUND,
-    CHANGED,
     CHANGES,
     COMES,
-    COMING,
-    CURRENT_STRATUM,
     DERIVATIONS,
-    DONE_DERIVATIONS,
     DONE_STRATUM,
     FIRST_MINUS,
     FIRST_PLUS,
     GOES,
-    GOING,
     HAS_CHANGED,
     LAST_CHANGE,
     LEFT_OVER,
-    MOST_DERIVED,
+    MOST,
     MOST_PICKED,
     NOBODY,
     PLACES,
@@ -82,8 +76,9 @@ from upheld.language.strata import Stratification, Stratum
 from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.statistics import current_phase
 
-#: Explicit facts that an update of small strata has at most.
-MOST_SEEDS = MOST_PICKED
+#: Explicit facts that an update of small strata has at most, and derivations that a kernel handles in each stratum: in
+#: deletion, and in insertion.
+MOST_SEEDS, MOST_DERIVED = MOST_PICKED, 1 << 12
 
 #: Lines of a log before the next one is begun, and of queues before they are made larger.
 _LOG, _QUEUE = 1 << 16, 1 << 15
@@ -239,7 +234,7 @@ class Run:
         code.links[:, LAST_CHANGE], code.links[:, CHANGES] = NOBODY, 0
         code.met[:] = 0
         self.state: Numbers = np.zeros(STRATA_STATE, np.int64)
-        self.state[STAGE] = SEEDING
+        self.state[STAGE], self.state[MOST] = SEEDING, MOST_DERIVED
         #: Logs that are full, and the facts that the sets D and A know of.
         self._full: list[tuple[Pairs, int]] = []
         self._flushed = (0, 0)
@@ -252,9 +247,7 @@ class Run:
         for table, rows in facts.listed():
             if len(rows):
                 sole = strata.sole_stratum(table.name)
-                self._add_seeds(
-                    table, rows, kind, sole or self.context.placing.levels_of(table, rows, strata)
-                )
+                self._add_seeds(table, rows, kind, sole or self.context.placing.levels_of(table, rows, strata))
 
     def _add_seeds(self, table: Table, rows: Rows, kind: int, level: int | npt.NDArray[np.int32]) -> None:
         begin, count = int(self.state[SEEDS]), len(rows)

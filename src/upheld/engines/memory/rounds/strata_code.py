@@ -264,7 +264,8 @@ class StrataCode(PlanCode):
         if pattern is None:
             return NO_PATTERN
         at, (_, terms) = len(self._code), pattern
-        constants, equal, first = [], [], {}
+        first: dict[object, int] = {}
+        constants, equal = [], []
         for column, (kind, value) in enumerate(terms):
             if kind == "=":
                 constants.append((column, self._codec.constant(value, types[column])))
