@@ -25,7 +25,7 @@ from upheld.engines import ENGINES
 from upheld.engines.memory.counters.counting import numbered
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
-from upheld.engines.memory.rounds import interpreter
+from upheld.engines.memory.rounds import interpreter, many_strata, small_strata
 from upheld.engines.memory.storage.table import BITS
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
 from upheld.engines.reference.engine import ReferenceEngine
@@ -269,7 +269,7 @@ class Fuse:
 
 
 KERNELS = [(module, name) for name, module in MODULE_OF.items() if name not in PARTS]
-KERNELS += [(interpreter, "lose_rounds"), (interpreter, "gain_rounds")]
+KERNELS += [(interpreter, "lose_rounds"), (interpreter, "gain_rounds"), (many_strata, "maintain_strata")]
 #: What changes something on the reference engine.
 PLAIN = [
     (Facts, "__ior__"),
@@ -354,6 +354,7 @@ def test_failing_at_every_call_of_a_safeguard(engine, case, monkeypatch):
     }
     for name, value in constants[case].items():
         monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(small_strata, "MOST_SEEDS", -1)  # strata that a kernel maintains have no safeguards
 
     def make() -> Subject:
         return Subject(engine, "adaptive", "chain" if case == "search" else "mixed")

@@ -378,12 +378,6 @@ def take_back(tables, log, begin, end):
 
 
 @kernel
-def take_back_all(tables, log, end):
-    """As `take_back`, for a call of Python: `tables` is an array."""
-    take_back(tables.ctypes.data, log, np.int64(0), end)
-
-
-@kernel
 def enlist(queue, t, row, end, state):
     """Put a fact into a queue."""
     queue[state[end], QUEUE_TABLE], queue[state[end], QUEUE_ROW] = t, row

@@ -59,6 +59,11 @@ from upheld.engines.memory.rounds.records import (
     STRATA_STATE,
     STRATA_WANTED,
     UNDO_FIELDS,
+    UNDO_RANK,
+    UNDO_ROW,
+    UNDO_SUPPORT,
+    UNDO_TABLE,
+    UNDO_TOTAL,
     WANTS_INDEX,
     WANTS_PLAN,
     WANTS_QUEUES,
@@ -106,14 +111,14 @@ class RankSums(Protocol):
 class SmallStrata:
     """The code of the strata of a program, made when an update first asks for it, and the arrays of its kernel.
 
-    It belongs to some ranks, and does not hold them: their columns go with them, and at once.
+    It belongs to some ranks, and does not hold them: their columns go with them, and at once. Code and arrays are left
+    out while they are in use: an interruption may leave them half changed, and then they are made anew.
     """
 
     def __init__(self, matcher: Matcher):
         self.matcher, self.context = matcher, matcher.context
-        self._code: StrataCode | None = None
+        self._kept: tuple[StrataCode, Buffers] | None = None
         self.bench = Bench()
-        self.buffers = Buffers()
         self._truths: tuple[object, Numbers, list[Truth]] | None = None
         #: The strata with rules that kernels have maintained, in all updates.
         self.maintained = 0
@@ -125,31 +130,32 @@ class SmallStrata:
         if minus.count() + plus.count() > MOST_SEEDS:
             yield from reached
             return
-        run = Run(self, self._code_of(reached.strata, ranks), ranks, I, D, A)
+        kept, self._kept = self._kept, None
+        if kept is None or kept[0].strata is not reached.strata or kept[0].edition != self.matcher.edition:
+            kept = self._new_code(reached.strata, ranks), Buffers()
+        run = Run(self, *kept, ranks, I, D, A)
         run.seed(minus, GOES)
         run.seed(plus, COMES)
         while (s := run.go_on()) is not None:
             reached.visit(s, run.due())
+            self._kept = kept
             yield s
+            self._kept = None
             if not run.follow(s):  # too much has changed
+                self._kept = kept
                 reached.follow(s)
                 yield from reached
                 return
+        self._kept = kept
 
-    def _code_of(self, strata: Stratification, ranks: RankSums) -> StrataCode:
-        code = self._code
-        if code is None or code.strata is not strata or code.edition != self.matcher.edition:
-            code = self._code = StrataCode(self.matcher, strata, Columns(ranks.rank, ranks.total, ranks.support))
-            ranks.changed_sums.update(ranks.sums_by_stratum)
-        while ranks.changed_sums:
-            index = next(iter(ranks.changed_sums))
-            code.lines[index, DERIVATIONS] = ranks.sums_by_stratum.get(index, 0)
-            ranks.changed_sums.discard(index)
-        return code
+    def _new_code(self, strata: Stratification, ranks: RankSums) -> StrataCode:
+        ranks.changed_sums.update(ranks.sums_by_stratum)
+        self._truths = None  # of the places of another code
+        return StrataCode(self.matcher, strata, Columns(ranks.rank, ranks.total, ranks.support))
 
     def truths(self, code: StrataCode, I: int, D: int, A: int, bit: int) -> Numbers:
         """Return the addresses of the truth tables of all steps and places, and that of the facts that are there."""
-        key = I, D, A, bit, len(code.places), id(code)
+        key = I, D, A, bit, len(code.places)
         if self._truths is None or self._truths[0] != key:
             gone, new, there = ("-", D, A), ("-", A, D), ("|", ("-", I, D), A)
             left = ("-", I, gone)
@@ -224,12 +230,21 @@ def _with_room(queue: Pairs, used: int, more: int) -> Pairs:
 class Run:
     """The strata of one update, from the lowest to the highest."""
 
-    def __init__(self, strata: SmallStrata, code: StrataCode, ranks: RankSums, I: Named, D: Named, A: Named):
+    def __init__(
+        self,
+        strata: SmallStrata,
+        code: StrataCode,
+        buffers: Buffers,
+        ranks: RankSums,
+        I: Named,
+        D: Named,
+        A: Named,
+    ):
         self._strata, self.context, self._code, self._ranks = strata, strata.context, code, ranks
         self.I, self.D, self.A = I, D, A
-        self._buffers = strata.buffers
+        self._buffers = buffers
         self._buffers.begin(len(code.strata))
-        code.refresh()
+        self._refresh()
         code.lines[:, FIRST_MINUS : FIRST_PLUS + 1] = NOBODY
         code.links[:, LAST_CHANGE], code.links[:, CHANGES] = NOBODY, 0
         code.met[:] = 0
@@ -239,7 +254,17 @@ class Run:
         self._full: list[tuple[Pairs, int]] = []
         self._flushed = (0, 0)
         self._told = (0, 0)
+        #: Whether a kernel may have entered rows that tables and indexes do not know of.
+        self._is_ahead = False
         self.context.journal.note(self._undo)
+
+    def _refresh(self) -> None:
+        """Let the code know of tables and of sums of strata that have changed."""
+        self._code.refresh()
+        ranks, lines = self._ranks, self._code.lines
+        while ranks.changed_sums:
+            index = ranks.changed_sums.pop()
+            lines[index, DERIVATIONS] = ranks.sums_by_stratum.get(index, 0)
 
     def seed(self, facts: MemorySet, kind: int) -> None:
         """Begin with explicit facts that go or come."""
@@ -275,7 +300,8 @@ class Run:
                 self._flush()
             except BaseException:
                 with uninterrupted():
-                    self._code.absorb()
+                    if self._is_ahead:
+                        self._code.absorb()
                     self._take_out()
                 raise
         context.bits.give_back(bit)
@@ -290,11 +316,13 @@ class Run:
             strata.bench.make_room(code)
             truths = strata.truths(code, I, D, A, bit)
             state[PLACES] = len(code.places)
+            self._is_ahead = True
             many_strata.maintain_strata(
                 (code.table_lines, code.index_lines, code.code), truths, strata.bench.arrays, code.lines, code.links,
                 buffers.seeds, buffers.queues, buffers.log, code.met, buffers.due, buffers.done, state,
             )  # fmt: skip
             code.absorb()
+            self._is_ahead = False
             outcome, wanted = int(state[STRATA_OUTCOME]), int(state[STRATA_WANTED])
             if outcome == WANTS_STRATUM:
                 code.write_stratum(code.strata.strata[wanted - 1])
@@ -333,11 +361,7 @@ class Run:
         for table, rows in changed:
             self._add_seeds(table, rows, HAS_CHANGED, s.index)
         self._buffers.grow(self.state)
-        self._code.refresh()
-        ranks, lines = self._ranks, self._code.lines
-        while ranks.changed_sums:
-            index = ranks.changed_sums.pop()
-            lines[index, DERIVATIONS] = ranks.sums_by_stratum.get(index, 0)
+        self._refresh()
         self.state[STAGE] = SEEDING
         return True
 
@@ -383,12 +407,17 @@ class Run:
     def _undo(self) -> None:
         """Give all rows the numbers that they had, and strata their sums."""
         state, ranks = self.state, self._ranks
-        self._code.refresh()
         self._full.append((self._buffers.log, int(state[AT_LOG])))
         state[AT_LOG] = 0
+        columns = (ranks.rank, UNDO_RANK), (ranks.total, UNDO_TOTAL), (ranks.support, UNDO_SUPPORT)
         while self._full:
             log, used = self._full[-1]
-            many_strata.take_back_all(self._code.table_lines, log, used)
+            lines = log[:used][::-1]  # of several changes of a row the first one counts: it is written last
+            numbers = lines[:, UNDO_TABLE]
+            for t in np.unique(numbers).tolist():
+                mine = lines[numbers == t]
+                for name, field in columns:
+                    self._code.tables[t].columns[name][mine[:, UNDO_ROW]] = mine[:, field]
             self._full.pop()
         for s, derivations in reversed(self._buffers.done[: int(state[STRATA_DONE])].tolist()):
             ranks.sums_by_stratum[s] = derivations
