@@ -149,6 +149,7 @@ class SmallStrata:
         self._kept = kept
 
     def _new_code(self, strata: Stratification, ranks: RankSums) -> StrataCode:
+        ranks.changed_sums.clear()  # there may have been more strata before
         ranks.changed_sums.update(ranks.sums_by_stratum)
         self._truths = None  # of the places of another code
         return StrataCode(self.matcher, strata, Columns(ranks.rank, ranks.total, ranks.support))
