@@ -20,7 +20,7 @@ class Reached:
         self.strata, self._E_minus, self._E_plus, self._D, self._A = strata, E_minus, E_plus, D, A
         #: A heap of strata that are due; None before any was asked for.
         self._due: list[int] | None = None
-        #: The number of strata that have been visited: those that were yielded.
+        #: The number of strata that have been visited.
         self.visited = 0
 
     def __iter__(self) -> Iterator[Stratum]:

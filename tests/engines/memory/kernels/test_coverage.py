@@ -62,4 +62,4 @@ def test_fields_of_records_have_names():
                     case ast.Subscript(slice=ast.Tuple(elts=[_, ast.Constant()])):
                         offsets.append(ast.unparse(node))
     assert offsets == []
-    assert files == {"instances.py", "interpreter.py", "many_rules.py", "tables.py"}
+    assert files == {"instances.py", "interpreter.py", "many_rules.py", "many_strata.py", "tables.py"}

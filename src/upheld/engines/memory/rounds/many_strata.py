@@ -252,14 +252,14 @@ def may_run(program, cell, state):
 
 
 @kernel
-def follow_plans(program, begin_cell, end_cell, queue, begin, end, bench, state, found):
+def follow_plans(program, begin_cell, end_cell, queue, begin, end, bench, state, counts):
     """Write the instances of some plans from a part of a queue, which is of one table, behind those found before.
 
     Return the instances and the rows that were looked at in vain; -1 instances if the call has to stop.
     """
     registers, heights, stack, values, lines, places = bench
     work = registers.ctypes.data, heights, stack, values.ctypes.data
-    count, tried = found
+    count, tried = counts
     for cell in range(begin_cell, end_cell):
         at = may_run(program, cell, state)
         if at < 0:
@@ -286,7 +286,7 @@ def follow_changes(program, strata, links, queues, bench, state, bits):
     tables, _, code, _ = program
     picked, changed = queues[PICKED], queues[CHANGED]
     block = strata[state[CURRENT_STRATUM], STRATUM_CODE]
-    found = np.int64(0), np.int64(0)
+    counts = np.int64(0), np.int64(0)
     pairs = np.int64(0)
     for k in range(number(code, block)):
         record = block + READ_FIELDS * k
@@ -314,17 +314,17 @@ def follow_changes(program, strata, links, queues, bench, state, bits):
                 ask_for(state, LEFT_OVER, state[CURRENT_STRATUM])
                 return np.int64(-1)
             if end:
-                found = follow_plans(program, begin_cell, end_cell, picked, np.int64(0), end, bench, state, found)
-                if found[0] < 0:
+                counts = follow_plans(program, begin_cell, end_cell, picked, np.int64(0), end, bench, state, counts)
+                if counts[0] < 0:
                     return np.int64(-1)
-    return found[0]
+    return counts[0]
 
 
 @kernel
 def follow_own(program, links, queue, begin, end, bench, state):
     """Write the instances that facts of a part of a queue have a part in, of the stratum at hand, or return -1."""
     code = program[2]
-    found = np.int64(0), np.int64(0)
+    counts = np.int64(0), np.int64(0)
     while begin < end:
         t, stop = queue[begin, QUEUE_TABLE], begin + 1
         while stop < end and queue[stop, QUEUE_TABLE] == t:
@@ -332,11 +332,11 @@ def follow_own(program, links, queue, begin, end, bench, state):
         if links[t, READ_BY] == state[CURRENT_STRATUM]:
             record = links[t, READ_RECORD]
             begin_cell, end_cell = number(code, record + READ_OWN), number(code, record + READ_NEGATED)
-            found = follow_plans(program, begin_cell, end_cell, queue, begin, stop, bench, state, found)
-            if found[0] < 0:
+            counts = follow_plans(program, begin_cell, end_cell, queue, begin, stop, bench, state, counts)
+            if counts[0] < 0:
                 return np.int64(-1)
         begin = stop
-    return found[0]
+    return counts[0]
 
 
 # -- numbers of facts --------------------------------------------------------------------------------------------------

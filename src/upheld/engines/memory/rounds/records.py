@@ -139,7 +139,7 @@ GOING, COMING, PICKED, CHANGED = range(4)
 #: own ones; derivations gained with facts of other strata, and with its own ones.
 LOSING, LOSING_OWN, GAINING, GAINING_OWN = range(4)
 
-#: What a call does next: take the facts it begins with, take the next stratum, go on with adding, or end a stratum.
+#: The next task of a call: take the facts it begins with, take the next stratum, go on with adding, or end a stratum.
 SEEDING, NEXT_STRATUM, ADDING, ENDING = range(4)
 
 #: The progress of a call over strata. From `AT_GOING` on, a stratum that is taken back has these as it began.

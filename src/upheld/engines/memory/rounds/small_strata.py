@@ -117,7 +117,7 @@ class SmallStrata:
 
     def __init__(self, matcher: Matcher):
         self.matcher, self.context = matcher, matcher.context
-        self._kept: tuple[StrataCode, Buffers] | None = None
+        self._tools: tuple[StrataCode, Buffers] | None = None
         self.bench = Bench()
         self._truths: tuple[object, Numbers, list[Truth]] | None = None
         #: The strata with rules that kernels have maintained, in all updates.
@@ -130,23 +130,23 @@ class SmallStrata:
         if minus.count() + plus.count() > MOST_SEEDS:
             yield from reached
             return
-        kept, self._kept = self._kept, None
-        if kept is None or kept[0].strata is not reached.strata or kept[0].edition != self.matcher.edition:
-            kept = self._new_code(reached.strata, ranks), Buffers()
-        run = Run(self, *kept, ranks, I, D, A)
+        tools, self._tools = self._tools, None
+        if tools is None or tools[0].strata is not reached.strata or tools[0].edition != self.matcher.edition:
+            tools = self._new_code(reached.strata, ranks), Buffers()
+        run = Run(self, *tools, ranks, I, D, A)
         run.seed(minus, GOES)
         run.seed(plus, COMES)
         while (s := run.go_on()) is not None:
             reached.visit(s, run.due())
-            self._kept = kept
+            self._tools = tools
             yield s
-            self._kept = None
+            self._tools = None
             if not run.follow(s):  # too much has changed
-                self._kept = kept
+                self._tools = tools
                 reached.follow(s)
                 yield from reached
                 return
-        self._kept = kept
+        self._tools = tools
 
     def _new_code(self, strata: Stratification, ranks: RankSums) -> StrataCode:
         ranks.changed_sums.clear()  # there may have been more strata before
@@ -400,10 +400,10 @@ class Run:
         current_phase.set(phase)
         code.met[:] = 0
         rounds, facts = int(state[AT_ROUNDS]), int(state[AT_FACTS])
-        told, self._told = self._told, (rounds, facts)
+        (rounds_before, facts_before), self._told = self._told, (rounds, facts)
         self._strata.maintained += int(state[STRATA_DONE]) if state[STRATA_OUTCOME] != LEFT_OVER else 0
-        if rounds > told[0]:
-            meter.round(facts - told[1], rounds - told[0])
+        if rounds > rounds_before:
+            meter.round(facts - facts_before, rounds - rounds_before)
 
     def _undo(self) -> None:
         """Give all rows the numbers that they had, and strata their sums."""

@@ -45,7 +45,7 @@ from upheld.language.strata import Pattern, Stratification, Stratum
 
 
 class Cell(NamedTuple):
-    """What a plan begins with: a positive or negated atom of a rule, by its position, in its stratum."""
+    """The atom that a plan begins with: a positive or negated one of a rule, by its position, in its stratum."""
 
     stratum: Stratum
     rule: Rule
@@ -66,7 +66,7 @@ class StrataCode(PlanCode):
         self.lines: Numbers = np.zeros((len(strata) + 1, STRATUM_FIELDS), np.int64)
         self.links: Numbers = np.zeros((0, LINK_FIELDS), np.int64)
         self.met: Numbers = np.zeros((0, 2), np.int64)
-        #: The predicates whose facts have numbers: those of strata with rules. The first has all that no atom names.
+        #: The predicates whose facts have numbers, in strata with rules. The first has all that no atom names.
         self._counted = {name for s in strata.with_rules for name in s.holds}
         self._counts_unspoken = bool(strata.strata and strata.strata[0].rules)
         self._cells: dict[int, Cell] = {}
@@ -169,14 +169,14 @@ class StrataCode(PlanCode):
 
     def _write_out(self) -> None:
         super()._write_out()
-        told, count = len(self._counts), len(self.tables)
-        if count > told:
+        first, count = len(self._counts), len(self.tables)
+        if count > first:
             links = grown(self.links, count)
             if links is not self.links:
                 links[len(self.links) :, [LAST_CHANGE, READERS]] = NOBODY, NO_READERS
                 self.links = links
-            self._counts = np.concatenate([self._counts, np.zeros(count - told, np.int64)])
-            for t in range(told, count):
+            self._counts = np.concatenate([self._counts, np.zeros(count - first, np.int64)])
+            for t in range(first, count):
                 self._tell(t)
         first, last = len(self._known), len(self._sources)
         if last > first:
@@ -242,13 +242,13 @@ class StrataCode(PlanCode):
         """Write which strata read the rows of a table."""
         table, strata = self.tables[t], self.strata
         classes = strata.classes_of(table.name)
-        found: list[tuple[Pattern | None, set[int]]]
+        readers: list[tuple[Pattern | None, set[int]]]
         if len(classes) == 1:
-            found = [(None, strata.reading(classes))]
+            readers = [(None, strata.reading(classes))]
         else:
             patterns = [pattern for pattern, _ in strata.patterns(table.name)]
-            found = [(pattern, strata.reading([strata.classes[pattern]])) for pattern in patterns]
-        written = [(self._add_pattern(pattern, table.types), self._add_list(readers)) for pattern, readers in found]
+            readers = [(pattern, strata.reading([strata.classes[pattern]])) for pattern in patterns]
+        written = [(self._add_pattern(pattern, table.types), self._add_list(numbers)) for pattern, numbers in readers]
         self.links[t, READERS] = len(self._code)
         self._add_pairs(written)
         self._write_out()
