@@ -127,7 +127,10 @@ class SmallStrata:
         self, ranks: RankSums, reached: Reached, minus: MemorySet, plus: MemorySet, I: Named, D: Named, A: Named
     ) -> Iterator[Stratum]:
         """Maintain small strata, and yield the others, as `Ranks.through` does."""
-        if minus.count() + plus.count() > MOST_SEEDS:
+        seeds = minus.count() + plus.count()
+        if not seeds:
+            return
+        if seeds > MOST_SEEDS:
             yield from reached
             return
         tools, self._tools = self._tools, None
