@@ -96,6 +96,7 @@ def test_a_run_writes_its_files_and_goes_on_after_a_kill(tmp_path, monkeypatch, 
     assert len(asked) == 1
     about = json.loads((folder / "machine.json").read_text())
     assert about["settings"]["programs"] == "generated" and about["cores"] >= 1 and len(about["load"]) == 2
+    assert about["measure"].startswith("CPU seconds")
 
 
 def test_cells_that_take_too_long_are_given_up(tmp_path, monkeypatch):
@@ -384,6 +385,16 @@ def test_the_page_of_findings_is_what_the_committed_cells_give(tmp_path, monkeyp
     results = tmp_path / "experiments" / "results"
     write_findings(sizes(results), results, written)
     assert written.read_text() == before
+
+
+def test_committed_cells_are_those_of_the_experiments():
+    """A cell that no experiment asks for, as of a row or way that has been renamed, would stay in the tables."""
+    files = sorted(RESULTS.glob("*/*/cells.jsonl"))
+    assert files
+    for file in files:
+        settings, experiment = Settings(file.parents[1].name), experiments()[file.parent.name]
+        assert set(load(file.parent).values) <= set(wanted(experiment, settings)), file
+        assert json.loads((file.parent / "machine.json").read_text())["cores"] >= 1
 
 
 def test_a_table_is_shown_at_the_size_at_which_most_of_it_is_measured(tmp_path):

@@ -194,6 +194,7 @@ def machine(settings: Settings, began: tuple[float, float, float]) -> dict[str, 
         "system": platform.system(),
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in ("upheld", "numpy", "numba")},
+        "measure": "CPU seconds of the process; on Spark, of all processes. The load says what else the machine did.",
         "load": [round(load, 2) for load in (*began[:1], *os.getloadavg()[:1])],
         "settings": chosen,
     }

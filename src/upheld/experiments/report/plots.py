@@ -55,9 +55,10 @@ def reductions(table: Table, file: Path) -> bool:
     figure, axes = plt.subplots(figsize=(6, 3.2))
     names = [key[0] for key in rows]
     axes.axhline(0, color="0.5", linewidth=0.8)
-    axes.plot(names, [table.ours(key, "reduction %") for key in rows], "o-", color="black", label="ours")
+    ours, theirs = ("o-", "o--") if names[0].isdigit() else ("o", "o")  # nothing is between two tracks
+    axes.plot(names, [table.ours(key, "reduction %") for key in rows], ours, color="black", label="ours")
     paper = [(key[0], value) for key in rows if (value := table.paper(key, "reduction %")) is not None]
-    axes.plot([k for k, _ in paper], [v for _, v in paper], "o--", color="0.4", markerfacecolor="white", label="paper")
+    axes.plot([k for k, _ in paper], [v for _, v in paper], theirs, color="0.4", markerfacecolor="white", label="paper")
     axes.set_xlabel("facts that an update deletes and inserts" if names[0].isdigit() else "")
     axes.set_ylabel("time saved by marking, %")
     axes.set_title(table.title)
