@@ -103,7 +103,7 @@ class Experiment:
     cells_of: str = ""
     #: Fields of a cell; cells that agree in them are measured by one process.
     process: tuple[str, ...] = ("row", "strat", "way")
-    #: Minutes that a size takes, roughly.
+    #: Minutes of CPU time that a size takes, roughly.
     minutes: dict[str, float] = field(default_factory=dict)
     #: Draws the figure into a file, if there is something to draw.
     figure: Callable[[Measured, Path], bool] | None = None

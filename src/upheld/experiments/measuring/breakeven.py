@@ -72,15 +72,16 @@ class Deletions:
         )
 
     def again(self, size: int, counters_of: str = "") -> dict[str, Any]:
-        """Return what it takes to materialise the facts without a sample, with the counters of an algorithm."""
+        """Return what it takes to materialise the facts without a sample, with the counters of an algorithm.
+
+        An update of nothing is measured, after the sample has gone: `rematerialise` derives everything once more, and
+        so does an algorithm whose counters are not there. What the deletion itself costs is not starting again.
+        """
         key = (size, counters_of)
         if key not in self._again:
             chosen = sample(self.facts, size, self.seed)
-            self._again[size, ""] = updated(self.m, delete=chosen, algorithm="rematerialise")
-            if counters_of:
-                # Counters that are not there are begun by deriving everything once more, and an update of nothing
-                # does nothing else.
-                self._again[key] = updated(self.m, algorithm=counters_of)
+            self.m.update(delete=chosen, algorithm="rematerialise")
+            self._again[key] = updated(self.m, algorithm=counters_of or "rematerialise")
             self.m.update(insert=chosen, algorithm="dred")
         return self._again[key]
 

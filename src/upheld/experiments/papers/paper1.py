@@ -257,7 +257,7 @@ EXPERIMENTS = (
         cells=partial(update_cells, INSTANCES),
         measure=partial(measure_updates, "uniform"),
         process=("row",),
-        minutes={"small": 4, "default": 60},
+        minutes={"small": 6, "default": 90},
         figure=partial(time_figure, "p1-table3", T3),
     ),
     Experiment("p1-table4", 1, "Derivations of table 3 by phase", phases_table, cells_of="p1-table3"),

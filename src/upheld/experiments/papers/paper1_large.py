@@ -206,7 +206,7 @@ def curves_figure(measured: Measured, file: Path) -> bool:
 EXPERIMENTS = (
     Experiment(
         "p1-table7", 1, T7, points_table, cells, measure,
-        process=("row", "strat"), minutes={"small": 8, "default": 90}, figure=points_figure,
+        process=("row", "strat"), minutes={"small": 15, "default": 90}, figure=points_figure,
     ),
     Experiment("p1-table8", 1, T8, deletion_table, cells_of="p1-table7", figure=time_figure),
     Experiment("p1-table9", 1, T9, addition_table, cells_of="p1-table7"),

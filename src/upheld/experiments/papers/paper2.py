@@ -134,6 +134,6 @@ EXPERIMENTS = (
     ),
     Experiment(
         "p2-table2", 2, LARGE, large_table, large_cells, measure_large,
-        process=("row",), minutes={"small": 3, "default": 30}, figure=large_figure,
+        process=("row",), minutes={"small": 5, "default": 30}, figure=large_figure,
     ),
 )  # fmt: skip

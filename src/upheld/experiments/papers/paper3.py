@@ -178,7 +178,7 @@ def figure(measured: Measured, file: Path) -> bool:
 EXPERIMENTS = (
     Experiment(
         "p3-table1", 3, TITLE, table, cells, measure,
-        process=("row", "way"), minutes={"small": 5, "default": 45}, figure=figure,
+        process=("row", "way"), minutes={"small": 8, "default": 45}, figure=figure,
     ),
     Experiment("p3-table1-datasets", 3, HEADINGS, headings, cells_of="p3-table1"),
 )  # fmt: skip
