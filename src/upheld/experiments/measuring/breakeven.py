@@ -75,7 +75,7 @@ class Deletions:
         """Return what it takes to materialise the facts without a sample, with the counters of an algorithm.
 
         An update of nothing is measured, after the sample has gone: `rematerialise` derives everything once more, and
-        so does an algorithm whose counters are not there. What the deletion itself costs is not starting again.
+        so does an algorithm whose counters are not there. The cost of the deletion itself is left out.
         """
         key = (size, counters_of)
         if key not in self._again:

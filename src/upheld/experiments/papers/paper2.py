@@ -117,6 +117,8 @@ def large_table(measured: Measured) -> Table:
                 result.put((row,), name, seconds)
     result.notes += [
         "Deleted are as many facts as DRed-c or B/F-c, whichever can take more, delete in the time of starting again.",
+        "The search halves what is left: six times at size `small`, so 1.6 % is where it ended, and the true part may "
+        "be lower.",
         "Remat-1C starts again with the counter of nonrecursive derivations, Remat-2C with that of recursive ones too.",
         *origin(measured),
     ]

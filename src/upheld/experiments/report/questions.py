@@ -143,7 +143,12 @@ def break_even(tables: Tables) -> str | None:
         if points := range_of(tables["p1-table7"], f"{way} %"):
             low, middle, high = number(min(points)), number(median(points)), number(max(points))
             parts.append(f"{name} {low} to {high} % (median {middle})")
-    return f"Part of the facts that can go before starting again is faster: {'; '.join(parts)}." if parts else None
+    if not parts:
+        return None
+    return (
+        f"Part of the facts that can go before starting again is faster: {'; '.join(parts)}. At size `small` the "
+        "search ends at 1.6 %, so a point there means that or less."
+    )
 
 
 def rewriting(tables: Tables) -> str | None:
