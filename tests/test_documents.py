@@ -400,7 +400,9 @@ def with_group(page: Path) -> object:
 
 def test_examples_use_public_names() -> None:
     """Guides and tutorials import `upheld` and its two public modules only: others may change at any time."""
-    private = re.compile(r"^\s*(?:from upheld\.(?!(?:rdf|testing)\b)[\w.]+ import|import upheld\.(?!(?:rdf|testing)\b))", re.MULTILINE)
+    private = re.compile(
+        r"^\s*(?:from upheld\.(?!(?:rdf|testing)\b)[\w.]+ import|import upheld\.(?!(?:rdf|testing)\b))", re.MULTILINE
+    )
     pages = [
         page
         for page in pages_with_examples()
