@@ -10,6 +10,7 @@ import upheld
 from tests.helpers.streams import follow, random_decomposed_stream, random_stream
 from upheld.engines.memory.joins import matching, semijoin
 from upheld.engines.memory.joins.semijoin import Reduction
+from upheld.engines.memory.rounds import small_strata
 from upheld.maintain.registry import ALGORITHMS
 
 
@@ -75,6 +76,7 @@ def test_the_way_down_is_for_small_deltas(monkeypatch, delta, down):
     """It is taken if the delta is more than three times smaller than the largest relation."""
     taken = []
     monkeypatch.setattr(matching, "MOST_FACTS", 0)  # else many rules would run in one call
+    monkeypatch.setattr(small_strata, "MOST_SEEDS", -1)  # or all rounds
     monkeypatch.setattr(semijoin, "MORE", 0.0)
     old = Reduction._matching
     monkeypatch.setattr(Reduction, "_matching", lambda *args: taken.append(True) or old(*args))

@@ -18,12 +18,14 @@ from typing import Any, Self
 from upheld.algebra.engine import Attempt
 from upheld.algebra.equality import Equivalence
 from upheld.algebra.meter import Meter
+from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet
 from upheld.data.columns import Columns, Row
 from upheld.engines.memory.equality.classes import CodeSet
 from upheld.engines.spark.bags import PartitionedBag, PartitionedInstances
 from upheld.engines.spark.derivation import Derivation
 from upheld.engines.spark.engine import PartitionedEngine
+from upheld.engines.spark.numbers import PartitionedRanks
 from upheld.engines.spark.sets import NamedSet, PartitionedSet
 from upheld.engines.spark.tasks.commands import MEMBER, Command, Member, NewEngine, is_held, mapped
 from upheld.engines.spark.tasks.functors import Taught, functors_of
@@ -143,7 +145,17 @@ class HeldConstants(Held):
         return self.driver.call(self, "__sub__", other)
 
 
+class HeldRanks(Held):
+    """Ranks. Which strata an update reaches is found by the driver, whose algorithm goes through them."""
+
+    __slots__ = ()
+
+    def through(self, reached: Reached, *facts: FactSet) -> Iterator[Stratum]:
+        return iter(reached)
+
+
 _KINDS = {
+    PartitionedRanks: HeldRanks,
     PartitionedSet: HeldSet,
     NamedSet: HeldSet,
     Derivation: HeldSet,
