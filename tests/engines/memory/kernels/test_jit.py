@@ -260,3 +260,13 @@ def test_a_signal_waits_for_a_kernel_in_plain_python():
     finally:
         signal.signal(signal.SIGINT, before)
     assert done == [3]
+
+
+def _next(x: int) -> int:
+    return x + 1
+
+
+def test_machine_code_in_the_cache_belongs_to_all_files_of_the_engine() -> None:
+    """A kernel contains the constants of other files: kernels that were cached before these changed crashed."""
+    stamp = machine_code.compiled(_next)._cache._cache_file._source_stamp
+    assert {"records.py", "hashing.py", "table.py"} <= {name for name, _, _ in stamp}

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -32,9 +33,19 @@ def compiled(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
     except RuntimeError:
         dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    else:
+        # A kernel has the code and the constants of others in it. By itself, Numba looks at its own file alone.
+        dispatcher._cache._cache_file._source_stamp = _sources()
     # The dispatcher calls this for arguments of types that it has no machine code for yet; other calls cost no more.
     dispatcher._compile_for_args = _aside(dispatcher._compile_for_args)
     return dispatcher
+
+
+@cache
+def _sources() -> tuple[tuple[str, int, int], ...]:
+    """Return when each file of the memory engine was changed last, and its size: kernels are made of these."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    return tuple((file.name, (stat := file.stat()).st_mtime_ns, stat.st_size) for file in files)
 
 
 def _aside(compile: Callable[..., Any]) -> Callable[..., Any]:
