@@ -113,7 +113,10 @@ def soak(run: Run) -> None:
             run.case(f"updates from {run.made} on", block, BLOCK)
     ordered = sorted(timed.updates)
     median, slowest = ordered[len(ordered) // 2], max(range(len(timed.updates)), key=timed.updates.__getitem__)
-    run.case("no update takes three times the median because of it", lambda: within(max(timed.slices), SLICE * median))
+    if run.size > run.goal.sample:  # other tests at work on the machine would decide a short run
+        run.case(
+            "no update takes three times the median because of it", lambda: within(max(timed.slices), SLICE * median)
+        )
     run.case("the facts are right", lambda: same_facts(m, together(range(number - CHAINS, number))))
     run.figures |= {
         "median_us": microseconds(median),

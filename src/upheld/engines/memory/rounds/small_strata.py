@@ -257,7 +257,7 @@ class Run:
         #: Logs that are full, and the facts that the sets D and A know of.
         self._full: list[tuple[Pairs, int]] = []
         self._flushed = (0, 0)
-        self._told = (0, 0)
+        self._told = np.zeros(3, np.int64)
         #: Whether a kernel may have entered rows that tables and indexes do not know of.
         self._is_ahead = False
         self.context.journal.note(self._undo)
@@ -394,19 +394,24 @@ class Run:
 
     def _tell_meter(self) -> None:
         state, meter, code = self.state, self.context.meter, self._code
-        phase = current_phase.get()
-        for column, name in enumerate(("deletion", "insertion")):
-            met = code.met[:, column]
-            current_phase.set(name)
-            for plan in np.flatnonzero(met).tolist():
-                meter.instances(code.rules[plan], int(met[plan]))
-        current_phase.set(phase)
-        code.met[:] = 0
-        rounds, facts = int(state[AT_ROUNDS]), int(state[AT_FACTS])
-        (rounds_before, facts_before), self._told = self._told, (rounds, facts)
+        now = np.array((state[AT_ROUNDS], state[AT_FACTS], state[AT_COMING]), np.int64)
+        (rounds, facts, gained), self._told = (now - self._told).tolist(), now
         self._strata.maintained += int(state[STRATA_DONE]) if state[STRATA_OUTCOME] != LEFT_OVER else 0
-        if rounds > rounds_before:
-            meter.round(facts - facts_before, rounds - rounds_before)
+        met, phase = code.met, current_phase.get()
+        try:
+            for name, of_phase, new in (("deletion", met[:, 0], facts - gained), ("insertion", met[:, 1], gained)):
+                current_phase.set(name)
+                plans = np.flatnonzero(of_phase).tolist()
+                for plan in plans:
+                    meter.instances(code.rules[plan], int(of_phase[plan]))
+                if new or (plans and rounds):
+                    meter.round(new, rounds)
+                    rounds = 0
+        finally:
+            current_phase.set(phase)
+            met[:] = 0
+        if rounds:
+            meter.round(0, rounds)
 
     def _undo(self) -> None:
         """Give all rows the numbers that they had, and strata their sums."""
