@@ -174,3 +174,15 @@ def test_preview_changes_nothing():
         m.update({"edge": delete}, {"edge": insert})
         assert m.facts() == facts
         numbers = dict(m._state.bookkeeping.ranks.items())
+
+
+def test_facts_count_in_their_phase():
+    """An explicit fact that comes or goes is not found by a round; what it derives is, in its phase."""
+    m = upheld.materialise("q(x) :- p(x). r(x) :- q(x).", {"p": [1]}, algorithm="ranked")
+    m.update(insert={"p": [2]})
+    m.update(delete={"p": [1]})
+    assert maintained(m) == 4
+    assert {phase.name: phase.facts for phase in m.profile().phases if phase.name != "materialisation"} == {
+        "insertion": 2,
+        "deletion": 2,
+    }

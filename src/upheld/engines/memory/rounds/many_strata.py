@@ -35,9 +35,10 @@ from upheld.engines.memory.rounds.records import (
     AT,
     AT_CHANGED,
     AT_COMING,
-    AT_FACTS,
     AT_GOING,
     AT_LOG,
+    AT_LOST_FACTS,
+    AT_NEW_FACTS,
     AT_ROUNDS,
     AT_TOP,
     BIT_A,
@@ -502,7 +503,7 @@ def delete(steps, strata, links, seeds, bench, queues, log, met, state):
             return
         end = state[AT_GOING]
         state[AT_ROUNDS] += 1
-        state[AT_FACTS] += end - begin
+        state[AT_LOST_FACTS] += end - begin
         if begin == end:
             return
         change_flags(tables, going, begin, end, ~np.int64(0), state[BIT_ROUND])
@@ -541,7 +542,7 @@ def insert(steps, there, strata, links, seeds, bench, queues, log, met, state):
             ask_for(state, LEFT_OVER, s)
     change_flags(tables, queues[COMING], state[OWN_COMING], state[AT_COMING], ~state[BIT_ROUND], np.int64(0))
     state[AT_ROUNDS] += 1
-    state[AT_FACTS] += state[AT_COMING] - state[OWN_COMING]
+    state[AT_NEW_FACTS] += state[AT_COMING] - state[OWN_COMING]
 
 
 @kernel
@@ -575,7 +576,7 @@ def add(program, there, links, bench, queues, log, met, state):
             ask_for(state, LEFT_OVER, state[CURRENT_STRATUM])
             return
         state[AT_ROUNDS] += 1
-        state[AT_FACTS] += state[AT_COMING] - end
+        state[AT_NEW_FACTS] += state[AT_COMING] - end
 
 
 @kernel

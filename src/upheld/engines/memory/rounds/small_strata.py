@@ -22,9 +22,10 @@ from upheld.engines.memory.rounds.bytecode import Bench, Columns, Numbers, by_ta
 from upheld.engines.memory.rounds.records import (
     AT_CHANGED,
     AT_COMING,
-    AT_FACTS,
     AT_GOING,
     AT_LOG,
+    AT_LOST_FACTS,
+    AT_NEW_FACTS,
     AT_ROUNDS,
     AT_TOP,
     BIT_A,
@@ -394,18 +395,18 @@ class Run:
 
     def _tell_meter(self) -> None:
         state, meter, code = self.state, self.context.meter, self._code
-        now = np.array((state[AT_ROUNDS], state[AT_FACTS], state[AT_COMING]), np.int64)
-        (rounds, facts, gained), self._told = (now - self._told).tolist(), now
+        now = state[[AT_ROUNDS, AT_LOST_FACTS, AT_NEW_FACTS]]
+        (rounds, lost, gained), self._told = (now - self._told).tolist(), now
         self._strata.maintained += int(state[STRATA_DONE]) if state[STRATA_OUTCOME] != LEFT_OVER else 0
         met, phase = code.met, current_phase.get()
         try:
-            for name, of_phase, new in (("deletion", met[:, 0], facts - gained), ("insertion", met[:, 1], gained)):
+            for name, of_phase, facts in (("deletion", met[:, 0], lost), ("insertion", met[:, 1], gained)):
                 current_phase.set(name)
                 plans = np.flatnonzero(of_phase).tolist()
                 for plan in plans:
                     meter.instances(code.rules[plan], int(of_phase[plan]))
-                if new or (plans and rounds):
-                    meter.round(new, rounds)
+                if facts or (plans and rounds):
+                    meter.round(facts, rounds)
                     rounds = 0
         finally:
             current_phase.set(phase)
