@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 from collections.abc import Callable, Iterable
 from random import Random
@@ -21,7 +22,7 @@ class Losing:
     """A choice of engine whose tasks are lost after some commands each time that they are started.
 
     Tasks are threads, whose wire breaks, or processes, one of which is killed. `after` has the numbers of commands;
-    when it is used up, nothing more is lost.
+    when it is used up, nothing more is lost. A message of several commands is cut in two where a task is lost in it.
     """
 
     name = "spark"
@@ -44,16 +45,24 @@ class Losing:
         pids = [p.pid for p in multiprocessing.active_children() if p not in before]
         send, self._left = started.send, next(self._after, None)
 
-        def send_or_lose(command: bytes) -> None:
-            if self._left is not None:
-                self._left -= 1
-                if self._left == 0:
-                    self.lost += 1
-                    if pids:
-                        os.kill(self._r.choice(pids), signal.SIGKILL)
-                    else:
-                        started.wire.close()
-            send(command)
+        def lose() -> None:
+            self.lost, self._left = self.lost + 1, None
+            if pids:
+                os.kill(self._r.choice(pids), signal.SIGKILL)
+            else:
+                started.wire.close()
+
+        def send_or_lose(message: bytes) -> None:
+            commands = pickle.loads(message)
+            if self._left is None or self._left > len(commands):
+                self._left = self._left and self._left - len(commands)
+                send(message)
+                return
+            before, after = commands[: self._left - 1], commands[self._left - 1 :]
+            if before:
+                send(pickle.dumps(before))
+            lose()
+            send(pickle.dumps(after))
 
         started.send = send_or_lose
         return DrivenEngine(core, started, limits)

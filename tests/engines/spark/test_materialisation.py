@@ -160,16 +160,16 @@ def test_interrupted():
     """Ctrl-C takes effect between two operators: the update is undone in all tasks, and the next one is made."""
     m = upheld.materialise(PROGRAM, FACTS, engine=Driven(2))
     before, driver = m.facts(), m._engine.driver
-    send, left = driver._tasks.send, 40
+    tell, left = driver.tell, 40
 
-    def send_and_interrupt(command: bytes) -> None:
+    def tell_and_interrupt(*command: Any, **named: Any) -> None:
         nonlocal left
         left -= 1
-        send(command)
+        tell(*command, **named)
         if not left:
             signal.raise_signal(signal.SIGINT)
 
-    driver._tasks.send = send_and_interrupt
+    driver.tell = tell_and_interrupt
     with pytest.raises(KeyboardInterrupt):
         m.update(insert=INSERTED, delete=DELETED)
     assert m.facts() == before

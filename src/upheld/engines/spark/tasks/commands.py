@@ -3,7 +3,7 @@
 The driver runs the algorithms. Whatever it asks of its engine is a command: an operator, the object that it is applied
 to, and its arguments. Every member has the same objects under the same numbers: a task with its part of the facts, the
 driver with none. The driver sends a command to all tasks, carries it out itself, and takes part in its exchanges. So it
-knows whatever all members agree on, and no task answers it.
+knows whatever all members agree on, and no task answers it. Commands before the next exchange go in one message.
 
 A member that fails in a command says so in the next exchange of the others, which may be at a later command. All of
 them then fail, and go on with the next command of the driver.
@@ -61,8 +61,12 @@ class Member:
         self._blocks: list[AbstractContextManager[Any]] = []
 
     def follow(self, message: bytes) -> None:
-        """Carry out a command, in a task."""
-        command = Command(*pickle.loads(message))
+        """Carry out the commands of a message, in a task."""
+        for command in pickle.loads(message):
+            if not self.wire.is_broken:
+                self._carry_out(Command(*command))
+
+    def _carry_out(self, command: Command) -> None:
         for number in command.dropped:
             self.objects.pop(number, None)
         for number, pickled in command.sent:

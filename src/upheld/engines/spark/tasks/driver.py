@@ -40,6 +40,9 @@ from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
 from upheld.source import Source
 
+#: Commands that are sent together at most: tasks begin with the first of them when the last one is sent.
+_MOST_TOGETHER = 32
+
 #: How many rules, tuples of rules and stratifications tasks keep: the driver sends each of them once.
 _MOST_KEPT = 1 << 14
 
@@ -165,6 +168,29 @@ _KINDS = {
 }
 
 
+class _Outgoing:
+    """Commands on their way to tasks, sent together: a message costs as much as several small commands.
+
+    All of them are sent before the driver takes part in an exchange, for which tasks need them.
+    """
+
+    def __init__(self, tasks: Tasks):
+        self._tasks = tasks
+        self._commands: list[tuple[Any, ...]] = []
+        tasks.wire.before_exchange = self.flush
+
+    def add(self, command: Command) -> None:
+        self._commands.append(tuple(command))
+        if len(self._commands) == _MOST_TOGETHER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send the commands that wait."""
+        if self._commands:
+            commands, self._commands = self._commands, []
+            self._tasks.send(pickle.dumps(commands))
+
+
 class Driver:
     """Sends commands to tasks, and carries them out as a member that owns no facts."""
 
@@ -176,6 +202,7 @@ class Driver:
         #: Numbers of objects that nobody holds any more. Any thread may append to it.
         self.dropped: deque[int] = deque()
         self._step = 0
+        self._outgoing = _Outgoing(tasks)
         #: The last number that was given to an object.
         self._last = MEMBER
         self._kept = _Kept(self)
@@ -220,7 +247,7 @@ class Driver:
             return mapped(result, lambda thing: next(held) if is_held(thing) else thing) if objects else result
 
     def tell(self, target: Held | None, method: str, *arguments: Any, **named: Any) -> None:
-        """Send a command to all tasks."""
+        """Give a command to all tasks. It is sent with those before it, at the latest before the next exchange."""
         if self._over is not None:
             raise UpheldError(self._over)
         sent: list[tuple[int, bytes]] = []
@@ -230,7 +257,7 @@ class Driver:
         self._member.wire.step = self._step
         number = MEMBER if target is None else target.number
         command = Command(self._step, dropped, sent, number, method, pickled, self._last + 1)
-        self._tasks.send(pickle.dumps(tuple(command)))
+        self._outgoing.add(command)
 
     def number(self) -> int:
         """Return a number that no object has."""
@@ -247,6 +274,8 @@ class Driver:
             yield entered
             self.depth = depth
             self.call(None, "leave", depth, True)
+            if not depth:
+                self._outgoing.flush()  # tasks work while nobody waits for them
         except BaseException:
             self.depth = depth
             if self._over is None:

@@ -26,8 +26,8 @@ class Tasks(Protocol):
         """The wire of the driver, which is the last of the members."""
         ...
 
-    def send(self, command: bytes) -> None:
-        """Send a command to every task."""
+    def send(self, commands: bytes) -> None:
+        """Send commands to every task, in one message."""
         ...
 
     def have_ended(self) -> bool:
@@ -61,9 +61,9 @@ class ThreadTasks:
         for thread in self._threads:
             thread.start()
 
-    def send(self, command: bytes) -> None:
+    def send(self, commands: bytes) -> None:
         for inbox in self._inboxes:
-            inbox.put(command)
+            inbox.put(commands)
 
     def have_ended(self) -> bool:
         return self.wire.is_broken
@@ -81,8 +81,8 @@ class ThreadTasks:
 
 def _follow_in_thread(wire: ThreadWire, new_engine: NewEngine, inbox: queue.SimpleQueue[bytes | None]) -> None:
     member = Member(wire, new_engine)
-    while not wire.is_broken and (command := inbox.get()) is not None:
-        member.follow(command)
+    while not wire.is_broken and (commands := inbox.get()) is not None:
+        member.follow(commands)
     member.leave(0, False)
 
 
@@ -97,10 +97,10 @@ class ConnectedTasks:
         #: Whether a task had ended before all of them were to end.
         self.have_lost_one = False
 
-    def send(self, command: bytes) -> None:
+    def send(self, commands: bytes) -> None:
         try:
             for task in self._commands:
-                task.send_bytes(command)
+                task.send_bytes(commands)
         except OSError as error:
             self.wire.is_broken = True
             raise self.wire.shared(task_lost(str(error))) from error

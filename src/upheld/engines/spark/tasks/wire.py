@@ -51,6 +51,8 @@ class Wire:
         self.members = parts + has_driver
         #: The members that read what all tasks list: the driver, or every task.
         self.readers = range(parts, parts + 1) if has_driver else range(parts)
+        #: Called before each exchange: a driver sends the commands that lead to it.
+        self.before_exchange: Callable[[], None] = lambda: None
         #: How many exchanges there have been.
         self.exchanges = 0
         #: The command of the driver that is being carried out, and the last one that a failure has ended.
@@ -83,6 +85,7 @@ class Wire:
 
     def fail(self, error: BaseException) -> None:
         """Tell the other members of a failure in this one, in their next exchange."""
+        self.before_exchange()
         self.exchanges += 1
         self._known = error
         frames = self.swap([Frame("failure", [], None, error, self.step)] * self.members)
@@ -90,6 +93,7 @@ class Wire:
 
     def exchange(self, operator: str, outbox: Outbox | None = None, note: Any = None) -> tuple[Outbox, list[Any]]:
         """Send parcels to each task and a note to all; return the parcels from each task, and all notes."""
+        self.before_exchange()
         self.exchanges += 1
         step = self.step
         frames = self.swap(
