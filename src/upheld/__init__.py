@@ -18,8 +18,8 @@ from upheld.materialisation.progress import Progress
 from upheld.materialisation.reports.history import FactEvent, FactHistory
 from upheld.materialisation.reports.memory import Memory
 from upheld.materialisation.reports.profile import Profile
-from upheld.materialisation.snapshot import Snapshot
-from upheld.materialisation.stream import Arrivals
+from upheld.materialisation.updates.stream import Arrivals
+from upheld.materialisation.versions.snapshot import Snapshot
 from upheld.runs.apply import apply, read_updates
 from upheld.runs.check import Report, check
 from upheld.runs.history import history

@@ -15,7 +15,7 @@ from upheld.language.compile import compile_program
 from upheld.language.core import Fact
 from upheld.language.strata import STRATIFICATIONS, stratify
 from upheld.language.syntax.files import read_text
-from upheld.maintain import hybrids
+from upheld.maintain.counting import hybrids
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.build import materialise
 from upheld.materialisation.materialisation import Materialisation

@@ -9,7 +9,7 @@ from tests.helpers.streams import NAMES, Recomputed, assert_recomputed, held
 from upheld import UpheldError, materialise, parse, restore
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.representation import Plain
-from upheld.materialisation.rule_changes import refuse_rule_changes
+from upheld.materialisation.updates.rule_changes import refuse_rule_changes
 
 REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 EDGES = {"edge": [(1, 2), (2, 3), (3, 1), (3, 4)]}

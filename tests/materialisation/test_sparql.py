@@ -13,7 +13,7 @@ import upheld
 from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.errors import MissingDependency, UsageError
-from upheld.materialisation import views
+from upheld.materialisation.versions import views
 
 RULES = """
 PREFIX : <http://e/>
@@ -88,7 +88,7 @@ def test_the_store_follows_random_updates(engine):
 
 def test_many_changes_make_the_store_anew(monkeypatch):
     monkeypatch.setattr(views, "SPARE", 3)
-    monkeypatch.setattr("upheld.materialisation.sparql.SPARE", 3)
+    monkeypatch.setattr("upheld.materialisation.versions.sparql.SPARE", 3)
     m = opened([over("a", "b")])
     assert len(m.sparql("SELECT ?x { ?x :over ?y }")) == 1
     for i in range(20):

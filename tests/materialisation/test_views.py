@@ -10,7 +10,7 @@ import pytest
 
 import upheld
 from upheld.engines import ENGINES
-from upheld.materialisation import views
+from upheld.materialisation.versions import views
 
 PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 SAME = """

@@ -8,7 +8,7 @@ import pytest
 
 import upheld
 from upheld.language.core import Predicate
-from upheld.materialisation.materialisation import draft_of
+from upheld.materialisation.lifecycle import draft_of
 from upheld.store import Store
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -16,7 +16,7 @@ import upheld
 from tests.reliability.crashes import PROGRAM, STATE
 from tests.reliability.disk import Disk
 from tests.reliability.programme import Run, goal
-from upheld.materialisation.materialisation import draft_of
+from upheld.materialisation.lifecycle import draft_of
 from upheld.store import Store
 
 _ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EDQUOT": errno.EDQUOT}

@@ -17,7 +17,7 @@ from pathlib import Path
 import upheld
 from tests.reliability.programme import Run, goal
 from upheld.language.core import Fact
-from upheld.materialisation.materialisation import draft_of
+from upheld.materialisation.lifecycle import draft_of
 from upheld.store import Store
 
 PROGRAM = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."

@@ -14,7 +14,7 @@ import pytest
 
 import upheld
 from tests.reliability.programme import Run, goal
-from upheld.materialisation.materialisation import draft_of
+from upheld.materialisation.lifecycle import draft_of
 from upheld.store import Store
 
 PROGRAM = """

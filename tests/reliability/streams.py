@@ -75,7 +75,7 @@ class Embedded:
     def __init__(self, r: Random):
         import upheld
         from tests.pipeline.streaming import test_stream as streams
-        from upheld.materialisation.materialisation import draft_of
+        from upheld.materialisation.lifecycle import draft_of
         from upheld.store import Store
 
         self.names, self.ahead = [], r.random() < 0.5

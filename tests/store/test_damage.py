@@ -134,7 +134,7 @@ def test_states_of_the_first_format(tmp_path):
     path.write_text(json.dumps(content))
     again = upheld.restore(REACH, tmp_path, engine="reference")
     assert again.facts() == m.facts()
-    from upheld.materialisation.materialisation import draft_of
+    from upheld.materialisation.lifecycle import draft_of
 
     store = Store.open(tmp_path)
     assert draft_of(again, store, again.update(insert={"edge": [(2, 3)]})).commit() == 2

@@ -7,7 +7,7 @@ import pytest
 import upheld
 from tests.reliability.crashes import PROGRAM, STATE
 from tests.reliability.disk import Disk
-from upheld.materialisation.materialisation import draft_of
+from upheld.materialisation.lifecycle import draft_of
 from upheld.store import Store
 
 

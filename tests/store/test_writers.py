@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import upheld
-from upheld.materialisation.materialisation import draft_of
+from upheld.materialisation.lifecycle import draft_of
 from upheld.store import LocalFiles, Store
 
 REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."

@@ -13,11 +13,11 @@ from upheld.language.strata import Stratification
 from upheld.maintain.adaptive import adaptive
 from upheld.maintain.backward import Abort
 from upheld.maintain.bookkeeping import Bookkeeping, Counters, NonrecursiveCounter, Ranked, Traced
-from upheld.maintain.counting import counting
-from upheld.maintain.counting_by_rounds import counting_by_rounds
+from upheld.maintain.counting.counting import counting
+from upheld.maintain.counting.counting_by_rounds import counting_by_rounds
+from upheld.maintain.counting.hybrids import bf_c, dred_c
 from upheld.maintain.dred import dred
 from upheld.maintain.fbf import fbf
-from upheld.maintain.hybrids import bf_c, dred_c
 from upheld.maintain.marking.dred_marking import DRED_MARKING
 from upheld.maintain.marking.marking import Marking
 from upheld.maintain.overlay import Overlay

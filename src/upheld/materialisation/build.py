@@ -24,11 +24,11 @@ from upheld.language.syntax.ast import Program
 from upheld.language.syntax.rdfox import COLUMNS
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.persistence.bookkeeping import Reopened, serves
+from upheld.materialisation.persistence.record import check_unused, open_checkpoint, open_state
 from upheld.materialisation.programs import parse
 from upheld.materialisation.progress import ProgressGiven
-from upheld.materialisation.record import check_unused, open_checkpoint, open_state
 from upheld.materialisation.representation import representation_of
-from upheld.materialisation.saved_bookkeeping import Reopened, serves
 from upheld.runtime.limits import Limits, limited
 from upheld.store import Manifest, SavedBooks, Store, check_program, digest
 

@@ -34,12 +34,12 @@ from upheld.language.terms.prefixes import shortened
 from upheld.language.values import Value
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.update import State
-from upheld.materialisation.lookup import find
 from upheld.materialisation.reports.plans import Plans
 from upheld.materialisation.representation import Plain
-from upheld.materialisation.snapshot import Snapshot
-from upheld.materialisation.sparql import SparqlStore, relations_of_triples
-from upheld.materialisation.views import History, Rows, Version, View
+from upheld.materialisation.versions.lookup import find
+from upheld.materialisation.versions.snapshot import Snapshot
+from upheld.materialisation.versions.sparql import SparqlStore, relations_of_triples
+from upheld.materialisation.versions.views import History, Rows, Version, View
 from upheld.pages.markup import table
 from upheld.rdf.sparql import Solutions
 from upheld.runtime.turns import Turns

@@ -21,7 +21,7 @@ from upheld.language.values import Value
 from upheld.maintain.equality.layers import rewriting
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.maintain.update import Outcome, State, Update
-from upheld.materialisation.saved_bookkeeping import Reopened
+from upheld.materialisation.persistence.bookkeeping import Reopened
 from upheld.runtime.statistics import phase
 
 #: The algorithms that have a version for rewritten constants.

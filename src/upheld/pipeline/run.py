@@ -24,7 +24,8 @@ from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.language.syntax.rdfox import COLUMNS
 from upheld.language.types.columns import ColumnType
 from upheld.materialisation.build import materialise_core
-from upheld.materialisation.materialisation import Materialisation, draft_of
+from upheld.materialisation.lifecycle import draft_of
+from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
 from upheld.pipeline.job import Job, Source
 from upheld.pipeline.layouts import laid_out

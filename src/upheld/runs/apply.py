@@ -23,7 +23,7 @@ from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.reports.verification import Compared
-from upheld.materialisation.stream import Arrivals, Present
+from upheld.materialisation.updates.stream import Arrivals, Present
 from upheld.runs.run import Job, Run, check_profile
 from upheld.runtime.limits import Limits, within
 from upheld.updatefiles import STDIN, ChangeFile, Update, transaction_text, updates_of

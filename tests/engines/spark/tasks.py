@@ -12,7 +12,7 @@ import numpy as np
 from tests.helpers.strategies import Update
 from tests.helpers.streams import Recomputed, Stream, facts_of
 from upheld.engines.spark.engine import PartitionedEngine
-from upheld.engines.spark.sets import PartitionedSet
+from upheld.engines.spark.sets.sets import PartitionedSet
 from upheld.engines.spark.tasks import driver
 from upheld.engines.spark.tasks.driver import DrivenEngine
 from upheld.engines.spark.tasks.wire import Wire, in_threads

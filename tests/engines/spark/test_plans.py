@@ -10,8 +10,8 @@ import pytest
 import upheld
 from tests.engines.spark.tasks import Driven
 from upheld.engines.memory.plans.plan import HEIGHT
-from upheld.engines.spark.plans import Kind, Pipeline, Views, pipeline
-from upheld.engines.spark.replication import SMALL, replicated_by_size, views_of
+from upheld.engines.spark.joins.plans import Kind, Pipeline, Views, pipeline
+from upheld.engines.spark.joins.replication import SMALL, replicated_by_size, views_of
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.syntax.files import read_text
@@ -88,7 +88,7 @@ def test_replicated_or_not_it_is_the_same(program, algorithm, monkeypatch):
     rows = [*hub, *map(tuple, r.integers(0, 14, (6, 2)).tolist())]
     results = []
     for engine, small in (("memory", SMALL), (Driven(3), SMALL), (Driven(3), -1)):
-        monkeypatch.setattr("upheld.engines.spark.replication.SMALL", small)
+        monkeypatch.setattr("upheld.engines.spark.joins.replication.SMALL", small)
         with upheld.materialise(program, {name: rows}, engine=engine, algorithm=algorithm) as m:
             m.update(delete={name: rows[::7]}, insert={name: [(0, 60), (60, 61)]})
             results.append({relation: sorted(m[relation]) for relation in m.relations})

@@ -10,7 +10,7 @@ import pytest
 import upheld
 from tests.engines.spark.tasks import Driven
 from tests.helpers.sizes import usually
-from upheld.materialisation.materialisation import draft_of
+from upheld.materialisation.lifecycle import draft_of
 from upheld.store import Store
 
 PROGRAM = """

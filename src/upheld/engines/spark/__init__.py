@@ -7,16 +7,17 @@ rounds, failures) is made of notes, so the driver knows it without asking. Every
 and the number of its command; members that are at different ones stop with the error `out-of-step`. Tasks work in step
 without a driver, too, each with an algorithm of its own: so tests compare what all of them decide.
 
-    sparkengine what callers choose the engine by
-    tasks/      the driver's engine, the commands it sends, and the wire between members:
-                threads of one process, processes, or the tasks of one job of Spark
-    owners      which task owns a value, and so where a fact is at home
-    codec       a dictionary of texts that is the same in all tasks
-    plans       bodies in legs, between which bindings travel; the columns that facts have copies for
-    context     the state that the parts of a task's engine share
-    sets        sets of facts: rows at home, and copies
-    matching    the instances of rules, in all partitions together
-    aggregates, bags, numbers, trace, search, classes, equivalences, engine    as in the memory engine
+    sparkengine  `SparkEngine`, by which callers choose the engine: session, partitions, folder for checkpoints
+    engine       the operators in one task
+    context      the state that the parts of a task's engine share
+    owners       which task owns a value, and so where a fact is at home
+    codec        a dictionary of texts that is the same in all tasks
+    tasks/       the driver's engine, the commands it sends, and the wire between members:
+                 threads of one process, processes, or the tasks of one job of Spark
+    sets/        sets of facts: rows at home, and copies
+    joins/       bodies in legs, between which bindings travel; the instances of rules, in all partitions together
+    counters/    bags, numbers, traces and aggregates, as in the memory engine
+    equality/    classes and equivalences, as in the memory engine
 
 Of the memory engine a task uses, on the facts that it has:
 

@@ -18,8 +18,8 @@ from upheld.engines.memory.sets.truth_tables import NOTHING
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.engines.spark.codec import AgreedCodec
+from upheld.engines.spark.joins.plans import Views
 from upheld.engines.spark.owners import Owners, Values
-from upheld.engines.spark.plans import Views
 from upheld.engines.spark.tasks.wire import Outbox, Parcel, Wire
 from upheld.language.core import Apply, Core, Expression, Rule
 from upheld.language.syntax.ast import Constant

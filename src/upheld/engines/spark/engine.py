@@ -17,23 +17,23 @@ from upheld.algebra.sets import FactSet, Own
 from upheld.data.columns import Columns
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.table import Table
-from upheld.engines.spark.aggregates import PartitionedAggregate
-from upheld.engines.spark.arriving import Arrivals
-from upheld.engines.spark.bags import PartitionedBag, PartitionedInstances, found_rows
-from upheld.engines.spark.classes import PartitionedClasses
 from upheld.engines.spark.codec import replaced
 from upheld.engines.spark.context import Context
-from upheld.engines.spark.derivation import Derivation
-from upheld.engines.spark.equivalences import PartitionedGroups
-from upheld.engines.spark.matching import Matching, Results, Sets
-from upheld.engines.spark.numbers import PartitionedNumbers, PartitionedRanks, columns_of, rank_columns_of
+from upheld.engines.spark.counters.aggregates import PartitionedAggregate
+from upheld.engines.spark.counters.bags import PartitionedBag, PartitionedInstances, found_rows
+from upheld.engines.spark.counters.numbers import PartitionedNumbers, PartitionedRanks, columns_of, rank_columns_of
+from upheld.engines.spark.counters.trace import PartitionedTrace
+from upheld.engines.spark.equality.classes import PartitionedClasses
+from upheld.engines.spark.equality.equivalences import PartitionedGroups
+from upheld.engines.spark.joins.arrivals import Arrivals
+from upheld.engines.spark.joins.derivation import Derivation
+from upheld.engines.spark.joins.matching import Matching, Results, Sets
+from upheld.engines.spark.joins.plans import Kind
+from upheld.engines.spark.joins.replication import replicated_by_size, views_of
+from upheld.engines.spark.joins.search import PartitionedSearch
 from upheld.engines.spark.owners import Values
-from upheld.engines.spark.plans import Kind
-from upheld.engines.spark.replication import replicated_by_size, views_of
-from upheld.engines.spark.search import PartitionedSearch
-from upheld.engines.spark.sets import NamedSet, PartitionedSet, at_home, forward, nothing, own_set
+from upheld.engines.spark.sets.sets import NamedSet, PartitionedSet, at_home, forward, nothing, own_set
 from upheld.engines.spark.tasks.wire import Wire
-from upheld.engines.spark.trace import PartitionedTrace
 from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.values import Value

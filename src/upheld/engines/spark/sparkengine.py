@@ -1,4 +1,4 @@
-"""What callers choose the Spark engine by: a session, a number of partitions, a folder for checkpoints."""
+"""`SparkEngine`: the options of the Spark engine, such as its session, partitions and folder for checkpoints."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ from upheld.data.change import Change
 from upheld.data.columns import Row
 from upheld.data.relation import Relation, arrow_for_spark
 from upheld.language.core import Core
-from upheld.materialisation.materialisation import Materialisation, draft_of
+from upheld.materialisation.lifecycle import draft_of
+from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.job import Sink
 from upheld.pipeline.run import by_default, feeds_of
 from upheld.pipeline.sinks import FEED, feed_text, staged

@@ -22,11 +22,11 @@ from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet
 from upheld.data.columns import Columns, Row
 from upheld.engines.memory.equality.classes import CodeSet
-from upheld.engines.spark.bags import PartitionedBag, PartitionedInstances
-from upheld.engines.spark.derivation import Derivation
+from upheld.engines.spark.counters.bags import PartitionedBag, PartitionedInstances
+from upheld.engines.spark.counters.numbers import PartitionedRanks
 from upheld.engines.spark.engine import PartitionedEngine
-from upheld.engines.spark.numbers import PartitionedRanks
-from upheld.engines.spark.sets import NamedSet, PartitionedSet
+from upheld.engines.spark.joins.derivation import Derivation
+from upheld.engines.spark.sets.sets import NamedSet, PartitionedSet
 from upheld.engines.spark.tasks.commands import MEMBER, Command, Member, NewEngine, is_held, mapped
 from upheld.engines.spark.tasks.functors import Taught, functors_of
 from upheld.engines.spark.tasks.tasks import Tasks, ThreadTasks

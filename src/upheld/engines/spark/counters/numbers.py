@@ -18,9 +18,9 @@ from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
-from upheld.engines.spark.bags import ask, codes_of, gathered, own_bag, own_instances
 from upheld.engines.spark.context import Context
-from upheld.engines.spark.sets import PartitionedSet, at_home, own_set
+from upheld.engines.spark.counters.bags import ask, codes_of, gathered, own_bag, own_instances
+from upheld.engines.spark.sets.sets import PartitionedSet, at_home, own_set
 from upheld.language.core import Fact
 from upheld.language.strata import Stratum
 

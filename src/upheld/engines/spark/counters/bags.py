@@ -19,12 +19,12 @@ from upheld.engines.memory.sets.expressions import Settled, narrow
 from upheld.engines.memory.sets.truth_tables import NOTHING
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
-from upheld.engines.spark.arriving import Arrivals
 from upheld.engines.spark.context import Context
-from upheld.engines.spark.matching import Matching, Results, Sets
+from upheld.engines.spark.joins.arrivals import Arrivals
+from upheld.engines.spark.joins.matching import Matching, Results, Sets
+from upheld.engines.spark.joins.plans import Kind
 from upheld.engines.spark.owners import Values
-from upheld.engines.spark.plans import Kind
-from upheld.engines.spark.sets import Bound, PartitionedSet, at_home, own_set
+from upheld.engines.spark.sets.sets import Bound, PartitionedSet, at_home, own_set
 from upheld.engines.spark.tasks.wire import Parcel
 from upheld.language.core import Atom, Fact, Rule
 from upheld.language.strata import Stratum

@@ -14,7 +14,7 @@ from upheld.explain import Explanation
 from upheld.language.core import Core, Fact
 from upheld.language.queries import Query
 from upheld.language.values import Value
-from upheld.materialisation.views import not_copied
+from upheld.materialisation.versions.views import not_copied
 from upheld.runtime.turns import Turns
 
 

@@ -12,7 +12,7 @@ from upheld.algebra.sets import FactSet
 from upheld.engines.memory.equality.equivalences import MemoryGroups
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.spark.context import Context
-from upheld.engines.spark.sets import PartitionedSet, nothing, own_set
+from upheld.engines.spark.sets.sets import PartitionedSet, nothing, own_set
 from upheld.language.core import Classing
 from upheld.language.values import Value
 

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.bags import Group
 from upheld.engines.memory.storage.table import Rows, Table
-from upheld.engines.spark.bags import PartitionedInstances, hold
 from upheld.engines.spark.context import Context
-from upheld.engines.spark.matching import Matching, Sets
-from upheld.engines.spark.numbers import chosen
-from upheld.engines.spark.plans import Kind
-from upheld.engines.spark.sets import PartitionedSet, own_set
+from upheld.engines.spark.counters.bags import PartitionedInstances, hold
+from upheld.engines.spark.counters.numbers import chosen
+from upheld.engines.spark.joins.matching import Matching, Sets
+from upheld.engines.spark.joins.plans import Kind
+from upheld.engines.spark.sets.sets import PartitionedSet, own_set
 from upheld.language.core import Rule
 
 

@@ -30,12 +30,12 @@ from upheld.engines.memory.sets.truth_tables import selected
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Rows, Table
-from upheld.engines.spark.arriving import Arrivals, HomeTally
 from upheld.engines.spark.codec import replaced
 from upheld.engines.spark.context import Context
+from upheld.engines.spark.joins.arrivals import Arrivals, HomeTally
+from upheld.engines.spark.joins.plans import EVERYWHERE, Kind, Leg, Pipeline, pipeline, rest_of
 from upheld.engines.spark.owners import Values
-from upheld.engines.spark.plans import EVERYWHERE, Kind, Leg, Pipeline, pipeline, rest_of
-from upheld.engines.spark.sets import Bound, PartitionedSet
+from upheld.engines.spark.sets.sets import Bound, PartitionedSet
 from upheld.engines.spark.tasks.wire import Outbox
 from upheld.errors import EvaluationError
 from upheld.language.core import Apply, Predicate, Rule

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.sets.expressions import MemorySet
-from upheld.engines.spark.arriving import Arrivals
 from upheld.engines.spark.context import Context
-from upheld.engines.spark.matching import Matching, Sets
-from upheld.engines.spark.plans import Kind
-from upheld.engines.spark.sets import Bound, NamedSet, PartitionedSet, own_set
+from upheld.engines.spark.joins.arrivals import Arrivals
+from upheld.engines.spark.joins.matching import Matching, Sets
+from upheld.engines.spark.joins.plans import Kind
+from upheld.engines.spark.sets.sets import Bound, NamedSet, PartitionedSet, own_set
 from upheld.language.core import Rule
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from upheld.engines.memory.plans.plan import HEIGHT
-from upheld.engines.spark.plans import Kind, Views, pipeline
+from upheld.engines.spark.joins.plans import Kind, Views, pipeline
 from upheld.language.core import Core
 
 #: Facts of a relation that is replicated whatever else there is: a tenth of a second and 50 MB in each task.

@@ -15,7 +15,7 @@ from upheld.engines.memory.storage.codec import is_text
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.engines.spark.codec import replaced
 from upheld.engines.spark.context import Context
-from upheld.engines.spark.sets import PartitionedSet, at_home, nothing, own_set
+from upheld.engines.spark.sets.sets import PartitionedSet, at_home, nothing, own_set
 from upheld.language.core import Aggregation
 from upheld.language.types.aggregates import is_of_terms
 

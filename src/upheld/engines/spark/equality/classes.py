@@ -17,9 +17,9 @@ from upheld.engines.memory.counters.counting import Counts
 from upheld.engines.memory.equality.classes import CodeSet, MemoryClasses, MemoryJoining
 from upheld.engines.memory.sets.expressions import MemorySet, Settled
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.spark.bags import PartitionedBag, found_rows
 from upheld.engines.spark.context import Context
-from upheld.engines.spark.sets import PartitionedSet, at_home, own_set
+from upheld.engines.spark.counters.bags import PartitionedBag, found_rows
+from upheld.engines.spark.sets.sets import PartitionedSet, at_home, own_set
 from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
 

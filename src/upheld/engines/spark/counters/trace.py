@@ -12,9 +12,9 @@ from upheld.engines.memory.counters.trace import MemoryTrace
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
-from upheld.engines.spark.bags import PartitionedInstances, ask, codes_of, hold, own_bag, own_instances
 from upheld.engines.spark.context import Context
-from upheld.engines.spark.sets import PartitionedSet, at_home, own_set
+from upheld.engines.spark.counters.bags import PartitionedInstances, ask, codes_of, hold, own_bag, own_instances
+from upheld.engines.spark.sets.sets import PartitionedSet, at_home, own_set
 from upheld.language.core import Fact
 from upheld.language.strata import Stratum
 

@@ -1,0 +1,1 @@
+"""Numbers of facts and of derivations in partitions: bags, ranks, traces and aggregates."""

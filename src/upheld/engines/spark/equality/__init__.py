@@ -1,0 +1,1 @@
+"""Classes of equal constants and of equivalences, whole in every task."""

@@ -1,0 +1,1 @@
+"""Sets of facts in partitions."""

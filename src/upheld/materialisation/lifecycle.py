@@ -1,0 +1,343 @@
+"""How a materialisation begins and ends: it opens an engine, loads and derives facts, is parked, saved and closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn, Self, SupportsIndex
+from weakref import WeakMethod, finalize
+
+from upheld.algebra.engine import Remote
+from upheld.algebra.sets import FactSet, settle
+from upheld.data.change import Change
+from upheld.data.columns import Row
+from upheld.data.relation import Relation
+from upheld.engines import EngineChoice, facts_reader, open_engine
+from upheld.errors import Problem, UsageError, count, warn
+from upheld.language.core import Core, Predicate
+from upheld.language.growth import growing_rules
+from upheld.language.hypertrees.deciding import Decision
+from upheld.language.strata import Stratification, stratify
+from upheld.maintain.update import Requested, State
+from upheld.materialisation.decomposition import decompose_for
+from upheld.materialisation.idle import park_when_idle
+from upheld.materialisation.inspection import Inspection
+from upheld.materialisation.persistence.bookkeeping import Reopened, can_keep, keep_books
+from upheld.materialisation.persistence.facts import Facts, write_facts
+from upheld.materialisation.persistence.record import (
+    Checkpoint,
+    Record,
+    idle_seconds,
+    open_checkpoint,
+    open_state,
+    sized,
+    sizes_of,
+)
+from upheld.materialisation.progress import ProgressGiven, reporting
+from upheld.materialisation.reports.history import Past
+from upheld.materialisation.reports.log import log_materialisation
+from upheld.materialisation.reports.profile import Costs
+from upheld.materialisation.reports.progress_display import ShownProgress
+from upheld.materialisation.representation import Plain, representation_of
+from upheld.materialisation.updates.rule_changes import (
+    RemovedRules,
+)
+from upheld.materialisation.versions.sparql import SparqlStore
+from upheld.materialisation.versions.views import History, not_copied
+from upheld.runtime.interruptions import interrupted_once
+from upheld.runtime.limits import Limits
+from upheld.runtime.statistics import Statistics
+from upheld.runtime.turns import Turns
+from upheld.store import Base, Draft, Store, check_program, digest
+
+
+class Lifecycle(Inspection):
+    """The methods of `Materialisation` that open its engine, derive its facts for the first time, save and close it."""
+
+    def __init__(
+        self,
+        core: Core,
+        strata: Stratification,
+        engine: str | EngineChoice,
+        algorithm: str,
+        limits: Limits | None,
+        equality: str,
+    ):
+        #: The program as its author knows it, and as it is evaluated: with some of its rules decomposed.
+        self._written = self._core = core
+        self._strata = strata
+        self._decisions: tuple[Decision, ...] = ()
+        self._equality = equality
+        #: How the state holds the facts that users see.
+        self._representation: Plain
+        self._represented_as = representation_of(core, equality)
+        self._algorithm = self._represented_as.algorithm(algorithm)
+        self._chosen_engine = engine
+        self._open(limits)
+        self._read = facts_reader(engine)
+        #: Digest of the program, which identifies it where facts are saved, once it is known.
+        self._digest: str | None = None
+        #: The version that it was restored from or saved as last.
+        self._base: Base | None = None
+        self.statistics = Statistics()
+        self._state: State
+        #: Whoever uses the engine waits for a turn.
+        self._turns = Turns()
+        self._history = History(core)
+        self._costs, self._past = Costs(), Past()
+        #: The rules that were removed, as far as the strata still have their dependencies.
+        self._removed_rules = RemovedRules()
+        #: The store that answers SPARQL, once there is one.
+        self._sparql: SparqlStore | None = None
+        #: The explicit facts, if the engine may lose them, and why its tasks are to be started again from these, if so.
+        self._record: Record | None = None
+        self._down: str | None = None
+        #: Where each version is written before it is acknowledged, if the engine has such a folder.
+        self._checkpoint: Checkpoint | None = None
+        #: Ends the watch that parks a materialisation which nobody uses, if there is one.
+        self._end_watch: Callable[[], object] = _nothing
+        if self._remote is not None:
+            self._record, ready = Record(core), WeakMethod(self._be_ready)
+            self._turns.prepare = lambda: (ready() or _nothing)()
+
+    def _open(self, limits: Limits | None) -> None:
+        engine = self._engine = open_engine(self._chosen_engine, self._written, limits)
+        #: The engine as one whose facts may be lost, if it is one.
+        self._remote = engine if isinstance(engine, Remote) else None
+        #: The relations that the engine knows, those that the program no longer has among them.
+        self._known_relations = dict(self._written.predicates)
+        self._watch_growth(self._written)
+
+    def _watch_growth(self, core: Core) -> None:
+        self._engine.meter.may_grow = lambda: any(growing_rules(stratify(core)))
+
+    def _materialise(
+        self,
+        facts: Iterable[tuple[str, Iterable[Row]]],
+        without: Iterable[tuple[str, Iterable[Row]]],
+        decompose: str,
+        stratification: str,
+        progress: ProgressGiven,
+        reopened: Reopened | None = None,
+    ) -> None:
+        if self._record is not None:
+            record = self._record
+            facts = [(predicate, record.take(predicate, rows)) for predicate, rows in facts]
+            without = [(predicate, record.leave_out(predicate, rows)) for predicate, rows in without]
+        self._options = decompose, stratification
+        self._derive(facts, without, progress, reopened)
+        if self._remote is not None and (idle := idle_seconds(self._chosen_engine)) is not None:
+            park = WeakMethod(self.park)
+            self._end_watch = finalize(self, park_when_idle(self._turns, idle, lambda: (park() or _nothing)()))
+
+    def _derive(
+        self,
+        facts: Iterable[tuple[str, Iterable[Row]]],
+        without: Iterable[tuple[str, Iterable[Row]]] = (),
+        progress: ProgressGiven = None,
+        reopened: Reopened | None = None,
+    ) -> None:
+        """Load explicit facts into the engine, which has none, and derive all that follows from them."""
+        if self._remote is not None:
+            facts = sized(facts)
+            self._remote.expect(sizes_of(facts))
+        E: FactSet = self._engine.named("E")
+        represented = self._represented_as(self._engine, self._core, self._strata, E, self._equality)
+        self._representation = represented
+        for predicate, rows in facts:
+            E |= self._engine.load(predicate, rows)
+        for predicate, rows in without:
+            E -= self._engine.load(predicate, rows)
+        with self._engine.meter.run() as self.statistics:
+            if represented.decomposes:
+                self._decompose(E, *self._options)
+            if progress:
+                watcher = ShownProgress() if progress is True else progress
+                self._engine.meter.watcher = reporting(represented, self._strata, watcher)
+                self._engine.meter.ended = watcher.end if isinstance(watcher, ShownProgress) else None
+            self._state = represented.materialise(self._algorithm, self._strata, reopened)
+        self._costs.begin(self.statistics, self._engine.meter.work)
+        log_materialisation(self.statistics, self.algorithm)
+        if reopened is not None and (reopened.then or reopened.now):
+            with interrupted_once() as interruptions:
+                self._update_or_abandon(lambda: [self._since(reopened)], None, interruptions)
+            self._history, self._past = History(self._written), Past()  # nobody has seen what was there before
+
+    def _since(self, reopened: Reopened) -> Requested:
+        """Return what has changed in the explicit facts since the version that was taken over."""
+        then, now = self._engine.named("E then"), self._engine.named("E now")
+        for name, rows in reopened.then:
+            then |= self._engine.load(name, rows)
+        for name, rows in reopened.now:
+            now |= self._engine.load(name, rows)
+        for name, rows in reopened.without:
+            now -= self._engine.load(name, rows)
+        return Requested(settle(then - now), settle(now - then))
+
+    def _be_ready(self) -> None:
+        """Start the tasks of the engine again if they have ended by themselves. For the beginning of a turn."""
+        remote, record = self._remote, self._record
+        assert remote is not None and record is not None, "an engine whose facts cannot be lost"
+        if self._down is None and not remote.is_lost():
+            return
+        # Until all is there again: what fails below is tried again by whoever comes next.
+        why = self._down = self._down or _LOST
+        self._engine.close()
+        self._open(self._engine.meter.limits)
+        self._core, self._strata = self._written, stratify(self._written, self._options[1])
+        self._derive(record.facts())
+        self._down = None
+        again = f"started its tasks again, from {count(len(record), 'explicit fact')} of version {self.version}"
+        self.statistics.choices.append(f"{why}, and {again}")
+        if why == _LOST:
+            warn([Problem("tasks-started-again", f"the engine {why}, and {again}", hint=_LOOK)])
+
+    def _decompose(self, E: FactSet, mode: str, stratification: str) -> None:
+        """Decompose rules. The nodes of their decompositions are relations of the program from now on."""
+        decomposed = decompose_for(self._written, E, mode)
+        self._decisions = decomposed.decisions
+        if decomposed.core is not self._written:
+            self._declare(decomposed.core.predicates)
+            self._core = decomposed.core
+            self._strata = stratify(self._core, stratification)
+
+    def _begin_checkpoint(self) -> None:
+        """Write each version to the folder for checkpoints of the engine from now on, if it has one."""
+        store = open_checkpoint(self._chosen_engine)
+        if store is not None:
+            checkpoint = Checkpoint(store)
+            with self._turns.work():
+                checkpoint.begin(self._base, self._draft)
+            self._checkpoint = checkpoint
+
+    def _draft(self, store: Store, change: Change | None) -> Draft:
+        """Return the next version of a store in the making. For a thread that has its turn."""
+        return _draft_of(self, _Now(self), store, change)
+
+    def _declare(self, predicates: Mapping[str, Predicate]) -> list[Predicate]:
+        """Let the engine know relations, and return those that it did not know."""
+        new = [predicate for name, predicate in predicates.items() if name not in self._known_relations]
+        for predicate in new:
+            self._engine.declare(predicate)
+            self._known_relations[predicate.name] = predicate
+        return new
+
+    def _copy_with(
+        self,
+        explicit: Iterable[tuple[str, Iterable[Row]]],
+        engine: str | EngineChoice | None = None,
+        core: Core | None = None,
+    ) -> Self:
+        limits, chosen = self._engine.meter.limits, engine or self._chosen_engine
+        program = core or self._written
+        copy = type(self)(program, stratify(program), chosen, "rematerialise", limits, self._equality)
+        copy._materialise(explicit, (), "never", "granular", None)
+        return copy
+
+    def park(self) -> None:
+        """End the tasks of an engine that keeps its facts in other processes until they are needed again.
+
+        The next call starts them again: it loads the explicit facts, which this process keeps, and derives everything
+        from them, which costs as much as `materialise`. With other engines it has no effect.
+
+        >>> m = materialise("q(x) :- p(x).", {"p": [1, 2]})
+        >>> m.park()
+        >>> len(m["q"])
+        2
+        """
+        if self._down is None and self._remote is not None:
+            with self._turns.work():
+                self._down = "was parked"
+                self._engine.close()
+
+    def close(self) -> None:
+        """End the tasks of an engine that keeps its facts in other processes; otherwise it has no effect.
+
+        A `with` block closes the materialisation at its end. Relations whose rows were read before stay as they are.
+
+        >>> with materialise("q(x) :- p(x).", {"p": [1, 2]}) as m:
+        ...     len(m["q"])
+        2
+        """
+        self._turns.prepare = None
+        self._end_watch()
+        with self._turns.work():
+            self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise UsageError(not_copied("materialisation"))
+
+    def save(self, folder: str | Path) -> int:
+        """Write all facts and the bookkeeping to a folder as its next version, and return the version number.
+
+        The save is atomic: until it is complete, the folder has the previous version. `restore` opens the last version.
+        Saving fails if the folder belongs to another program, or if somebody else has saved a version since this
+        materialisation was restored from the folder or saved there. Other threads wait until the save is complete.
+
+        Args:
+            folder: Folder of the saved state; created if it does not exist.
+        """
+        with self._turns.look():
+            store = open_state(self._chosen_engine, folder)
+            store.check_follows(self._base)
+            other = store.manifest is not None and store.manifest.program != self._program_digest()
+            if store.manifest is not None and other and not store.has(self._base):  # else its rules have changed since
+                check_program(store.manifest, self._written, self._equality, store.folder)
+            return draft_of(self, store).commit()
+
+    def _bookkeeping_writer(self) -> Callable[[Draft], None] | None:
+        """Return how to add the bookkeeping to a version; None if it cannot be saved."""
+        if self._representation.saves_bookkeeping and can_keep(self._state):
+            return lambda draft: keep_books(draft, self._core, self._state)
+        return None
+
+    def _program_digest(self) -> str:
+        self._digest = self._digest or digest(self._written, self._equality)
+        return self._digest
+
+
+def _nothing() -> None:
+    """Stand for a method of what is gone."""
+
+
+_LOST = "has lost a task"
+_LOOK = "look at the log of its executor for the reason: a process was stopped, or ran out of memory"
+
+
+def draft_of(m: Lifecycle, store: Store, change: Change | None = None) -> Draft:
+    """Return the next version of a store in the making, with all facts of a materialisation.
+
+    If the last version holds the facts as they were before the last update, it is enough to write its `change`.
+    """
+    with m._turns.look():
+        return _draft_of(m, m, store, change)
+
+
+def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None) -> Draft:
+    draft = Draft.begin(store, m._program_digest())
+    draft.when_in_place = lambda base: setattr(m, "_base", base)
+    with draft:
+        write_facts(draft, {p.name: p for p in m._visible()}, facts, change, m._bookkeeping_writer())
+    return draft
+
+
+class _Now:
+    """The facts of a materialisation as its engine has them. For a thread that has its turn."""
+
+    def __init__(self, m: Lifecycle):
+        self._m = m
+
+    def __getitem__(self, name: str) -> Relation:
+        return self._m._relation(self._m._predicate(name), self._m._rows(name))
+
+    def explicit(self, name: str) -> Relation:
+        return self._m._relation(self._m._predicate(name), self._m._state.E.rows(name))

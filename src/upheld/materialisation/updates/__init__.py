@@ -1,0 +1,1 @@
+"""Kinds of updates: previews, snapshots of relations, changes of rules, streams."""
