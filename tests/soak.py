@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.collected import test_update_streams
 from tests.helpers.cases import CASES
-from tests.helpers.streams import NAMES, Difference, follow, random_stream
+from tests.helpers.streams.streams import NAMES, Difference, follow, random_stream
 from upheld.engines import ENGINES
 from upheld.maintain.registry import ALGORITHMS, algorithm_named
 

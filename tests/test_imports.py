@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -78,6 +79,9 @@ NOT_LOADED = (
 
 # Names that say nothing of what is inside.
 SHAPELESS = {"utils.py", "util.py", "helpers.py", "common.py", "misc.py"}
+
+#: The most modules in a folder: a reader sees at a glance what a room has.
+MOST_FILES = 16
 
 PACKAGE = ROOT / "src" / "upheld"
 
@@ -302,3 +306,11 @@ print(*sorted(set(sys.modules) - before), sep="\\n")
 def test_file_names_say_what_is_inside() -> None:
     """A small function lives beside its user, or in a file named by a noun."""
     assert [str(file.relative_to(ROOT)) for file in FILES if file.name in SHAPELESS] == []
+
+
+@pytest.mark.parametrize("tree", ["src", "tests", "benchmarks"])
+def test_no_folder_has_many_files(tree: str) -> None:
+    """A folder that grows beyond a glance gets rooms."""
+    files = (file for file in (ROOT / tree).rglob("*.py") if ".venv" not in file.parts)
+    sizes = Counter(str(file.parent.relative_to(ROOT)) for file in files)
+    assert {folder: count for folder, count in sizes.items() if count > MOST_FILES} == {}

@@ -8,7 +8,7 @@ import pytest
 
 import upheld
 from tests.helpers.cases import CASES, requires_cases
-from tests.helpers.prolog_text import facts_in, to_dl
+from tests.helpers.programs.prolog_text import facts_in, to_dl
 from upheld.engines import ENGINES
 
 pytestmark = requires_cases

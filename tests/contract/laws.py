@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers import sizes
-from tests.helpers.strategies import Case, cases
+from tests.helpers.programs.strategies import Case, cases
 from upheld.engines import ENGINES, EngineChoice, open_engine
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact, Predicate

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engines.spark.tasks import Driven
-from tests.helpers.aggregates import TERMS
+from tests.engines.spark.helpers.tasks import Driven
+from tests.helpers.programs.aggregates import TERMS
 from tests.helpers.sizes import examples, exhaustive
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import settle

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
-from tests.helpers.strategies import Case, random_typed_case, typed_cases
+from tests.helpers.programs.strategies import Case, random_typed_case, typed_cases
 from upheld.engines import ENGINES
 from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program

@@ -9,9 +9,9 @@ import pytest
 
 from tests.contract import test_counters, test_equality, test_sets
 from tests.contract.laws import EqualitySetting, EquivalenceSetting, Law, Setting, laws_of
-from tests.engines.spark.tasks import Task
+from tests.engines.spark.helpers.tasks import Task
+from tests.helpers.programs.strategies import Case, random_case
 from tests.helpers.sizes import exhaustive, usually
-from tests.helpers.strategies import Case, random_case
 from upheld.engines.spark.tasks.wire import in_threads
 
 LAWS: dict[str, Law] = laws_of(test_sets) | laws_of(test_counters)

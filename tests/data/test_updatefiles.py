@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import upheld
-from tests.helpers.strategies import VALUES
+from tests.helpers.programs.strategies import VALUES
 from upheld.language.core import Predicate
 from upheld.language.types.primitive import normalise_float
 from upheld.updatefiles import Update, records, streams, transaction_text, updates_of

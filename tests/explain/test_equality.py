@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from tests.helpers.equality_streams import EqualityCase, iri, opened, random_equality_case
-from tests.helpers.layered_streams import random_layered_case, random_local_case, unless_refused
+from tests.helpers.streams.equality_streams import EqualityCase, iri, opened, random_equality_case
+from tests.helpers.streams.layered_streams import random_layered_case, random_local_case, unless_refused
 from tests.maintain.equality.test_rewriting import BIJECTIVE, case, triple, triples
 from upheld.algebra.instances import evaluate_builtin
 from upheld.cli import main

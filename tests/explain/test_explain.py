@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 
 import upheld
+from tests.helpers.programs.strategies import Case, cases, random_case, random_typed_case
 from tests.helpers.sizes import examples
-from tests.helpers.strategies import Case, cases, random_case, random_typed_case
 from upheld.algebra.instances import evaluate, evaluate_builtin, unify
 from upheld.algebra.sets import derive, settle, supports
 from upheld.cli import main

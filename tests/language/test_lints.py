@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import upheld
-from upheld.language.lints import WARNINGS_SHOWN, lint, some, without_facts
+from upheld.language.lints.programs import WARNINGS_SHOWN, lint, some, without_facts
 from upheld.rdf.rulesets import RULESETS
 
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.helpers.strategies import random_case
+from tests.helpers.programs.strategies import random_case
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.pivots import Obstacle, Pivots, find_pivots

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from tests.helpers.strategies import cases
+from tests.helpers.programs.strategies import cases
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.strata import STRATIFICATIONS, Stratification, _share_instances, pattern_of, stratify

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.helpers.sizes import usually
-from tests.helpers.streams import NAMES, follow, random_column_stream
+from tests.helpers.streams.streams import NAMES, follow, random_column_stream
 from upheld.engines import ENGINES
 
 STREAMS = usually(6, 200)

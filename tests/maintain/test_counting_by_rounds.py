@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import upheld
-from tests.helpers.streams import assert_recomputed, random_stream
+from tests.helpers.streams.streams import assert_recomputed, random_stream
 
 
 def test_same_trace():

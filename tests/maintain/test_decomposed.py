@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.helpers.sizes import usually
-from tests.helpers.streams import NAMES, Stream, follow, random_decomposed_stream, random_stream
+from tests.helpers.streams.streams import NAMES, Stream, follow, random_decomposed_stream, random_stream
 from upheld.engines import ENGINES
 from upheld.language.core import Rule
 from upheld.maintain.registry import ALGORITHMS

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
+from tests.helpers.programs.strategies import Case, Update, cases, component_cases, graph_cases, typed_cases
+from tests.helpers.programs.term_expressions import TERMS, expression
 from tests.helpers.sizes import examples, usually
-from tests.helpers.strategies import Case, Update, cases, component_cases, graph_cases, typed_cases
-from tests.helpers.streams import CONSTANTS, NAMES, Stream, follow, random_stream
-from tests.helpers.term_expressions import TERMS, expression
+from tests.helpers.streams.streams import CONSTANTS, NAMES, Stream, follow, random_stream
 from upheld.engines import ENGINES
 from upheld.language.strata import STRATIFICATIONS
 from upheld.language.syntax.ast import Constant

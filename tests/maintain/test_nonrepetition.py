@@ -13,7 +13,7 @@ from functools import cache
 
 import pytest
 
-from tests.helpers.streams import Recomputed, Stream, random_stream
+from tests.helpers.streams.streams import Recomputed, Stream, random_stream
 from upheld.algebra.instances import RuleInstance
 from upheld.engines.reference.counters import PlainTrace
 from upheld.runtime.statistics import current_phase

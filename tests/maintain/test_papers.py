@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from tests.helpers.strategies import FactsGiven
+from tests.helpers.programs.strategies import FactsGiven
 from upheld.engines import ENGINES, open_engine
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact

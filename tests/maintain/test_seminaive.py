@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests.contract import brute_force
-from tests.helpers.strategies import Case, cases
+from tests.helpers.programs.strategies import Case, cases
 from upheld.engines import ENGINES, open_engine
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact

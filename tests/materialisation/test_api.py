@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 
 import upheld
-from tests.engines.spark.tasks import Driven
-from tests.helpers.strategies import cases
+from tests.engines.spark.helpers.tasks import Driven
+from tests.helpers.programs.strategies import cases
 from upheld.engines import ENGINES
 from upheld.language.strata import STRATIFICATIONS
 

@@ -20,7 +20,7 @@ from hypothesis import settings
 from tests.engines.memory.kernels.kernel_rows import MODULE_OF, PARTS
 from tests.engines.memory.storage.test_table import assert_whole
 from tests.helpers.sizes import exhaustive
-from tests.helpers.streams import counter
+from tests.helpers.streams.streams import counter
 from upheld.engines import ENGINES
 from upheld.engines.memory.counters.counting import numbered
 from upheld.engines.memory.kernels import counts as count_kernels

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 
 import upheld
-from tests.helpers.strategies import cyclic_cases
-from tests.helpers.streams import NAMES
+from tests.helpers.programs.strategies import cyclic_cases
+from tests.helpers.streams.streams import NAMES
 from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.language.compile import compile_program

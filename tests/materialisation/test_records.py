@@ -7,7 +7,7 @@ import gc
 import pytest
 
 import upheld
-from tests.engines.spark.tasks import Driven
+from tests.engines.spark.helpers.tasks import Driven
 from upheld import Record
 from upheld.engines import ENGINES
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import upheld
-from tests.engines.spark.tasks import Driven
+from tests.engines.spark.helpers.tasks import Driven
 from upheld.cli import main
 from upheld.errors import EvaluationError
 from upheld.language.types import functors

@@ -1,9 +1,9 @@
 """R20: bugs planted in the code, each of which named tests must catch.
 
-A bug is a patch in mutants/, whose first lines say what it breaks and which tests must fail. Each is applied to a copy
-of the code, and the tests run there in a process of their own. A bug counts as caught if a test fails in its own body;
-one that only keeps the code from being imported proves nothing. A patch that no longer applies is a failure: it is to
-be brought up to date with the code.
+A bug is a patch in mutants/, in a folder for the room of the code that it breaks. Its first lines say what it breaks
+and which tests must fail. Each is applied to a copy of the code, and the tests run there in a process of their own. A
+bug counts as caught if a test fails in its own body; one that only keeps the code from being imported proves nothing.
+A patch that no longer applies is a failure: it is to be brought up to date with the code.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Mutant:
 def mutants() -> list[Mutant]:
     """Return all planted bugs, the quick ones first."""
     found = []
-    for patch in sorted(PATCHES.glob("*.patch")):
+    for patch in sorted(PATCHES.rglob("*.patch"), key=lambda patch: patch.name):
         header = dict(line.split(": ", 1) for line in patch.read_text().split("\n---", 1)[0].splitlines())
         found.append(Mutant(patch, header["bug"], tuple(header["tests"].split()), header.get("quick") == "yes"))
     return sorted(found, key=lambda mutant: not mutant.quick)

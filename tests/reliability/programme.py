@@ -126,9 +126,9 @@ def goal(id: str, title: str, *, sample: int, full: int) -> Callable[[Callable[[
 def goals() -> dict[str, Goal]:
     """Return every goal by its id, in numerical order."""
     package = importlib.import_module("tests.reliability")
-    for module in pkgutil.iter_modules(package.__path__):
-        if not module.name.startswith("test_") and module.name != "__main__":
-            importlib.import_module(f"tests.reliability.{module.name}")
+    for module in pkgutil.walk_packages(package.__path__, "tests.reliability."):
+        if not module.name.rpartition(".")[2].startswith(("test_", "__main__")):
+            importlib.import_module(module.name)
     return dict(sorted(GOALS.items(), key=lambda item: int(item[0].removeprefix("R"))))
 
 

@@ -17,7 +17,7 @@ import pandas
 import pytest
 
 import upheld
-from tests.helpers.strategies import Case, FactsGiven, random_case, random_typed_case
+from tests.helpers.programs.strategies import Case, FactsGiven, random_case, random_typed_case
 from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.maintain.registry import ALGORITHMS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import upheld
-from tests.reliability.crashes import PROGRAM, STATE
-from tests.reliability.disk import Disk
+from tests.reliability.faults.crashes import PROGRAM, STATE
+from tests.reliability.faults.disk import Disk
 from upheld.materialisation.lifecycle import draft_of
 from upheld.store import Store
 

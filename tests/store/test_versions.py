@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import upheld
-from tests.helpers.strategies import cases, typed_cases
-from tests.helpers.streams import Recomputed, assert_recomputed
+from tests.helpers.programs.strategies import cases, typed_cases
+from tests.helpers.streams.streams import Recomputed, assert_recomputed
 from upheld.materialisation.lifecycle import draft_of
 from upheld.store import LocalFiles, Store
 from upheld.store import draft as module

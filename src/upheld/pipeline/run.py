@@ -19,7 +19,7 @@ from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
-from upheld.language.lints import lint, some, without_facts
+from upheld.language.lints.programs import lint, some, without_facts
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.language.syntax.rdfox import COLUMNS
 from upheld.language.types.columns import ColumnType

@@ -16,7 +16,7 @@ from upheld.data.columns import Row
 from upheld.data.relation import Relation, encoded
 from upheld.errors import FactsError, Problem, UpheldError, UsageError, VerificationFailed, quote
 from upheld.language.core import Predicate
-from upheld.language.lints import some
+from upheld.language.lints.programs import some
 from upheld.language.syntax.ast import Program
 from upheld.maintain.registry import ALGORITHMS, MARKING, algorithm_named
 from upheld.materialisation.build import materialise_core

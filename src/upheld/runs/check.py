@@ -11,8 +11,8 @@ from upheld.arguments import checked
 from upheld.errors import Problem, ProgramError, count, quote
 from upheld.language.core import Core, Rule
 from upheld.language.growth import growing_rules
-from upheld.language.lints import lint, without_facts
-from upheld.language.rule_lints import lint_rules
+from upheld.language.lints.programs import lint, without_facts
+from upheld.language.lints.rules import lint_rules
 from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.confinement import outside

@@ -15,7 +15,7 @@ from upheld.engines import facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, count, quote, warn
 from upheld.language.compile import Compiled
 from upheld.language.core import Core
-from upheld.language.lints import lint, some, without_facts
+from upheld.language.lints.programs import lint, some, without_facts
 from upheld.language.syntax.ast import Directive, Program
 from upheld.language.syntax.confinement import outside
 from upheld.language.syntax.rdfox import QUAD, TRIPLE

@@ -16,7 +16,7 @@ from math import inf
 
 import upheld
 from tests.engines.spark.test_maintenance import follow
-from tests.helpers.merging import random_cyclic_merged, random_merged
+from tests.helpers.streams.merging import random_cyclic_merged, random_merged
 from upheld.maintain.registry import ALGORITHMS
 
 #: The databases of a program.

@@ -9,7 +9,7 @@ import pytest
 import upheld
 from tests.collected.test_souffle import lines, program_in
 from tests.collected.test_update_streams import Relations, hash_of, program_of, rows_of
-from tests.engines.spark.tasks import Driven
+from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.cases import requires_cases
 
 pytestmark = [requires_cases, pytest.mark.xdist_group("spark")]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import upheld
-from tests.engines.spark.tasks import Driven
+from tests.engines.spark.helpers.tasks import Driven
 from upheld.errors import UpheldError
 from upheld.store import LocalFiles
 

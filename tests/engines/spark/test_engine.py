@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import upheld
-from tests.engines.spark.jobs import Jobs
-from tests.engines.spark.tasks import Driven
-from tests.helpers.streams import Recomputed, assert_recomputed
+from tests.engines.spark.helpers.jobs import Jobs
+from tests.engines.spark.helpers.tasks import Driven
+from tests.helpers.streams.streams import Recomputed, assert_recomputed
 from upheld.engines.spark import sparkengine
 from upheld.language.compile import compile_program
 from upheld.language.strata import stratify

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import upheld
-from tests.engines.spark.tasks import Driven
+from tests.engines.spark.helpers.tasks import Driven
 from tests.maintain.equality.test_equivalences import pointers
 
 RULES = """

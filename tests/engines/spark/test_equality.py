@@ -8,8 +8,15 @@ from unittest.mock import patch
 import pytest
 
 import upheld
-from tests.engines.spark.tasks import Driven
-from tests.helpers.equality_streams import EqualityCase, Triple, assert_seen, check_state, iri, random_equality_case
+from tests.engines.spark.helpers.tasks import Driven
+from tests.helpers.streams.equality_streams import (
+    EqualityCase,
+    Triple,
+    assert_seen,
+    check_state,
+    iri,
+    random_equality_case,
+)
 from upheld.language.equality.equality import SAME_AS
 from upheld.maintain.equality import rewriting
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import upheld
-from tests.engines.spark.tasks import Driven
+from tests.engines.spark.helpers.tasks import Driven
 from upheld.errors import EvaluationError
 
 _NUMBERS = [0, 1, -1, 2, 3, 7, 2**31, 2**63 - 1, -(2**63)]

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import upheld
-from tests.engines.spark.tasks import Driven
-from tests.helpers import eqrel_streams, streams
-from tests.helpers.eqrel_streams import random_eqrel_case
-from tests.helpers.equality_streams import check_stream, random_equality_case
+from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.sizes import exhaustive, usually
-from tests.helpers.streams import NAMES, random_aggregate_stream, random_stream
+from tests.helpers.streams import eqrel_streams, streams
+from tests.helpers.streams.eqrel_streams import random_eqrel_case
+from tests.helpers.streams.equality_streams import check_stream, random_equality_case
+from tests.helpers.streams.streams import NAMES, random_aggregate_stream, random_stream
 from upheld.engines.spark.tasks.commands import Member
 
 PROGRAM = """

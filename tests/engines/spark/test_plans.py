@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import upheld
-from tests.engines.spark.tasks import Driven
+from tests.engines.spark.helpers.tasks import Driven
 from upheld.engines.memory.plans.plan import HEIGHT
 from upheld.engines.spark.joins.plans import Kind, Pipeline, Views, pipeline
 from upheld.engines.spark.joins.replication import SMALL, replicated_by_size, views_of

@@ -13,8 +13,8 @@ from random import Random
 import pytest
 
 import upheld
-from tests.engines.spark.losing import Losing
-from tests.engines.spark.tasks import Driven
+from tests.engines.spark.helpers.losing import Losing
+from tests.engines.spark.helpers.tasks import Driven
 from tests.engines.spark.test_checkpoint import driven
 from upheld.errors import UpheldError, UpheldWarning
 

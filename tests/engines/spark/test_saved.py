@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import upheld
-from tests.engines.spark.tasks import Driven
+from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.sizes import usually
 from upheld.materialisation.lifecycle import draft_of
 from upheld.store import Store

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.programs.strategies import cyclic_cases
 from tests.helpers.sizes import examples
-from tests.helpers.strategies import cyclic_cases
 from tests.language.hypertrees.test_rewriting import any_decomposition, outcome, read
 from upheld.language.core import Rule
 from upheld.language.hypertrees.cost import Costs

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import upheld
 from tests.helpers.hypergraphs import random_decomposition
+from tests.helpers.programs.strategies import Case, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
-from tests.helpers.strategies import Case, cyclic_cases, typed_cases
 from tests.language.hypertrees.test_costs import collaborators
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Predicate, Rule

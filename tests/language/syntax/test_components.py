@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 import upheld
-from tests.helpers.strategies import random_case, within_components
+from tests.helpers.programs.strategies import random_case, within_components
 from upheld.errors import ProgramError
 from upheld.language.syntax.components import COMPONENT_DEPTH, INSTANCE_COUNT
 from upheld.language.syntax.files import read_text

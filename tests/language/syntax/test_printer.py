@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from tests.helpers.syntax_trees import dl_formulas, dl_programs, dl_terms, dlog_formulas, dlog_programs, dlog_terms
+from tests.helpers.programs.syntax_trees import (
+    dl_formulas,
+    dl_programs,
+    dl_terms,
+    dlog_formulas,
+    dlog_programs,
+    dlog_terms,
+)
 from upheld.errors import ProgramError
 from upheld.language.syntax.ast import Call, Conjunction, Constant, Negation, Program, Test, Truth, Variable
 from upheld.language.syntax.files import read_file, read_query, read_text

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyoxigraph
 import pytest
 
-from tests.helpers import term_expressions
-from tests.helpers.term_expressions import expression
+from tests.helpers.programs import term_expressions
+from tests.helpers.programs.term_expressions import expression
 from upheld.language.syntax.files import read_text
 from upheld.language.terms.functions import FUNCTIONS
 from upheld.language.terms.terms import FALSE, TRUE, XSD, NoValue, literal

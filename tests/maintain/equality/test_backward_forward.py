@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers.equality_streams import (
+from tests.helpers.sizes import examples
+from tests.helpers.streams.equality_streams import (
     EqualityCase,
     Triple,
     assert_seen,
@@ -22,8 +23,12 @@ from tests.helpers.equality_streams import (
     random_equality_case,
     recomputed,
 )
-from tests.helpers.layered_streams import check_layered_stream, random_layered_case, unless_refused, well_founded
-from tests.helpers.sizes import examples
+from tests.helpers.streams.layered_streams import (
+    check_layered_stream,
+    random_layered_case,
+    unless_refused,
+    well_founded,
+)
 from tests.maintain.equality.test_rewriting import BIJECTIVE, case, fact_names, kept_names, triple, triples
 from upheld.algebra.equality import Constants
 from upheld.algebra.instances import RuleInstance

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 import upheld
-from tests.helpers.eqrel_streams import LEVELS, check_stream, opened, random_eqrel_case, recomputed
-from tests.helpers.equality_streams import after_failures
+from tests.helpers.streams.eqrel_streams import LEVELS, check_stream, opened, random_eqrel_case, recomputed
+from tests.helpers.streams.equality_streams import after_failures
 from upheld.cli import main
 from upheld.engines import ENGINES
 from upheld.engines.reference.classes import connected

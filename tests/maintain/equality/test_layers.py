@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from tests.helpers.equality_streams import EqualityCase, after_failures, iri, opened, recomputed
-from tests.helpers.layered_streams import (
+from tests.helpers.sizes import examples, usually
+from tests.helpers.streams.equality_streams import EqualityCase, after_failures, iri, opened, recomputed
+from tests.helpers.streams.layered_streams import (
     check_layered_stream,
     random_layered_case,
     random_local_case,
     well_founded,
 )
-from tests.helpers.sizes import examples, usually
 from tests.maintain.equality.test_rewriting import SEARCHING, case, fact_names, triple, triples
 from upheld.engines import ENGINES
 from upheld.errors import ProgramError

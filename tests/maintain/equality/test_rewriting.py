@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
-from tests.helpers.equality_streams import (
+from tests.helpers.sizes import examples, usually
+from tests.helpers.streams.equality_streams import (
     EqualityCase,
     Triple,
     after_failures,
@@ -22,7 +23,6 @@ from tests.helpers.equality_streams import (
     random_equality_case,
     recomputed,
 )
-from tests.helpers.sizes import examples, usually
 from upheld.algebra.instances import RuleInstance
 from upheld.engines import ENGINES
 from upheld.engines.reference.instances import RuleMatcher

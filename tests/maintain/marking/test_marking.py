@@ -16,8 +16,8 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.helpers.strategies import Update
-from tests.helpers.streams import (
+from tests.helpers.programs.strategies import Update
+from tests.helpers.streams.streams import (
     Recomputed,
     Stream,
     assert_state,

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 import upheld
+from tests.helpers.programs.strategies import random_typed_case
 from tests.helpers.releases import wait_for_releases
 from tests.helpers.sizes import usually
-from tests.helpers.strategies import random_typed_case
 from tests.pipeline.test_run import REACH, read, rows_of
 from upheld.errors import LimitReached, ProgramError
 from upheld.language.compile import compile_program

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import upheld
-from tests.engines.spark.jobs import Jobs
+from tests.engines.spark.helpers.jobs import Jobs
 from tests.pipeline.test_run import REACH, read, rows_of
 from upheld.errors import LimitReached
 from upheld.language.compile import compile_program

@@ -17,8 +17,8 @@ import pytest
 from pyarrow import parquet
 
 import upheld
-from tests.engines.spark.jobs import Jobs
-from tests.engines.spark.tasks import Driven
+from tests.engines.spark.helpers.jobs import Jobs
+from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.releases import wait_for_releases
 from tests.helpers.sizes import exhaustive
 from tests.pipeline.test_run import REACH, held_blocks, read, rows_of
@@ -340,7 +340,7 @@ def test_killed_at_any_point_of_a_batch(look_ahead):
     take(batches(look_ahead=look_ahead), names)
     unbroken, told_unbroken, after = upheld.restore(REACH, "state").facts(), feed(), expected(len(names), look_ahead)
     versions = [0] * len(after)
-    for at in range(1, 1000, 3):  # tests/reliability/streams.py goes through all points
+    for at in range(1, 1000, 3):  # tests/reliability/faults/streams.py goes through all points
         for folder in ("state", "feed"):
             shutil.rmtree(folder)
         shutil.copytree("before", "state")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import upheld
 from tests.engines.memory.codegen.test_hot_rules import hot
+from tests.helpers.programs.strategies import Case, cases, cyclic_cases, typed_cases
 from tests.helpers.sizes import examples
-from tests.helpers.strategies import Case, cases, cyclic_cases, typed_cases
 from upheld.engines.memory.codegen import hot_rules
 from upheld.engines.memory.kernels import hashing
 from upheld.errors import EvaluationError

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.programs.strategies import random_cyclic_case
 from tests.helpers.sizes import usually
-from tests.helpers.strategies import random_cyclic_case
-from tests.helpers.streams import Stream, follow
+from tests.helpers.streams.streams import Stream, follow
 from upheld import materialise
 from upheld.engines.memory.joins import batch, strategies
 from upheld.engines.memory.joins.meet_in_middle import Meeting

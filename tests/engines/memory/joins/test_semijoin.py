@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 import upheld
-from tests.helpers.streams import follow, random_decomposed_stream, random_stream
+from tests.helpers.streams.streams import follow, random_decomposed_stream, random_stream
 from upheld.engines.memory.joins import matching, semijoin
 from upheld.engines.memory.joins.semijoin import Reduction
 from upheld.engines.memory.rounds import small_strata

@@ -10,7 +10,7 @@ import pytest
 import upheld
 from benchmarks.workloads.many_rules import drawn, ladder
 from tests.engines.memory.rounds.test_driver import open_or_none, told
-from tests.helpers.streams import random_stream
+from tests.helpers.streams.streams import random_stream
 from upheld.engines.memory.rounds import many_strata, small_strata
 from upheld.engines.memory.rounds.strata_code import StrataCode
 from upheld.materialisation.materialisation import Materialisation

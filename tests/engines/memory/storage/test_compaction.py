@@ -12,8 +12,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from tests.helpers import eqrel_streams, equality_streams, layered_streams
-from tests.helpers.streams import NAMES, follow, random_stream
+from tests.helpers.streams import eqrel_streams, equality_streams, layered_streams
+from tests.helpers.streams.streams import NAMES, follow, random_stream
 from tests.materialisation.test_atomic import KERNELS, Fuse, Subject, assert_as_before, assert_nothing_left, books
 from upheld.algebra.engine import Freed
 from upheld.engines.memory.storage import compaction

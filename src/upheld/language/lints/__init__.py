@@ -1,0 +1,1 @@
+"""Warnings about valid programs that are probably mistakes."""

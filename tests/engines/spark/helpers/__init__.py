@@ -1,0 +1,1 @@
+"""Sessions, tasks and faults for the tests of the Spark engine."""

@@ -1,0 +1,1 @@
+"""Random programs, expressions and syntax trees."""

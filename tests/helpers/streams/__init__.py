@@ -1,0 +1,1 @@
+"""Random streams of updates, and the conditions that hold after each update."""

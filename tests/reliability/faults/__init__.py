@@ -1,0 +1,1 @@
+"""Goals of survival: crashes, full disks, killed processes, lost tasks, interruptions, damaged files."""

@@ -1,0 +1,1 @@
+"""Goals of robust input: damaged files, fuzzed programs, rules that never end."""
