@@ -16,8 +16,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from upheld.language.core import Predicate
+from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import INT64_MAX, normalise_float
 from upheld.language.values import Value
+from upheld.pipeline.sources.coded import values as values_of
 
 #: A row of values as they stand in DataFrames.
 Row = tuple[Any, ...]
@@ -102,5 +104,6 @@ def decoded(frame: DataFrame, types: Sequence[str], columns: Sequence[str]) -> D
     if not columns:
         return frame.select(F.lit(True).alias("holds"))
     names = [F.col(f"c{i}") for i in range(len(columns))]
-    values = [unsigned_of(c) if type == "unsigned" else c for c, type in zip(names, types, strict=True)]
+    plain = [unsigned_of(c) if type == "unsigned" else c for c, type in zip(names, types, strict=True)]
+    values = [values_of(c, type) if isinstance(type, ColumnType) else c for c, type in zip(plain, types, strict=True)]
     return frame.select(*(value.alias(name) for value, name in zip(values, columns, strict=True)))

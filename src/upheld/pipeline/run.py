@@ -22,7 +22,6 @@ from upheld.language.core import Core
 from upheld.language.lints.programs import lint, some, without_facts
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.language.syntax.rdfox import COLUMNS
-from upheld.language.types.columns import ColumnType
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.materialisation import Materialisation
@@ -169,16 +168,6 @@ def _find(spark: SparkSession, job: Job) -> list[tuple[Source, Table]]:
     return result
 
 
-def _coded_columns(core: Core) -> Iterator[Problem]:
-    """Yield the problem of each relation with types that pipelines do not read yet."""
-    for predicate in core.predicates.values():
-        coded = [str(type) for type in predicate.types if isinstance(type, ColumnType)]
-        if coded and not predicate.hidden:
-            message = f"{quote(predicate.name)} has a column of type {quote(coded[0])}, which pipelines do not have"
-            hint = "declare it as a `symbol`, or materialise the program with `upheld.materialise`"
-            yield Problem("bad-job", message, hint=hint)
-
-
 def _compiled(job: Job, tables: list[tuple[Source, Table]]) -> Core:
     """Return the program in core form; relations that it does not declare have types and names of their sources."""
     declared = {declaration.name for declaration in job.program.declarations}
@@ -197,7 +186,6 @@ def _compiled(job: Job, tables: list[tuple[Source, Table]]) -> Core:
             names.setdefault(source.relation, called)
     core = compile_program(job.program, types).core.with_columns(names)
     problems = list(_unknown_relations(job, core))
-    problems += _coded_columns(core)
     for source, _ in tables:
         if source.relation in core.predicates and not core.predicates[source.relation].arity:
             message = f"{quote(source.relation)} has no columns to be read from a source"

@@ -26,7 +26,9 @@ from upheld.errors import FactsError
 from upheld.language.terms.ntriples import are_canonical
 from upheld.language.terms.ntriples_grammar import PLAIN_TRIPLE
 from upheld.language.terms.terms import XSD
+from upheld.language.types.columns import ColumnType, NotAValue
 from upheld.language.types.primitive import TYPES
+from upheld.pipeline.sources.coded import codes_of_texts
 from upheld.spark.files import shown
 from upheld.spark.packing import packed, unpacked
 
@@ -277,11 +279,20 @@ class PlainDelimited:
 
 def _number(texts: pa.ChunkedArray, type: str) -> pa.ChunkedArray:
     """Return texts as values of a type, whose texts both Spark and Arrow must take for the same."""
+    if isinstance(type, ColumnType) and type.kind != "symbol":
+        return _coded(texts, type)
     if type in TEXTS:
         return _checked(texts, type)
     if not pc.all(pc.match_substring_regex(texts, _FLOAT if type == "float" else _INTEGER), min_count=0).as_py():
         raise NotPlain
     return _valued(texts, type)
+
+
+def _coded(texts: pa.ChunkedArray, type: ColumnType) -> pa.ChunkedArray:
+    try:
+        return codes_of_texts(texts, type, WANTED[type])
+    except NotAValue:
+        raise NotPlain from None
 
 
 def _checked(texts: pa.ChunkedArray, type: str) -> pa.ChunkedArray:
@@ -396,5 +407,7 @@ class PlainParquet:
             if column.type != _ARROW[given] or column.null_count:
                 raise NotPlain
             column.validate(full=True)  # of texts, that they are UTF-8
+            if isinstance(type, ColumnType) and type.kind != "symbol":
+                raise NotPlain  # another type of Spark's, or its nulls
             columns.append(_checked(column, type) if type in TEXTS else _valued(column, type))
         return pa.Table.from_arrays(columns, [f"c{i}" for i in range(len(columns))]), None

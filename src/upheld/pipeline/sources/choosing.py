@@ -11,6 +11,7 @@ from upheld.errors import FactsError, Problem, UsageError, count, nearest, quote
 from upheld.ingest.tables import missing_columns, wrong_arity
 from upheld.language.core import Predicate
 from upheld.pipeline.job import EXTENSIONS, SOURCE_FORMATS, Source
+from upheld.pipeline.sources.coded import coded_type, is_coded, made_of
 from upheld.pipeline.sources.columnar import Columnar, Given
 from upheld.pipeline.sources.delimited import Delimited
 from upheld.pipeline.sources.json_lines import JsonLines
@@ -20,7 +21,7 @@ from upheld.pipeline.sources.turtle import Turtle
 from upheld.spark.errors import explained
 from upheld.spark.files import FileSystem, shown
 
-#: Our types by the names of Spark's types; all others are refused.
+#: Our types by the names of Spark's types; for types of codes see `coded`, and all others are refused.
 TYPES = {
     "tinyint": "number",
     "smallint": "number",
@@ -119,7 +120,7 @@ def known_types(table: Table, source: Source) -> tuple[str, ...] | None:
         return ("symbol",) * len(source.columns or names)
     types = dict(zip(names, table.types))
     chosen = _named(source.columns, names, table.place) if source.columns else names
-    return tuple(TYPES.get(types[name], "symbol") for name in chosen)
+    return tuple(TYPES.get(types[name]) or coded_type(types[name]) or "symbol" for name in chosen)
 
 
 def known_names(table: Table, source: Source) -> tuple[str, ...] | None:
@@ -165,11 +166,18 @@ def choose(table: Table, source: Source, predicate: Predicate) -> tuple[str, ...
         problems = [
             _unfit(name, types[name], type, predicate, table.place)
             for name, type in zip(chosen, predicate.types)
-            if TYPES.get(types[name]) not in _FIT[type]
+            if not _fits(types[name], type)
         ]
         if problems:
             raise FactsError(problems)
     return chosen
+
+
+def _fits(theirs: str, type: str) -> bool:
+    """Return whether values of a type can be made of one of Spark's types."""
+    if is_coded(type):
+        return theirs.partition("(")[0] in made_of(type)
+    return TYPES.get(theirs) in _FIT[type]
 
 
 def _named(columns: Sequence[str | int], names: tuple[str, ...], place: str) -> tuple[str, ...]:
@@ -194,7 +202,7 @@ def _missing(name: str, names: tuple[str, ...], place: str) -> Problem:
 
 
 def _unfit(name: str, found: str, type: str, predicate: Predicate, place: str) -> Problem:
-    accepted = [theirs for theirs, ours in TYPES.items() if ours in _FIT[type]]
+    accepted = made_of(type) if is_coded(type) else [theirs for theirs, ours in TYPES.items() if ours in _FIT[type]]
     return Problem(
         "ill-typed-column",
         f"column {quote(name)} is of Spark's type {quote(found)}, and {quote(predicate.name)} has a `{type}` there",

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from upheld.errors import quote
 from upheld.language.types.primitive import TYPES
+from upheld.pipeline.sources.coded import is_coded
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered
 from upheld.spark.paths import verbatim
 
@@ -26,7 +27,8 @@ class JsonLines:
     types: None = None
 
     def read(self, names: Sequence[str], types: Sequence[str]) -> Reading:
-        fields = ", ".join(f"`{name.replace('`', '``')}` {TYPES[type].spark}" for name, type in zip(names, types))
+        theirs = ["string" if is_coded(type) else TYPES[type].spark for type in types]
+        fields = ", ".join(f"`{name.replace('`', '``')}` {type}" for name, type in zip(names, theirs))
         schema = f"{fields}, _whole string"
         options = {"columnNameOfCorruptRecord": "_whole"}
         read = self.spark.read.schema(schema).options(**options).json(list(map(verbatim, self.files)))

@@ -15,7 +15,9 @@ from upheld.data.factfiles.badrows import BAD_ROWS_SHOWN, EXPECTED, column_name
 from upheld.errors import FactsError, Problem, count, quote
 from upheld.language.core import Predicate
 from upheld.language.terms.ntriples import CANONICAL, NotATerm, term
+from upheld.language.types.columns import ColumnType
 from upheld.pipeline.job import Source
+from upheld.pipeline.sources.coded import codes
 from upheld.pipeline.sources.columnar import Columnar
 from upheld.pipeline.sources.rows import Reading, Table
 from upheld.spark.errors import ONE_SCHEMA, TWO_SOURCES
@@ -100,7 +102,8 @@ class Load:
             return _bad_term(name, row["_value"], place)
         message = f"{name} holds {quote(row['_value'])}, which is not a `{type}`"
         hint = "correct the value, or declare another type"
-        return Problem("ill-typed-value", message, place=place, note=EXPECTED[type], hint=hint)
+        note = type.expected if isinstance(type, ColumnType) else EXPECTED[type]
+        return Problem("ill-typed-value", message, place=place, note=note, hint=hint)
 
     def _record_problem(self, wrong: str, record: str, place: str) -> Problem:
         match wrong:
@@ -188,6 +191,8 @@ def _fitted(frame: DataFrame, types: Sequence[str], canonical: bool) -> DataFram
 
 def _value(column: Column, source: str, type: str) -> Column:
     """Return a column as one of a type; null where it does not fit."""
+    if isinstance(type, ColumnType):
+        return codes(column, source, type, _value)
     if type == "symbol":
         return column
     if type == "term":
