@@ -25,7 +25,7 @@ from upheld.language.equality.equality import SAME_AS, with_equality
 from upheld.language.equality.equivalences import by_classes
 from upheld.language.equality.layers import MEMBER
 from upheld.language.syntax.files import read_text
-from upheld.language.syntax.rdfox import TRIPLE
+from upheld.language.terms.vocabulary import TRIPLE
 
 Plain = frozenset[Fact]
 

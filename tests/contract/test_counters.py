@@ -11,7 +11,8 @@ from tests.contract.laws import Plain, Setting, key, law, law_with
 from upheld.algebra.sets import bag, derive_bag, instances, settle
 from upheld.errors import EvaluationError
 from upheld.language.core import Fact
-from upheld.language.strata import STRATIFICATIONS, Stratum, stratify
+from upheld.language.dependencies import STRATIFICATIONS
+from upheld.language.strata import Stratum, stratify
 from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.ranked import ranked
 from upheld.maintain.seminaive import seminaive

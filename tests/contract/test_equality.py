@@ -15,7 +15,7 @@ from upheld.algebra.sets import FactSet, settle
 from upheld.language.core import Fact
 from upheld.language.equality.equality import SAME_AS, Equality
 from upheld.language.equality.layers import MEMBER
-from upheld.language.syntax.rdfox import TRIPLE
+from upheld.language.terms.vocabulary import TRIPLE
 from upheld.language.values import Value
 
 EQUALITY = Equality()

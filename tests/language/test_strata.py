@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 import upheld
 from tests.helpers.programs.strategies import cases
+from upheld.language.atom_patterns import pattern_of, share_instances
 from upheld.language.compile import compile_program
 from upheld.language.core import Core
-from upheld.language.strata import STRATIFICATIONS, Stratification, _share_instances, pattern_of, stratify
+from upheld.language.dependencies import STRATIFICATIONS
+from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.files import read_text
 
 PREFIX = "PREFIX : <http://example.org/>\n"
@@ -251,7 +253,7 @@ def patterns(draw):
 @given(patterns())
 def test_sharing_an_instance(found):
     """The classes are the connected components of having a common instance."""
-    classes = _share_instances(found)
+    classes = share_instances(found)
     component = {p: i for i, p in enumerate(found)}
     for one, other in product(found, repeat=2):
         if unify(one, other):

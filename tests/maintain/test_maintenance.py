@@ -15,7 +15,7 @@ from tests.helpers.programs.term_expressions import TERMS, expression
 from tests.helpers.sizes import examples, usually
 from tests.helpers.streams.streams import CONSTANTS, NAMES, Stream, follow, random_stream
 from upheld.engines import ENGINES
-from upheld.language.strata import STRATIFICATIONS
+from upheld.language.dependencies import STRATIFICATIONS
 from upheld.language.syntax.ast import Constant
 from upheld.language.terms.terms import XSD
 from upheld.maintain.registry import ALGORITHMS

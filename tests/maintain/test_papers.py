@@ -13,7 +13,8 @@ from tests.helpers.programs.strategies import FactsGiven
 from upheld.engines import ENGINES, open_engine
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact
-from upheld.language.strata import STRATIFICATIONS, stratify
+from upheld.language.dependencies import STRATIFICATIONS
+from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain.counting import hybrids
 from upheld.maintain.registry import ALGORITHMS

@@ -12,7 +12,8 @@ from tests.helpers.programs.strategies import Case, cases
 from upheld.engines import ENGINES, open_engine
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
-from upheld.language.strata import STRATIFICATIONS, Stratification, stratify
+from upheld.language.dependencies import STRATIFICATIONS
+from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.files import read_text
 from upheld.maintain.seminaive import seminaive, seminaive_counting
 

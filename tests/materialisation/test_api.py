@@ -14,7 +14,7 @@ import upheld
 from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.programs.strategies import cases
 from upheld.engines import ENGINES
-from upheld.language.strata import STRATIFICATIONS
+from upheld.language.dependencies import STRATIFICATIONS
 
 PATHS = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 

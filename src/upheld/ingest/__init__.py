@@ -18,8 +18,8 @@ from upheld.ingest.files import kind_of, read_parquet, read_text
 from upheld.ingest.fitting import fitted, inferred, same_arity
 from upheld.ingest.frames import as_arrow
 from upheld.ingest.tables import order_of, table_of, wrong_arity
-from upheld.language.syntax.rdfox import QUAD
 from upheld.language.terms.ntriples import is_graph
+from upheld.language.terms.vocabulary import QUAD
 from upheld.rdf.formats import is_rdf
 from upheld.rdf.graphs import read_graph_relation
 from upheld.rdf.reading import read_relation

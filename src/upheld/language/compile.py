@@ -37,8 +37,8 @@ from upheld.language.syntax.ast import (
     Wildcard,
 )
 from upheld.language.syntax.parser import LOOK_EVERY, first_problems
-from upheld.language.syntax.rdfox import COLUMNS
 from upheld.language.terms.terms import NoValue, boolean, string_of
+from upheld.language.terms.vocabulary import COLUMNS
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.functors import HOLDS, NEGATED, Undefined, constraint, functor, is_test, signatures_of
 from upheld.language.types.inference import FACTS, Inference, decimal_of

@@ -13,9 +13,9 @@ from upheld.language.passes.wildcards import PREFIX as WILDCARD
 from upheld.language.patterns import Taken, constructed, taken
 from upheld.language.printable import prints
 from upheld.language.syntax.ast import Constant, Variable
-from upheld.language.syntax.rdfox import PREFIXES
 from upheld.language.terms.prefixes import shortened
 from upheld.language.terms.terms import FALSE, TRUE
+from upheld.language.terms.vocabulary import PREFIXES
 from upheld.language.types.columns import NULL, ColumnType
 from upheld.language.types.functors import functor, is_test
 from upheld.language.types.records import composed, is_constructor

@@ -21,7 +21,7 @@ from upheld.language.hypertrees.deciding import check_mode
 from upheld.language.lints.programs import lint, some, unused_facts, without_facts
 from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Program
-from upheld.language.syntax.rdfox import COLUMNS
+from upheld.language.terms.vocabulary import COLUMNS
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.bookkeeping import Reopened, serves

@@ -29,8 +29,8 @@ from upheld.language.hypertrees.drawing import decision_lines
 from upheld.language.queries import Query, compile_fact, compile_query
 from upheld.language.strata import Stratification, stratify
 from upheld.language.syntax.files import query_prefixes
-from upheld.language.syntax.rdfox import PREFIXES
 from upheld.language.terms.prefixes import shortened
+from upheld.language.terms.vocabulary import PREFIXES
 from upheld.language.values import Value
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.update import State

@@ -21,7 +21,7 @@ from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.lints.programs import lint, some, without_facts
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
-from upheld.language.syntax.rdfox import COLUMNS
+from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.materialisation import Materialisation

@@ -8,9 +8,9 @@ from typing import Any
 from upheld.data.columns import Columns, Row
 from upheld.data.graphs import RDFLIB_DEFAULT
 from upheld.errors import FactsError, Problem, quote
-from upheld.language.syntax.rdfox import QUAD, TRIPLE
 from upheld.language.terms.ntriples import NotATerm, term
 from upheld.language.terms.terms import escape
+from upheld.language.terms.vocabulary import QUAD, TRIPLE
 from upheld.rdf.reading import Statements, StatementTable, of_one_relation
 
 

@@ -19,7 +19,7 @@ from upheld.arguments import checked
 from upheld.data.columns import Columns, Row, Texts
 from upheld.data.factfiles.reading import read_bytes
 from upheld.errors import FactsError, Problem, UsageError, quote
-from upheld.language.syntax.rdfox import QUAD, TRIPLE
+from upheld.language.terms.vocabulary import QUAD, TRIPLE
 from upheld.rdf.entities import problem_of_entities
 from upheld.rdf.formats import RdfFormat, format_of, is_rdf, pyoxigraph
 from upheld.runtime.limits import look

@@ -16,9 +16,9 @@ from upheld.data.columns import Row
 from upheld.data.relation import Relation, missing_package
 from upheld.errors import Problem, UsageError, quote
 from upheld.language.queries import term_parameter
-from upheld.language.syntax.rdfox import COLUMNS, TRIPLE
 from upheld.language.terms.ntriples import is_statement
 from upheld.language.terms.terms import XSD
+from upheld.language.terms.vocabulary import COLUMNS, TRIPLE
 from upheld.pages.markup import first_rows
 from upheld.rdf.formats import pyoxigraph
 from upheld.source import Source, Span

@@ -14,8 +14,8 @@ from upheld.data.factfiles.badrows import EXPECTED, BadRows
 from upheld.data.factfiles.formats import Format
 from upheld.data.factfiles.writing import Output, Writer, write_all
 from upheld.errors import FactsError, Problem, UsageError, count, quote
-from upheld.language.syntax.rdfox import PREFIXES
 from upheld.language.terms.ntriples import NotATerm, are_canonical, is_statement, term_of
+from upheld.language.terms.vocabulary import PREFIXES
 from upheld.rdf.formats import format_of, pyoxigraph
 
 

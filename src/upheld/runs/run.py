@@ -18,7 +18,7 @@ from upheld.language.core import Core
 from upheld.language.lints.programs import lint, some, without_facts
 from upheld.language.syntax.ast import Directive, Program
 from upheld.language.syntax.confinement import outside
-from upheld.language.syntax.rdfox import QUAD, TRIPLE
+from upheld.language.terms.vocabulary import QUAD, TRIPLE
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.programs import parse

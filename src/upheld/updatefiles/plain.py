@@ -12,9 +12,9 @@ from operator import methodcaller
 
 from upheld.data.columns import Row
 from upheld.language.core import Predicate
-from upheld.language.syntax.rdfox import TRIPLE, XSD
-from upheld.language.syntax.souffle import ESCAPES_HERE
+from upheld.language.syntax.directives import ESCAPES_HERE
 from upheld.language.terms.ntriples import are_canonical
+from upheld.language.terms.vocabulary import TRIPLE, XSD
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.values import Value

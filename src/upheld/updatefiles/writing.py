@@ -13,8 +13,8 @@ from upheld.data.columns import Row
 from upheld.data.factfiles.replacement import unwritable
 from upheld.data.relation import Relation
 from upheld.errors import FactsError, Problem
-from upheld.language.syntax.rdfox import TRIPLE
-from upheld.language.syntax.souffle import quoted
+from upheld.language.syntax.directives import quoted
+from upheld.language.terms.vocabulary import TRIPLE
 from upheld.language.types.columns import ColumnType
 from upheld.runtime.interruptions import uninterrupted
 

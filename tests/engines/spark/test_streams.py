@@ -10,7 +10,7 @@ from tests.engines.spark.helpers.tasks import assert_followed, follow
 from tests.helpers.programs.strategies import random_typed_case
 from tests.helpers.sizes import usually
 from tests.helpers.streams.streams import CONSTANTS, NAMES, Stream, random_decomposed_stream, random_stream
-from upheld.language.strata import STRATIFICATIONS
+from upheld.language.dependencies import STRATIFICATIONS
 
 PARTS = (1, 2, 3, 5)
 

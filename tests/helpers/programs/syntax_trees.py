@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from upheld.language.syntax import rdfox, souffle
+from upheld.language.syntax import rdfox, reserved, souffle
 from upheld.language.syntax.ast import (
     Aggregate,
     Atom,
@@ -33,8 +33,11 @@ from upheld.language.syntax.ast import (
     Variable,
     Wildcard,
 )
+from upheld.language.syntax.directives import QUALIFIERS, quoted
 from upheld.language.syntax.parser import COMPARISONS, TERM
+from upheld.language.terms import vocabulary
 from upheld.language.terms.functions import FUNCTIONS
+from upheld.language.terms.terms import literal
 from upheld.language.types.functors import HOLDS
 
 #: Few enough leaves to stay below the limit of nesting, many enough to mix every operator with every other.
@@ -65,7 +68,7 @@ def _clauses(atoms: st.SearchStrategy[Atom], bodies: st.SearchStrategy[Formula])
 
 # -- .dl --------------------------------------------------------------------------------------------------------------
 
-_TAKEN = souffle.NO_RELATIONS.union(souffle.AGGREGATES, souffle.UNSTABLE, souffle.QUALIFIERS, ("_", "as", "nil"))
+_TAKEN = reserved.NO_RELATIONS.union(reserved.AGGREGATES, souffle.UNSTABLE, QUALIFIERS, ("_", "as", "nil"))
 dl_names = st.from_regex(r"[A-Za-z_?][A-Za-z0-9_?]{0,5}", fullmatch=True).filter(lambda name: name not in _TAKEN)
 
 #: Names of relations and types, some of them qualified by the names of instances of components.
@@ -78,14 +81,14 @@ dl_constants = st.one_of(
     st.builds(Constant, texts, st.just("symbol")),
     st.builds(Constant, st.just("nil") | dl_qualified.map("${}".format), st.just("record")),
 )
-_INFIX = [operator for operator, level in souffle.OPERATORS.items() if level >= TERM]
+_INFIX = [operator for operator, level in reserved.OPERATORS.items() if level >= TERM]
 _FUNCTORS = "cat ord strlen substr to_number to_string min max range".split()
 
 dl_terms: st.SearchStrategy[Term] = st.recursive(
     st.builds(Variable, dl_names) | st.builds(Wildcard) | dl_constants,
     lambda inner: st.one_of(
         st.builds(Call, st.sampled_from(_INFIX), st.tuples(inner, inner)),
-        st.builds(Call, st.sampled_from(souffle.PREFIXES), st.tuples(inner)),
+        st.builds(Call, st.sampled_from(reserved.PREFIXES), st.tuples(inner)),
         st.builds(Call, st.sampled_from(_FUNCTORS) | dl_names | dl_names.map("@{}".format), _tuples(inner)),
         st.builds(Call, st.just("[]") | dl_qualified.map("${}".format), _tuples(inner, 1)),
     ),
@@ -100,7 +103,7 @@ def dl_sides(draw: st.DrawFn) -> Term:
     if draw(st.integers(0, 9)):
         return draw(dl_terms)
     body = draw(st.one_of(dl_atoms, dl_atoms.map(Negation), _tuples(dl_atoms, 2).map(Disjunction)))
-    function = draw(st.sampled_from(souffle.AGGREGATES))
+    function = draw(st.sampled_from(reserved.AGGREGATES))
     aggregate = Aggregate(function, None if function == "count" else draw(dl_terms), body)
     return Call(draw(st.sampled_from(_INFIX)), (aggregate, draw(dl_terms))) if draw(st.booleans()) else aggregate
 
@@ -109,13 +112,13 @@ dl_formulas = _formulas(
     st.one_of(
         dl_atoms,
         st.builds(Test, st.sampled_from(list(COMPARISONS)), st.tuples(dl_sides(), dl_sides())),
-        st.builds(Test, st.sampled_from(souffle.BUILT_IN_TESTS), st.tuples(dl_terms, dl_terms)),
+        st.builds(Test, st.sampled_from(reserved.BUILT_IN_TESTS), st.tuples(dl_terms, dl_terms)),
         st.builds(Truth, st.booleans()),
     )
 )
 dl_clauses = _clauses(dl_atoms, dl_formulas)
 
-_pragmas = _tuples(texts, 1, 2).map(lambda parts: Hint(" ".join((".pragma", *map(souffle.quoted, parts)))))
+_pragmas = _tuples(texts, 1, 2).map(lambda parts: Hint(" ".join((".pragma", *map(quoted, parts)))))
 _plans = st.just(Hint(".plan 1:(2,1,3), 2:(1,2,3)"))
 
 
@@ -131,7 +134,7 @@ def dl_programs(draw: st.DrawFn) -> Program:
     qualifiers = [
         Hint(f".decl {declaration.name} {word}")
         for declaration in declarations
-        for word in draw(st.lists(st.sampled_from(souffle.QUALIFIERS), max_size=2))
+        for word in draw(st.lists(st.sampled_from(QUALIFIERS), max_size=2))
     ]
     types = st.builds(TypeDeclaration, dl_names, st.just("subtype"), st.tuples(dl_names)) | st.builds(
         TypeDeclaration, dl_names, st.just("union"), _tuples(dl_names, 1)
@@ -166,13 +169,13 @@ def dl_programs(draw: st.DrawFn) -> Program:
 # -- .dlog ------------------------------------------------------------------------------------------------------------
 
 _KEYWORDS = rdfox.RESERVED.union(
-    FUNCTIONS, rdfox.OF_RDFOX, rdfox.SIDE_EFFECTS, rdfox.SPELLINGS.values(), ("_", rdfox.TRIPLE)
+    FUNCTIONS, rdfox.OF_RDFOX, rdfox.SIDE_EFFECTS, rdfox.SPELLINGS.values(), ("_", vocabulary.TRIPLE)
 )
 dlog_names = st.from_regex(r"[A-Za-z_é]\w{0,5}", fullmatch=True).filter(lambda name: name not in _KEYWORDS)
 
 #: Absolute, as programs have them, with some of the signs that IRIs may have.
 _iris = st.from_regex(r"<[a-z][a-z0-9+.-]{0,2}:(//[a-zé0-9]{1,3}/)?[A-Za-z0-9é._~!$&'()*+,;=:@-]{0,8}>", fullmatch=True)
-_literals = texts.map(rdfox.literal)
+_literals = texts.map(literal)
 dlog_constants = st.builds(
     Constant,
     st.one_of(
@@ -180,7 +183,7 @@ dlog_constants = st.builds(
         _literals,
         st.builds("{}@{}".format, _literals, st.sampled_from(["en", "de-at"])),
         st.builds("{}^^{}".format, _literals, _iris),
-        st.integers(0).map(lambda n: f'"{n}"^^<{rdfox.XSD}integer>'),
+        st.integers(0).map(lambda n: f'"{n}"^^<{vocabulary.XSD}integer>'),
         st.from_regex(r"_:[A-Za-z0-9]{1,4}", fullmatch=True),
     ),
     st.just("term"),
@@ -190,14 +193,14 @@ dlog_terms: st.SearchStrategy[Term] = st.recursive(
     lambda inner: st.one_of(
         st.builds(Call, st.sampled_from("+-*/"), st.tuples(inner, inner)),
         st.builds(Call, st.sampled_from("-!"), st.tuples(inner)),
-        st.builds(Call, st.sampled_from(["STRLEN", "ISIRI", f"<{rdfox.XSD}integer>"]), st.tuples(inner)),
+        st.builds(Call, st.sampled_from(["STRLEN", "ISIRI", f"<{vocabulary.XSD}integer>"]), st.tuples(inner)),
         st.builds(Call, st.sampled_from(["CONCAT", "COALESCE", "IN", "&&", "||"]), _tuples(inner, 2)),
         st.builds(Call, st.sampled_from([*COMPARISONS, "REGEX"]), st.tuples(inner, inner)),
         st.builds(Call, st.just("IF"), st.tuples(inner, inner, inner)),
     ),
     max_leaves=LEAVES,
 )
-dlog_atoms = st.builds(Atom, st.just(rdfox.TRIPLE), st.tuples(dlog_terms, dlog_terms, dlog_terms)) | st.builds(
+dlog_atoms = st.builds(Atom, st.just(vocabulary.TRIPLE), st.tuples(dlog_terms, dlog_terms, dlog_terms)) | st.builds(
     Atom, dlog_names | _iris, _tuples(dlog_terms)
 )
 _dlog_variables = st.builds(Variable, st.from_regex(r"\w{1,4}", fullmatch=True))

@@ -37,7 +37,8 @@ from upheld.engines.reference.engine import ReferenceEngine
 from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
-from upheld.language.strata import STRATIFICATIONS, Stratification, Stratum, stratify
+from upheld.language.dependencies import STRATIFICATIONS
+from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.language.syntax.files import read_text
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import normalise_float

@@ -22,7 +22,7 @@ from upheld.language.syntax.ast import (
     Wildcard,
 )
 from upheld.language.syntax.files import read_query, read_text
-from upheld.language.syntax.rdfox import RDF, XSD
+from upheld.language.terms.vocabulary import RDF, XSD
 
 x, y, z = map(Variable, "xyz")
 PREFIX = "PREFIX : <http://e/>\n"

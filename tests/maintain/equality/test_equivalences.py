@@ -15,7 +15,7 @@ from upheld.engines import ENGINES
 from upheld.engines.reference.classes import connected
 from upheld.errors import UsageError
 from upheld.explain import Proof
-from upheld.language.strata import STRATIFICATIONS
+from upheld.language.dependencies import STRATIFICATIONS
 from upheld.maintain.registry import ALGORITHMS
 from upheld.materialisation.materialisation import Materialisation
 

@@ -34,7 +34,7 @@ from upheld.engines import ENGINES
 from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Fact
-from upheld.language.strata import STRATIFICATIONS
+from upheld.language.dependencies import STRATIFICATIONS
 from upheld.language.syntax.files import read_text
 from upheld.maintain.marking import marking
 from upheld.maintain.marking.guards import Guarded

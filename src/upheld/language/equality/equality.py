@@ -13,7 +13,7 @@ from upheld.errors import Problem, ProgramError, UsageError, nearest, quote
 from upheld.language.core import Aggregation, Atom, Core, CoreTerm, Fact, Predicate, Rule
 from upheld.language.equality.equivalences import by_classes
 from upheld.language.syntax.ast import Constant, Variable
-from upheld.language.syntax.rdfox import COLUMNS, TRIPLE
+from upheld.language.terms.vocabulary import COLUMNS, TRIPLE
 from upheld.language.values import Value
 
 #: The values of `equality`: ordinary relation, axioms, or one representative per class of equal constants.

@@ -25,10 +25,11 @@ from itertools import chain, combinations
 from typing import NamedTuple, TypeVar
 
 from upheld.errors import Problem, ProgramError, quote
+from upheld.language.atom_patterns import pattern_of, share_an_instance
 from upheld.language.core import Aggregation, Atom, Builtin, Core, CoreTerm, Predicate, Rule
 from upheld.language.core_text import atom_text
 from upheld.language.equality.equality import Equality, constant_columns
-from upheld.language.strata import Stratification, pattern_of, share_an_instance, stratify
+from upheld.language.strata import Stratification, stratify
 from upheld.language.substitution import substitute_atom, substitute_builtin, substitute_rule, substitute_term
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.values import Value

@@ -18,8 +18,8 @@ from upheld.language.syntax.ast import (
     nodes,
     variables,
 )
-from upheld.language.syntax.rdfox import COLUMNS
 from upheld.language.terms.terms import number_of, string_of
+from upheld.language.terms.vocabulary import COLUMNS
 from upheld.source import Source
 
 #: Warnings of one kind that are shown where nobody has asked for all of them.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from upheld.language.printable import prints
-from upheld.language.syntax import rdfox, souffle
+from upheld.language.syntax import directives, rdfox, reserved
 from upheld.language.syntax.ast import (
     Aggregate,
     Atom,
@@ -36,6 +36,7 @@ from upheld.language.syntax.ast import (
     Wildcard,
 )
 from upheld.language.syntax.parser import AND, COMPARISON, COMPARISONS, LITERAL, OR, POWER, PREFIX, TERM, TIGHTEST
+from upheld.language.terms import vocabulary
 from upheld.language.types.columns import ColumnType
 
 Node = Term | Formula
@@ -114,7 +115,7 @@ def _constant(constant: Constant) -> str:
         case "boolean":
             return "true" if constant.value else "false"
         case "symbol":
-            return souffle.quoted(str(constant.value))
+            return directives.quoted(str(constant.value))
         case "unsigned":
             return f"{constant.value}u"
         case "float":
@@ -135,9 +136,9 @@ def _dl(node: Node) -> Parts:
         case Constant():
             text = _constant(node)
             return (PREFIX if text.startswith("-") else TIGHTEST), [text]
-        case Call(functor=functor, arguments=(_, _) as operands) if functor in souffle.OPERATORS:
-            return _infix(functor, souffle.OPERATORS[functor], operands)
-        case Call(functor=functor, arguments=(operand,)) if functor in souffle.PREFIXES:
+        case Call(functor=functor, arguments=(_, _) as operands) if functor in reserved.OPERATORS:
+            return _infix(functor, reserved.OPERATORS[functor], operands)
+        case Call(functor=functor, arguments=(operand,)) if functor in reserved.PREFIXES:
             if functor != "-":
                 return PREFIX, [f"{functor} ", (operand, PREFIX)]
             return PREFIX, ["-(", (operand, TERM), ")"] if _is_literal(operand) else ["-", (operand, PREFIX)]
@@ -216,12 +217,12 @@ def _attributes(attributes: Sequence[Attribute]) -> str:
 
 def _declaration(declaration: Declaration) -> str:
     return f".decl {declaration.name}({_attributes(declaration.attributes)})" + (
-        f" {souffle.EQUIVALENCE}" if declaration.equivalence else ""
+        f" {directives.EQUIVALENCE}" if declaration.equivalence else ""
     )
 
 
 def _directive(directive: Directive) -> str:
-    options = ", ".join(f"{key}={souffle.quoted(value)}" for key, value in directive.options)
+    options = ", ".join(f"{key}={directives.quoted(value)}" for key, value in directive.options)
     return f".{directive.kind} {directive.relation}" + (f"({options})" if options else "")
 
 
@@ -247,7 +248,7 @@ def _dlog(node: Node) -> Parts:
             return PREFIX, [functor, (operand, PREFIX)]
         case Call(functor=functor, arguments=terms):
             return _listed(f"{rdfox.SPELLINGS.get(functor, functor)}(", terms, ")")
-        case Atom(predicate=rdfox.TRIPLE, terms=(_, _, _) as terms):
+        case Atom(predicate=vocabulary.TRIPLE, terms=(_, _, _) as terms):
             return _listed("[", terms, "]")
         case Atom(predicate=name, terms=terms):
             return _listed(f"{name}(", terms, ")")

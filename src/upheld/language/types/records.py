@@ -19,7 +19,7 @@ from decimal import Decimal
 from itertools import chain, repeat
 from typing import Any
 
-from upheld.language.syntax.souffle import ESCAPES_HERE, quoted
+from upheld.language.syntax.directives import ESCAPES_HERE, quoted
 from upheld.language.terms.terms import NoValue
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.primitive import FLOAT, INT64_MAX, INTEGER, INTEGER_RANGES, float_text, normalise_float

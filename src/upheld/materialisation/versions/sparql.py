@@ -7,7 +7,7 @@ from typing import Protocol
 
 from upheld.data.relation import Relation
 from upheld.errors import Problem, UsageError
-from upheld.language.syntax.rdfox import COLUMNS
+from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.versions.views import SPARE, History, Version
 from upheld.rdf.sparql import Solutions, TripleStore
 

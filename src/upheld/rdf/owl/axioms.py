@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from upheld.language.syntax.rdfox import PREFIXES
+from upheld.language.terms.vocabulary import PREFIXES
 from upheld.rdf.owl.expressions import (
     NOTHING,
     THING,

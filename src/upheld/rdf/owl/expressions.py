@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from upheld.language.syntax.rdfox import PREFIXES
+from upheld.language.terms.vocabulary import PREFIXES
 from upheld.rdf.owl.graph import Graph, Malformed
 
 _RDF, _RDFS, _OWL, _XSD = (PREFIXES[name] for name in ("rdf", "rdfs", "owl", "xsd"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from upheld.language.syntax.rdfox import RDF
+from upheld.language.terms.vocabulary import RDF
 
 FIRST, REST, NIL, TYPE = (f"<{RDF}{name}>" for name in ("first", "rest", "nil", "type"))
 

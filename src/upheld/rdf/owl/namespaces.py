@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from upheld.language.syntax.rdfox import PREFIXES
+from upheld.language.terms.vocabulary import PREFIXES
 
 #: Strings, which are left as they are, and IRIs of a namespace and a plain name.
 _IRI = re.compile(r'"(?:[^"\\]|\\.)*"|<([^<>"]*[#/:])([A-Za-z][A-Za-z0-9_-]*)>')

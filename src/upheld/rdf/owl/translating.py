@@ -24,8 +24,8 @@ from upheld.data.factfiles.replacement import Replacement, unwritable
 from upheld.errors import FactsError, Problem, UsageError, nearest, quote
 from upheld.language.syntax.ast import Atom, Clause, Conjunction, Constant, Formula, Program, Term, Variable
 from upheld.language.syntax.printer import to_text
-from upheld.language.syntax.rdfox import PREFIXES, TRIPLE
 from upheld.language.terms.terms import literal
+from upheld.language.terms.vocabulary import PREFIXES, TRIPLE
 from upheld.rdf.owl.axioms import Axiom, Fact, HasKey, SubClassOf, SubPropertyOf, Unread, axioms_of
 from upheld.rdf.owl.expressions import (
     NOTHING,

@@ -7,7 +7,6 @@ made from them may be looked at later.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -19,10 +18,10 @@ from upheld.algebra.expansion import Blocks, Expansions, Parts, Rows, between, p
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.bags import MemoryBag
 from upheld.engines.memory.counters.counting import Counts
+from upheld.engines.memory.equality.code_sets import CodeSet, connected, is_one, own_codes, spread
 from upheld.engines.memory.joins.batch import pair_room
 from upheld.engines.memory.joins.candidates import BEGINNING
 from upheld.engines.memory.joins.matching import Matcher
-from upheld.engines.memory.kernels import components
 from upheld.engines.memory.sets.collected import Collected, MadeRows
 from upheld.engines.memory.sets.expressions import Settled, load_codes, membership, nothing, own_set
 from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
@@ -41,22 +40,6 @@ _MANY_FOR_A_THOUSAND = 20
 #: Facts with up to this many expansions have them formed and looked up. Expansions of other facts are found by their
 #: constants.
 _MOST_FORMED = 64
-
-
-@dataclass(frozen=True, eq=False)
-class CodeSet:
-    """Codes of constants, ascending and distinct."""
-
-    codes: Codes
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __or__(self, other: Constants) -> CodeSet:
-        return CodeSet(np.union1d(self.codes, _own(other)))
-
-    def __sub__(self, other: Constants) -> CodeSet:
-        return CodeSet(np.setdiff1d(self.codes, _own(other), assume_unique=True))
 
 
 class MemoryJoining:
@@ -223,7 +206,7 @@ class MemoryClasses:
         return table.rows[rows, left].astype(np.int64), table.rows[rows, right].astype(np.int64)
 
     def mentioning(self, facts: FactSet, constants: Constants) -> Settled:
-        wanted = _own(constants)
+        wanted = own_codes(constants)
         if not len(wanted):
             return nothing(self.context)
         if isinstance(facts, Settled):
@@ -268,7 +251,7 @@ class MemoryClasses:
             values = table.rows[rows].astype(np.int64)
             columns = constant_columns(table.types)
             few = self._combinations(values, columns, self.of) <= _MOST_FORMED
-            formed, _ = _spread(values[few], columns, self._has_several, self.of)
+            formed, _ = spread(values[few], columns, self._has_several, self.of)
             at = _find(table, formed)
             hits[table] = at[(at >= 0) & truth[table.flags[at]]]
             if not few.all():
@@ -333,7 +316,7 @@ class MemoryClasses:
             columns = constant_columns(table.types)
             numbers = self._combinations(values, columns, parts)
             few = numbers <= _MOST_FORMED
-            formed, of = _spread(values[few], columns, self._has_several, parts)
+            formed, of = spread(values[few], columns, self._has_several, parts)
             at = _find(table, formed)
             missing = np.bincount(of, (at < 0) | ~truth[table.flags[at]], np.count_nonzero(few))
             hits[table] = rows[few][missing == 0]
@@ -400,7 +383,7 @@ class MemoryClasses:
         return CodeSet(np.unique(self._pairs(equalities)[0]))
 
     def members(self, representatives: Constants) -> CodeSet:
-        return CodeSet(np.sort(self.together(_own(representatives))))
+        return CodeSet(np.sort(self.together(own_codes(representatives))))
 
     def together(self, representatives: Codes) -> Codes:
         """Return the members of classes, in some order."""
@@ -449,13 +432,13 @@ class MemoryClasses:
     def mentions(self, constants: Constants) -> Codes:
         """Return how often explicit facts mention each of some constants."""
         self._catch_up()
-        return self._mentions[_own(constants)]
+        return self._mentions[own_codes(constants)]
 
     def counted(self, loops: FactSet) -> Settled:
         return self._equalities(loops, lambda left, right: (left == right) & (self._mentions[left] > 0))
 
     def loops(self, constants: Constants) -> Settled:
-        table, codes = self.context.tables[self.equality.predicate], _own(constants)
+        table, codes = self.context.tables[self.equality.predicate], own_codes(constants)
         rows = np.empty((table.arity, len(codes)), np.int64)
         rows[list(self.equality.sides)], rows[self.equality.column] = codes, self._code
         return load_codes(self.context, (table, rows))
@@ -476,14 +459,14 @@ class MemoryClasses:
 
     def torn(self, representatives: Constants, equalities: FactSet) -> CodeSet:
         codes, groups = connected(*self._pairs(equalities))
-        loose = (c for c in _own(representatives).tolist() if not _is_one(self.of(c), codes, groups))
+        loose = (c for c in own_codes(representatives).tolist() if not is_one(self.of(c), codes, groups))
         return CodeSet(np.fromiter(loose, np.int64))
 
     def split(self, representatives: Constants, by: Classes | None = None) -> None:
         assert by is None or isinstance(by, MemoryClasses), "classes of another engine"
         if by is not None:
             by._catch_up()
-        for representative in _own(representatives).tolist():
+        for representative in own_codes(representatives).tolist():
             members = self.of(representative)
             self._leave_alone(representative)
             if by is not None:
@@ -624,51 +607,6 @@ class Touched(NamedTuple):
     now: Codes
 
 
-def _spread(
-    values: Codes, columns: Sequence[int], several: Flags, classes: Callable[[int], Codes]
-) -> tuple[Codes, Codes]:
-    """Return the rows that have members of classes in the place of their representatives, and the row each is made of.
-
-    A class is an array of codes; `several` says which codes have one. All rows of all combinations are formed.
-    """
-    of = np.arange(len(values))
-    for column in columns:
-        large = several[values[:, column]]
-        if not large.any():
-            continue
-        distinct, which = np.unique(values[large, column], return_inverse=True)
-        members = [classes(c) for c in distinct.tolist()]
-        sizes = np.array([len(mine) for mine in members], np.int64)
-        lengths, starts = np.ones(len(values), np.int64), np.zeros(len(values), np.int64)
-        lengths[large], starts[large] = sizes[which], (np.cumsum(sizes) - sizes)[which]
-        row = np.repeat(np.arange(len(values)), lengths)
-        within = np.arange(len(row)) - (np.cumsum(lengths) - lengths)[row]
-        values, of, spread = values[row], of[row], large[row]
-        values[spread, column] = np.concatenate(members)[(starts[row] + within)[spread]]
-    return values, of
-
-
 def _find(table: Table, values: Codes) -> RowNumbers:
     """Return the number of each row of codes in a table, or -1."""
     return table.find(np.ascontiguousarray(values.T), len(values), np.arange(table.arity), _NOBODY)
-
-
-def connected(left: Codes, right: Codes) -> tuple[Codes, Codes]:
-    """Return the codes that occur, ascending, and for each the number of the group that pairs put it into."""
-    codes, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-    groups = np.empty(len(codes), np.int64)
-    components.connect(places[: len(left)], places[len(left) :], groups)
-    return codes, groups
-
-
-def _is_one(members: Codes, codes: Codes, groups: Codes) -> bool:
-    """Return whether members are all in one group."""
-    at = np.searchsorted(codes, members)
-    if len(codes) == 0 or (at == len(codes)).any() or (codes[at] != members).any():
-        return False
-    return bool((groups[at] == groups[at[0]]).all())
-
-
-def _own(constants: Constants) -> Codes:
-    assert isinstance(constants, CodeSet), "constants of another engine"
-    return constants.codes

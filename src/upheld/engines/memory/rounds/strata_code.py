@@ -40,8 +40,9 @@ from upheld.engines.memory.rounds.records import (
     UNWRITTEN_PLAN,
 )
 from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table
+from upheld.language.atom_patterns import Pattern
 from upheld.language.core import Rule
-from upheld.language.strata import Pattern, Stratification, Stratum
+from upheld.language.strata import Stratification, Stratum
 
 
 class Cell(NamedTuple):

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from upheld.engines.memory.kernels import groups as group_kernels
 from upheld.engines.memory.storage.codec import Codec, Codes
 from upheld.engines.memory.storage.table import Rows, Table, key_slots
-from upheld.language.strata import Pattern
+from upheld.language.atom_patterns import Pattern
 from upheld.language.values import Value
 
 Numbers = npt.NDArray[np.int32]

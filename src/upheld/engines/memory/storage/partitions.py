@@ -16,8 +16,8 @@ from typing import TypeGuard
 from upheld.engines.memory.storage.atom_classes import Grouping, Groupings
 from upheld.engines.memory.storage.codec import Codec
 from upheld.engines.memory.storage.table import BlockIndex, DistinctValues, Rows, Table
+from upheld.language.atom_patterns import Pattern, has_distinct_variables
 from upheld.language.core import Atom, CoreTerm
-from upheld.language.strata import Pattern, has_distinct_variables
 from upheld.language.syntax.ast import Constant
 
 

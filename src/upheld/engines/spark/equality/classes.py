@@ -14,7 +14,8 @@ from upheld.algebra.equality import Classes, Constants, Difference
 from upheld.algebra.expansion import Rows
 from upheld.algebra.sets import FactSet
 from upheld.engines.memory.counters.counting import Counts
-from upheld.engines.memory.equality.classes import CodeSet, MemoryClasses, MemoryJoining
+from upheld.engines.memory.equality.classes import MemoryClasses, MemoryJoining
+from upheld.engines.memory.equality.code_sets import CodeSet
 from upheld.engines.memory.sets.expressions import MemorySet, Settled
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.spark.context import Context

@@ -21,7 +21,7 @@ from upheld.algebra.meter import Meter
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet
 from upheld.data.columns import Columns, Row
-from upheld.engines.memory.equality.classes import CodeSet
+from upheld.engines.memory.equality.code_sets import CodeSet
 from upheld.engines.spark.counters.bags import PartitionedBag, PartitionedInstances
 from upheld.engines.spark.counters.numbers import PartitionedRanks
 from upheld.engines.spark.engine import PartitionedEngine

@@ -1,0 +1,359 @@
+"""The directives of the `.dl` dialect: declarations, types, components, functors, inputs and outputs, and hints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NoReturn
+
+from upheld.errors import nearest, quote
+from upheld.language.syntax.ast import (
+    Attribute,
+    Branch,
+    Declaration,
+    Directive,
+    FunctorDeclaration,
+    Hint,
+    TypeDeclaration,
+)
+from upheld.language.syntax.components import COMPONENT_DEPTH, OVERRIDABLE, Component, Contents, Instance, Reference
+from upheld.language.syntax.lexer import (
+    ESCAPES,
+    Scanner,
+    string_value,
+)
+from upheld.language.syntax.parser import (
+    Draft,
+    Parser,
+)
+from upheld.language.syntax.reserved import NO_RELATIONS
+from upheld.source import Source, Span
+
+#: The qualifier that is acted upon, and those that are not.
+EQUIVALENCE = "eqrel"
+QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", OVERRIDABLE)
+ESCAPES_HERE = {**ESCAPES, "a": "\a", "v": "\v"}
+
+REFUSED_DIRECTIVES = (".lattice", ".once", ".limitsize")
+TYPE_DIRECTIVES = {".number_type": "number", ".symbol_type": "symbol"}
+DIRECTIVES = (
+    ".decl",
+    ".type",
+    *TYPE_DIRECTIVES,
+    ".input",
+    ".output",
+    ".printsize",
+    ".pragma",
+    ".plan",
+    ".include",
+    ".comp",
+    ".init",
+    ".override",
+    ".functor",
+    *REFUSED_DIRECTIVES,
+)
+
+NAME = r"[A-Za-z_?][A-Za-z0-9_?]*+"
+QUALIFIED = rf"{NAME}(?:\.{NAME})*+"
+_BRANCH = re.compile(rf"{QUALIFIED}[ \t\r\n]*+\{{")
+
+
+class DirectiveParser(Parser):
+    """Reads directives into a draft. `include` reads another file there, named by a string at a place."""
+
+    def __init__(self, source: Source, scanner: Scanner, draft: Draft, include: Callable[[str, Span], None]):
+        super().__init__(source, scanner, draft)
+        self.include = include
+
+    def directive(self, name: str) -> None:
+        if name in REFUSED_DIRECTIVES:
+            self.refused_directive(name)
+        start = self.advance().start
+        match name:
+            case ".decl":
+                self.declaration()
+            case ".type" | ".number_type" | ".symbol_type":
+                self.type_declaration(name)
+            case ".input" | ".output" | ".printsize":
+                self.io_directive(name[1:])
+            case ".pragma":
+                texts = [self.string()]
+                if self.token.kind == "string":
+                    texts.append(self.string())
+                text = " ".join((name, *map(quoted, texts)))
+                self.draft.hints.append(Hint(text, self.since(start)))
+            case ".comp":
+                self.component(start)
+            case ".init":
+                name = self.expect("name", "the name of an instance").text
+                self.expect("=")
+                reference = self.reference()
+                self.draft.instances.append(Instance(name, reference, self.since(start)))
+            case ".override":
+                self.override(start)
+            case ".functor":
+                self.functor_declaration(start)
+            case ".plan":
+                self.draft.hints.append(Hint(f".plan {self.plan()}", self.since(start)))
+            case _:
+                span = self.here()
+                self.include(self.string(), span)
+
+    def refused_directive(self, name: str) -> NoReturn:
+        span = self.here()
+        match name:
+            case ".lattice":
+                self.refuse("unsupported-lattice", "lattices are not supported", span)
+            case ".once":
+                self.refuse("unsupported-once", "`.once` is not supported", span)
+            case _:
+                self.refuse("unmaintainable", "`.limitsize` cannot be maintained exactly", span)
+
+    def component(self, start: int) -> None:
+        """Read the rest of a component, whose directive begins at an offset."""
+        name = self.expect("name", "the name of a component").text
+        parameters = self.arguments("the name of a parameter")
+        bases: list[Reference] = []
+        while self.accept("," if bases else ":"):
+            bases.append(self.reference())
+        span = self.since(start)
+        opened = self.token.start
+        self.expect("{", "`{`" if bases else "`<`, `:` or `{`")
+        if self.within_braces >= COMPONENT_DEPTH:
+            note = f"components nest at most {COMPONENT_DEPTH} deep"
+            self.refuse("nested-too-deep", "nested too deeply", span, note=note)
+        contents = Contents()
+        around = self.draft.exchange(contents)
+        self.within_braces += 1
+        try:
+            self.read("}")
+        finally:
+            self.within_braces -= 1
+            self.draft.exchange(around)
+        self.close("}", opened)
+        self.draft.components.append(Component(name, parameters, tuple(bases), contents, span))
+
+    def reference(self) -> Reference:
+        """Read the name of a component with its arguments."""
+        start = self.token.start
+        name = self.expect("name", "the name of a component").text
+        return Reference(name, self.arguments("an argument"), self.since(start))
+
+    def arguments(self, expected: str) -> tuple[str, ...]:
+        """Read names in angle brackets, if there are any."""
+        opened = self.token.start
+        if not self.accept("<"):
+            return ()
+        names = [name for name, _ in self.names(expected)]
+        self.close(">", opened)
+        return tuple(names)
+
+    def override(self, start: int) -> None:
+        span = self.here()
+        name = self.expect("name", "the name of a relation").text
+        if not self.within_braces:
+            note = "`.override` replaces the rules of a relation that a component inherits"
+            self.refuse("bad-override", "`.override` outside of a component", self.since(start), note=note)
+        self.draft.overridden.append((name, span))
+
+    def functor_declaration(self, start: int) -> None:
+        """Read the rest of `.functor name(argument:type, ...):result`."""
+        name = self.expect("name", "the name of a functor").text
+        opened = self.token.start
+        self.expect("(")
+        arguments: list[Attribute] = []
+        while self.token.kind != ")" or arguments:
+            begin = self.token.start
+            word = self.type_name("the name or the type of an argument")
+            named = self.accept(":")
+            type = self.type_name() if named else word
+            arguments.append(Attribute(word if named else "", type, self.since(begin)))
+            if not self.accept(","):
+                break
+        self.close(")", opened)
+        self.expect(":")
+        result = self.type_name("the type of the result")
+        span = self.since(start)
+        if self.token.kind == "name" and self.token.text == "stateful":
+            self.refuse("unmaintainable", "a `stateful` functor cannot be maintained exactly", self.here())
+        if not arguments:
+            hint = "write the value where it is used, or in a relation of one fact"
+            self.refuse("unsupported-functor", "a functor without arguments is not supported", span, hint=hint)
+        self.draft.functors.append(FunctorDeclaration(name, tuple(arguments), result, span))
+
+    def declaration(self) -> None:
+        relations = self.names("the name of a relation")
+        attributes = self.attributes("(", ")", "the name of an attribute")
+        equivalence = self.qualifiers([name for name, _ in relations])
+        for name, span in relations:
+            self.draft.declarations.append(Declaration(name, attributes, equivalence, span))
+
+    def qualifiers(self, relations: list[str]) -> bool:
+        """Read what stands behind a declaration, and return whether that makes the relations equivalences."""
+        words, equivalence = [], False
+        while self.token.kind == "name" and not self.begins_clause():
+            span, word = self.here(), self.token.text
+            if word == "choice":
+                self.refuse("unmaintainable", "`choice-domain` cannot be maintained exactly", span)
+            if word not in (*QUALIFIERS, EQUIVALENCE):
+                known = (".input", ".output", ".printsize")
+                hint = f"write `.{word} {relations[0]}` on a line of its own" if f".{word}" in known else None
+                message = f"there is no qualifier {quote(word)}"
+                self.refuse("unknown-qualifier", message, span, hint=hint or nearest(word, (*QUALIFIERS, EQUIVALENCE)))
+            self.advance()
+            if word == EQUIVALENCE:
+                equivalence = True
+            else:
+                words.append((word, span))
+        hints = (Hint(f".decl {relation} {word}", span) for relation in relations for word, span in words)
+        self.draft.qualifiers.extend(hints)
+        return equivalence
+
+    def type_declaration(self, directive: str) -> None:
+        span = self.here()
+        name = self.relation_name("the name of a type")
+        kind, parents = "subtype", [TYPE_DIRECTIVES.get(directive, "symbol")]
+        if directive == ".type" and self.accept("<:"):
+            parents = [self.type_name()]
+        elif directive == ".type" and self.accept("="):
+            if self.token.kind == "[" or _BRANCH.match(self.source.text, self.token.start):
+                self.structure(name, span)
+                return
+            kind, parents = "union", [self.type_name()]
+            while self.accept("|"):
+                parents.append(self.type_name())
+        self.draft.types.append(TypeDeclaration(name, kind, tuple(parents), span=span))
+
+    def structure(self, name: str, span: Span) -> None:
+        """Read the fields of a record type, or the branches of an algebraic data type."""
+        if self.token.kind == "[":
+            start = self.token.start
+            fields = self.attributes("[", "]", "the name of a field")
+            branches = [Branch("[]", fields, self.since(start))]
+            kind = "record"
+        else:
+            branches, kind = [self.branch()], "adt"
+            while self.accept("|"):
+                branches.append(self.branch())
+        self.draft.types.append(TypeDeclaration(name, kind, (), tuple(branches), span))
+
+    def branch(self) -> Branch:
+        start = self.token.start
+        name = self.relation_name("the name of a branch")
+        span = self.since(start)
+        return Branch(f"${name}", self.attributes("{", "}", "the name of a field"), span)
+
+    def attributes(self, opening: str, closing: str, expected: str) -> tuple[Attribute, ...]:
+        """Read names with types, in brackets."""
+        opened = self.token.start
+        self.expect(opening)
+        attributes: list[Attribute] = []
+        while self.token.kind != closing or attributes:
+            start = self.token.start
+            name = self.expect("name", expected).text
+            self.expect(":")
+            attributes.append(Attribute(name, self.type_name(), self.since(start)))
+            if not self.accept(","):
+                break
+        self.close(closing, opened)
+        return tuple(attributes)
+
+    def type_name(self, expected: str = "a type") -> str:
+        """Read the name of a type, which may have digits in brackets (`decimal(10, 2)`) and a sign of nulls (`?`)."""
+        name = self.relation_name(expected)
+        opened = self.token.start
+        if name == "decimal" and self.accept("("):
+            digits = self.expect("number", "the number of digits").text
+            self.expect(",")
+            name += f"({digits}, {self.expect('number', 'the number of digits after the point').text})"
+            self.close(")", opened)
+            if self.token.kind == "name" and self.token.text == "?":
+                self.advance()
+                name += "?"
+        return name
+
+    def io_directive(self, kind: str) -> None:
+        relations = self.names("the name of a relation")
+        options: list[tuple[str, str]] = []
+        opened = self.token.start
+        if self.accept("("):
+            while self.token.kind != ")" or options:
+                key = self.expect("name", "the name of an option").text
+                self.expect("=")
+                options.append((key, self.option_value()))
+                if not self.accept(","):
+                    break
+            self.close(")", opened)
+        for name, span in relations:
+            self.draft.directives.append(Directive(kind, name, tuple(options), span))
+
+    def option_value(self) -> str:
+        if self.token.kind == "string":
+            return self.string()
+        if self.token.kind not in ("name", "number"):
+            self.fail("the value of an option")
+        return self.advance().text
+
+    def plan(self) -> str:
+        versions = []
+        while True:
+            version = self.expect("number", "the number of a plan").text
+            self.expect(":")
+            opened = self.token.start
+            self.expect("(")
+            order: list[str] = []
+            while self.token.kind != ")" or order:
+                order.append(self.expect("number", "the number of an atom").text)
+                if not self.accept(","):
+                    break
+            self.close(")", opened)
+            versions.append(f"{version}:({','.join(order)})")
+            if not self.accept(","):
+                return ", ".join(versions)
+
+    # -- names and strings ---------------------------------------------------------------------------------------------
+
+    def relation_name(self, expected: str) -> str:
+        """Read the name of a relation or type, which may be qualified by the name of an instance."""
+        token = self.token
+        if token.text in NO_RELATIONS:
+            self.fail(expected)
+        self.expect("name", expected)
+        return token.text + self.qualified(token.end)
+
+    def qualified(self, end: int) -> str:
+        """Read the rest `.b.c` of a qualified name whose first part ends at an offset; there may be none."""
+        rest = ""
+        while self.token.kind == "." and self.token.start == end:
+            part = self.following()
+            if part.kind != "name" or part.start != self.token.end:
+                break
+            rest += f".{part.text}"
+            end = part.end
+            self.advance()
+            self.advance()
+        return rest
+
+    def names(self, expected: str) -> list[tuple[str, Span]]:
+        """Read names with commas between them."""
+        found = []
+        while True:
+            span = self.here()
+            found.append((self.relation_name(expected), span))
+            if not self.accept(","):
+                return found
+
+    def string(self) -> str:
+        """Read a string and return what it says."""
+        if self.token.kind != "string":
+            self.fail("a string")
+        token = self.advance()
+        return string_value(self.source, token, ESCAPES_HERE, code_points=False)
+
+
+_ESCAPED = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
+
+
+def quoted(text: str) -> str:
+    """Return a string literal that says `text`."""
+    return f'"{text.translate(_ESCAPED)}"'
