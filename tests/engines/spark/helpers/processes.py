@@ -13,15 +13,16 @@ from multiprocessing.process import BaseProcess
 from upheld.engines.spark.tasks.commands import NewEngine
 from upheld.engines.spark.tasks.sockets import Address, Meeting, gather
 from upheld.engines.spark.tasks.tasks import ConnectedTasks, serve
+from upheld.engines.spark.tasks.tls import Certificate
 
 
-def in_processes(parts: int, new_engine: NewEngine) -> ConnectedTasks:
-    """Start tasks in processes of their own on this machine."""
+def in_processes(parts: int, new_engine: NewEngine, certificate: Certificate | None = None) -> ConnectedTasks:
+    """Start tasks in processes of their own on this machine. A certificate encrypts their connections."""
     key, host = os.urandom(32), "127.0.0.1"
     spawning = multiprocessing.get_context("spawn")
-    with Meeting(host, key) as meeting:
+    with Meeting(host, key, certificate=certificate) as meeting:
         processes = [
-            spawning.Process(target=_serve, args=(me, host, meeting.address, key, new_engine), daemon=True)
+            spawning.Process(target=_serve, args=(me, host, meeting.address, key, new_engine, certificate), daemon=True)
             for me in range(parts)
         ]
         for process in processes:
@@ -36,9 +37,11 @@ def in_processes(parts: int, new_engine: NewEngine) -> ConnectedTasks:
     return ConnectedTasks(wire, commands, wait)
 
 
-def _serve(me: int, host: str, address: Address, key: bytes, new_engine: NewEngine) -> None:
+def _serve(
+    me: int, host: str, address: Address, key: bytes, new_engine: NewEngine, certificate: Certificate | None
+) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all its processes: the driver decides
-    serve(me, host, address, key, new_engine)
+    serve(me, host, address, key, new_engine, certificate)
 
 
 def _watch(processes: Sequence[BaseProcess], meeting: Meeting) -> None:

@@ -117,9 +117,7 @@ def test_user_defined_functors(spark, monkeypatch):
 
 def test_encryption_that_the_session_asks_for():
     """Whoever asks for encryption learns that facts travel without it."""
-    from pyspark import SparkConf
-
-    settings = SparkConf(loadDefaults=False).set("spark.ssl.rpc.enabled", "False").set("spark.ssl.enabled", "true")
+    settings = {"spark.ssl.rpc.enabled": "False", "spark.ssl.enabled": "true"}
     (problem,) = barrier_job._unencrypted(settings)
     assert problem.slug == "unencrypted-connections" and "spark.ssl.enabled" in problem.message
 

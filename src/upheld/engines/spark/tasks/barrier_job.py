@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,16 +15,14 @@ from upheld.engines.spark.tasks.commands import NewEngine
 from upheld.engines.spark.tasks.driver import DrivenEngine, taught_engine
 from upheld.engines.spark.tasks.sockets import Address, Meeting, NotAllCame, gather
 from upheld.engines.spark.tasks.tasks import ConnectedTasks, serve
+from upheld.engines.spark.tasks.tls import Certificate, asks_for_encryption, certificate_of
 from upheld.errors import Problem, UsageError, count, quote, warn
 from upheld.language.core import Core
 from upheld.runtime.limits import Limits
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-#: Settings of a session that ask for encryption between its processes.
-_ENCRYPTING = ("spark.ssl.enabled", "spark.ssl.rpc.enabled", "spark.network.crypto.enabled")
 
 #: Seconds that a driver waits for tasks to connect: a job may have to wait for slots, but not for ever.
 _STARTING = 600.0
@@ -64,11 +62,13 @@ def in_barrier_job(spark: SparkSession, parts: int, new_engine: NewEngine, descr
             )
         )
     key = os.urandom(32)
-    settings = context.getConf()
-    warn(list(_unencrypted(settings)))
+    settings = dict(context.getConf().getAll())
+    certificate = certificate_of(settings)
+    if certificate is None:
+        warn(list(_unencrypted(settings)))
     host, bound_to = settings.get("spark.driver.host", "127.0.0.1"), settings.get("spark.driver.bindAddress")
-    with Meeting(host, key, bound_to) as meeting:
-        task = partial(_task, address=meeting.address, key=key, new_engine=new_engine)
+    with Meeting(host, key, bound_to, certificate) as meeting:
+        task = partial(_task, address=meeting.address, key=key, new_engine=new_engine, certificate=certificate)
         group = f"upheld-{uuid4().hex}"
 
         def run() -> None:
@@ -121,17 +121,16 @@ class _Job:
         return len(set(tracker.getActiveJobsIds()).difference(tracker.getJobIdsForGroup(self._group)))
 
 
-def _unencrypted(settings: SparkConf) -> Iterator[Problem]:
+def _unencrypted(settings: Mapping[str, str]) -> Iterator[Problem]:
     """Yield a warning if a session asks for encryption."""
-    for name in _ENCRYPTING:
-        if (settings.get(name) or "").lower() == "true":
-            yield Problem(
-                "unencrypted-connections",
-                f"{quote(name)} asks for encryption, and the Spark engine sends facts without it",
-                severity="warning",
-                note="its tasks have connections of their own, which are authenticated with a key of the job",
-                hint="use it in a network that you trust, or use the memory engine",
-            )
+    if (name := asks_for_encryption(settings)) is not None:
+        yield Problem(
+            "unencrypted-connections",
+            f"{quote(name)} asks for encryption, and the Spark engine sends facts without it",
+            severity="warning",
+            note="its tasks have connections of their own, which need a certificate in PEM files to be encrypted",
+            hint="set `spark.ssl.rpc.certChain` and `spark.ssl.rpc.privateKey`, or use a network that you trust",
+        )
 
 
 def _not_started(parts: int, came: int, slots: int, others: int) -> UsageError:
@@ -145,12 +144,14 @@ def _not_started(parts: int, came: int, slots: int, others: int) -> UsageError:
     )
 
 
-def _task(items: Iterable[int], address: Address, key: bytes, new_engine: NewEngine) -> Iterator[int]:
+def _task(
+    items: Iterable[int], address: Address, key: bytes, new_engine: NewEngine, certificate: Certificate | None
+) -> Iterator[int]:
     """Be one task of the job."""
     from pyspark import BarrierTaskContext
 
     context = BarrierTaskContext.get()
     me = context.partitionId()
     host = context.getTaskInfos()[me].address.split(":")[0]
-    serve(me, host, address, key, new_engine)
+    serve(me, host, address, key, new_engine, certificate)
     yield me

@@ -1,7 +1,8 @@
 """A wire between processes: a connection between each two members, authenticated with a key that only they have.
 
 Connections are those of `multiprocessing.connection`: either side proves that it has the key before anything else is
-read, so nothing of a stranger is ever unpickled. Arrays travel as they are, beside the pickled rest of a frame.
+read, so nothing of a stranger is ever unpickled. With a certificate they are encrypted (`tls`). Arrays travel as they
+are, beside the pickled rest of a frame.
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ import os
 import pickle
 import queue
 import socket
+import ssl
 import struct
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge, wait
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from upheld.engines.spark.tasks.tls import Certificate, encrypted
 from upheld.engines.spark.tasks.wire import Frame, Wire, task_lost
 from upheld.errors import UpheldError
 
@@ -142,8 +145,9 @@ class Meeting:
     stranger who says nothing, or has another key, keeps nobody waiting and is sent away.
     """
 
-    def __init__(self, host: str, key: bytes, bound_to: str | None = None):
+    def __init__(self, host: str, key: bytes, bound_to: str | None = None, certificate: Certificate | None = None):
         self._key = key
+        self._context = None if certificate is None else certificate.context(server_side=True)
         self._server = socket.create_server((bound_to or host, 0), backlog=_BACKLOG)
         self.address: Address = host, self._server.getsockname()[1]
         self._came: queue.SimpleQueue[Connection | UpheldError] = queue.SimpleQueue()
@@ -189,17 +193,21 @@ class Meeting:
     def _let_in(self, stranger: socket.socket) -> None:
         """Take a connection if the other side proves that it has the key."""
         _limit(stranger, _PATIENCE)
-        connection = _prompt(Connection(os.dup(stranger.fileno())))
+        connection: Connection | None = None
         try:
+            connection = _over(stranger, self._context)
             deliver_challenge(connection, self._key)
             answer_challenge(connection, self._key)
             _limit(stranger, 0)
         except (AuthenticationError, EOFError, OSError):
-            connection.close()
+            if connection is not None:
+                connection.close()
         with self._lock:
             self._waiting.discard(stranger)
             stranger.close()
-            if not connection.closed and self._is_open:
+            if connection is None or connection.closed:
+                return
+            if self._is_open:
                 self._came.put(connection)
             else:
                 connection.close()
@@ -236,27 +244,39 @@ def _limit(connection: socket.socket, seconds: int) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
 
 
-def _prompt(connection: Connection) -> Connection:
-    """Let a connection send small messages at once."""
-    with socket.socket(fileno=os.dup(connection.fileno())) as wire:
-        wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+def _over(wire: socket.socket, context: ssl.SSLContext | None) -> Connection:
+    """Return a connection over a socket, which sends small messages at once. The caller closes the socket.
+
+    A `context` says how it is encrypted.
+    """
+    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    handle = os.dup(wire.fileno())
+    return Connection(handle) if context is None else encrypted(handle, context)
+
+
+def connected(address: Address, key: bytes, certificate: Certificate | None = None) -> Connection:
+    """Return a connection to a meeting."""
+    context = None if certificate is None else certificate.context(server_side=False)
+    with socket.create_connection(address) as wire:
+        connection = _over(wire, context)
+    try:
+        answer_challenge(connection, key)
+        deliver_challenge(connection, key)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
-def connected(address: Address, key: bytes) -> Connection:
-    """Return a connection to a meeting."""
-    return _prompt(Client(address, "AF_INET", authkey=key))
-
-
-def meet(me: int, host: str, address: Address, key: bytes) -> SocketWire:
+def meet(me: int, host: str, address: Address, key: bytes, certificate: Certificate | None = None) -> SocketWire:
     """Return a wire to the driver at an address, and to the other tasks, whose addresses it gathers."""
-    driver = connected(address, key)
-    with Meeting(host, key) as mine:
+    driver = connected(address, key, certificate)
+    with Meeting(host, key, certificate=certificate) as mine:
         driver.send(("wire", me, mine.address))
         addresses: list[Address] = driver.recv()
         peers: list[Connection | None] = [None] * len(addresses)
         for q in range(me):
-            peer = peers[q] = connected(addresses[q], key)
+            peer = peers[q] = connected(addresses[q], key, certificate)
             peer.send(me)
         for _ in range(me + 1, len(addresses)):
             peer = mine.next([driver])

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from upheld.engines.spark.tasks.commands import Member, NewEngine
 from upheld.engines.spark.tasks.sockets import Address, connected, meet
+from upheld.engines.spark.tasks.tls import Certificate
 from upheld.engines.spark.tasks.wire import Threads, ThreadWire, Wire, task_lost
 from upheld.runtime.memory import watch_memory
 
@@ -120,12 +121,19 @@ class ConnectedTasks:
         self._wait()
 
 
-def serve(me: int, host: str, address: Address, key: bytes, new_engine: NewEngine) -> None:
+def serve(
+    me: int,
+    host: str,
+    address: Address,
+    key: bytes,
+    new_engine: NewEngine,
+    certificate: Certificate | None = None,
+) -> None:
     """Be one task: connect to the driver and to the other tasks, and follow commands until the driver closes."""
     watch_memory()
-    with connected(address, key) as commands:
+    with connected(address, key, certificate) as commands:
         commands.send(("commands", me, None))
-        wire = meet(me, host, address, key)
+        wire = meet(me, host, address, key, certificate)
         member = Member(wire, new_engine)
         try:
             while not wire.is_broken:
