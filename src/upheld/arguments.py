@@ -80,6 +80,7 @@ KINDS = {
     "limits": Kind(_or_none(_is(Limits)), "an `upheld.Limits`, or None"),
     "stratification": Kind(_TEXT, "`granular`, `levels` or `coarsest`"),
     "granular": Kind(_or_none(_is(bool)), "True, False or None"),
+    "on_violation": Kind(lambda v: v is None or v in ("refuse", "report"), "`refuse`, `report` or None"),
     "verify": _TRUTH,
     "confined": _TRUTH,
     "strict": _TRUTH,

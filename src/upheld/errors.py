@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 from upheld.source import Span
 
@@ -66,6 +67,8 @@ class Problem:
     #: Other places that matter, each with a label.
     related: tuple[tuple[str, Span], ...] = ()
     severity: str = "error"
+    #: Lines that show what was found.
+    details: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         where = str(self.span) if self.span else self.place
@@ -78,6 +81,7 @@ class Problem:
         for label, span in self.related:
             lines.append(f"  {span}: {label}")
             lines.append(span.excerpt())
+        lines += [f"  {line}" for line in self.details]
         if self.note:
             lines.append(f"  note: {self.note}")
         if self.hint:
@@ -134,6 +138,26 @@ class EvaluationError(UpheldError):
 
 class LimitReached(UpheldError):
     """A run stopped by one of its limits."""
+
+
+class ConstraintViolated(UpheldError):
+    """A change that violates constraints of the program, or facts that do.
+
+    `violations` has the new violations by constraint: relations whose columns are the variables of the constraint.
+    `explanations` has the proof of the first one of each constraint.
+    """
+
+    def __init__(
+        self,
+        problems: Problem | Sequence[Problem],
+        violations: Mapping[str, Any] | None = None,
+        explanations: Mapping[str, Any] | None = None,
+    ):
+        super().__init__(problems)
+        self.violations, self.explanations = dict(violations or {}), dict(explanations or {})
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.problems, self.violations, self.explanations)
 
 
 class VerificationFailed(UpheldError):

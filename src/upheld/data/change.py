@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from upheld.data.change_table import ChangeTable
@@ -86,6 +86,8 @@ class Change:
     statistics: Statistics
     #: Which updates of a stream it is the change of, counted from one: several if they were waiting and made as one.
     updates: tuple[int, ...] = ()
+    #: Violations that appeared, by constraint: the bindings of the variables of each.
+    violations: Mapping[str, Relation] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Return whether any facts appeared or disappeared, or became explicit or stopped being explicit."""
@@ -93,7 +95,8 @@ class Change:
 
     def __repr__(self) -> str:
         sizes = ((sign, r) for sign, rs in (("+", self.inserted), ("-", self.deleted)) for r in rs.not_empty())
-        return f"<Change {', '.join(f'{sign}{len(r)} {r.name}' for sign, r in sizes) or 'nothing'}>"
+        violated = (f"{count(len(r), 'violation')} of {r.name}" for r in self.violations.values())
+        return f"<Change {', '.join([*(f'{sign}{len(r)} {r.name}' for sign, r in sizes), *violated]) or 'nothing'}>"
 
     def _repr_html_(self) -> str:
         sides = ("appeared", self.inserted), ("disappeared", self.deleted)
@@ -132,6 +135,7 @@ class Change:
             ignored=none,
             asserted=self.retracted,
             retracted=self.asserted,
+            violations={},
         )
 
     def to_arrow(self, relation: str | None = None) -> pyarrow.Table:

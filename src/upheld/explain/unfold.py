@@ -60,7 +60,7 @@ class Rules:
     def __init__(self, core: Core):
         self.predicates = core.predicates
         self.aggregates = Aggregates(core)
-        rules_of: dict[str, list[Rule]] = {p.name: [] for p in core.predicates.values() if p.hidden}
+        rules_of: dict[str, list[Rule]] = {p.name: [] for p in core.predicates.values() if p.internal}
         for rule in core.rules:
             if rule.head.predicate in rules_of:
                 rules_of[rule.head.predicate].append(rule)

@@ -35,10 +35,11 @@ from upheld.language.syntax.ast import (
     Test,
     Variable,
     Wildcard,
+    variables,
 )
 from upheld.language.syntax.parser import LOOK_EVERY, first_problems
 from upheld.language.terms.terms import NoValue, boolean, string_of
-from upheld.language.terms.vocabulary import COLUMNS
+from upheld.language.terms.vocabulary import COLUMNS, VIOLATION
 from upheld.language.types.columns import ColumnType, NotAValue, column_type, plain_name
 from upheld.language.types.functors import HOLDS, NEGATED, Undefined, constraint, functor, is_test, signatures_of
 from upheld.language.types.inference import FACTS, Inference, decimal_of
@@ -124,9 +125,12 @@ class _Builder:
         columns = COLUMNS.get(name, ()) if self.draft.program.dialect == "dlog" else ()
         if declared:
             columns = tuple(a.name for a in declared.attributes)
+        if (head := self.draft.constraints.get(name)) is not None:
+            columns = tuple(v.name for v in variables(head))
         if len(columns) != len(types):
             columns = unnamed_columns(len(types))
-        return Predicate(name, columns, types, hidden=name in self.draft.hidden)
+        is_constraint = head is not None or (self.draft.program.dialect == "dlog" and name == VIOLATION)
+        return Predicate(name, columns, types, hidden=name in self.draft.hidden, constraint=is_constraint)
 
     def _aggregation(self, aggregation: Aggregation) -> Aggregation:
         columns = self.types.column_types(aggregation.body)

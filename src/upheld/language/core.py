@@ -108,12 +108,22 @@ class Rule(Printable):
 
 @dataclass(frozen=True)
 class Predicate:
-    """A relation of the program: column names and primitive types. Hidden ones were made by a pass."""
+    """A relation of the program: column names and primitive types. Users do not see hidden ones.
+
+    The facts of a `constraint` are what violates it. `.constraint` makes a hidden relation, whose columns are variables
+    of its body; `violation` of the `.dlog` dialect is visible.
+    """
 
     name: str
     columns: tuple[str, ...]
     types: tuple[str, ...]
     hidden: bool = False
+    constraint: bool = False
+
+    @property
+    def internal(self) -> bool:
+        """Whether a pass made it from a part of a rule: it is there as long as a rule reads it."""
+        return self.hidden and not self.constraint
 
     @property
     def arity(self) -> int:
@@ -189,6 +199,11 @@ class Core:
     def __getstate__(self) -> dict[str, object]:
         """Programs go to other processes, which evaluate rules and change none."""
         return {**self.__dict__, "program": None}
+
+    @cached_property
+    def constraints(self) -> dict[str, Predicate]:
+        """The relations with violations of constraints, by name."""
+        return {name: predicate for name, predicate in self.predicates.items() if predicate.constraint}
 
     def with_columns(self, columns: Mapping[str, tuple[str, ...]]) -> Core:
         """Return the program with other names for the columns of some of its relations."""

@@ -15,6 +15,7 @@ from upheld.language.compile import compile_program
 from upheld.language.core import Aggregation, Core, Fact, Predicate, Rule
 from upheld.language.equality.equality import with_equality
 from upheld.language.normal_form import normal_text
+from upheld.language.passes.relations import duplicate_constraints
 from upheld.language.syntax.ast import Atom, Clause, Constant, Declaration, Program, nodes
 from upheld.language.syntax.files import read_fragment
 from upheld.language.syntax.printer import to_text
@@ -64,6 +65,8 @@ def edit(core: Core, add: Sequence[str], remove: Sequence[str], equality: str) -
         functors=(*program.functors, *new.functors),
         prefixes=tuple(dict((*program.prefixes, *new.prefixes)).items()),
     )
+    if duplicates := list(duplicate_constraints(edited.clauses)):
+        raise ProgramError(duplicates)
     if equality != "off" or new.subsumptions:
         return replacing(core, replace(edited, subsumptions=(*program.subsumptions, *new.subsumptions)), equality)
     heads = {head for clause in removed for head in _heads(clause)}
@@ -72,7 +75,7 @@ def edit(core: Core, add: Sequence[str], remove: Sequence[str], equality: str) -
     texts = goes.rules.keys() - stays.rules.keys()
     # Hidden relations stay as long as a rule reads them.
     wanted = {goes.rules[text].head.predicate for text in texts} - {
-        p.name for p in goes.predicates.values() if p.hidden
+        p.name for p in goes.predicates.values() if p.internal
     }
     staying = [rule for rule in core.rules if rule.head.predicate not in wanted or normal_text(rule) not in texts]
     heads_of_new = {rule.head.predicate for rule in comes.rules.values()}
@@ -255,8 +258,14 @@ def _assembled(
 
 
 def without_unread(core: Core) -> Core:
-    """Return a core without the hidden relations that no rule for other relations reads, directly or through others."""
-    hidden = {name for name, predicate in core.predicates.items() if predicate.hidden}
+    """Return a core without the hidden relations that no rule for other relations reads, directly or through others.
+
+    A constraint without rules is gone as well.
+    """
+    hidden = {name for name, predicate in core.predicates.items() if predicate.internal}
+    heads = {rule.head.predicate for rule in core.rules}
+    if removed := [name for name, p in core.constraints.items() if p.hidden and name not in heads]:
+        core = replace(core, predicates={name: p for name, p in core.predicates.items() if name not in removed})
     if not hidden:
         return core
     reads: dict[str, set[str]] = {name: set() for name in hidden}

@@ -26,7 +26,7 @@ def normal_texts(core: Core) -> list[str]:
     """
     made: dict[str, list[Rule]] = {}
     for rule in core.rules:
-        if core.predicates[rule.head.predicate].hidden:
+        if core.predicates[rule.head.predicate].internal:
             made.setdefault(rule.head.predicate, []).append(rule)
     names: dict[str, str] = {}
     aggregated = {aggregation.relation: aggregation for aggregation in core.aggregations}

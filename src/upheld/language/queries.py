@@ -76,7 +76,7 @@ def compile_fact(text: str, asked: Core) -> Fact:
     body = read_query(text, asked.dialect, "<fact>", dict(asked.prefixes))
     if not isinstance(body, Atom) or any(variables(body)) or any(isinstance(t, Wildcard) for t in body.terms):
         raise ProgramError(_not_a_fact(body))
-    known = {p.name: p.types for p in asked.predicates.values() if not p.hidden}
+    known = {p.name: p.types for p in asked.predicates.values() if not p.internal}
     if body.predicate not in known:
         message, hint = f"unknown relation {quote(body.predicate)}", nearest(body.predicate, known)
         raise ProgramError(Problem("unknown-relation", message, body.span, hint=hint))

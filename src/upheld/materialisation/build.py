@@ -23,6 +23,7 @@ from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.maintain.registry import Algorithm, algorithm_named
+from upheld.materialisation.constraints import REFUSE, default_choice
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.bookkeeping import Reopened, serves
 from upheld.materialisation.persistence.record import check_unused, open_checkpoint, open_state
@@ -48,6 +49,7 @@ def materialise(
     granular: bool | None = None,
     progress: ProgressGiven = None,
     confined: bool = False,
+    on_violation: str | None = None,
 ) -> Materialisation:
     """Return the materialisation of a program and facts: all facts that follow from them.
 
@@ -76,6 +78,9 @@ def materialise(
         progress: Function that is called with a `Progress` now and then; True shows a bar in a notebook, and a line on
             standard error elsewhere, while a run takes longer than a moment.
         confined: Refuse `.include` of files outside the program's folder.
+        on_violation: Whether to `refuse` facts, updates and rule changes that violate a constraint, or to `report` the
+            violations: see `Materialisation.violations` and `Change.violations`. By default constraints of a `.dl`
+            program refuse, and facts of `violation` of a `.dlog` program are reported.
 
     >>> m = materialise('path(x, y) :- edge(x, y).', {"edge": [("a", "b")]})
     >>> m["path"].to_set()
@@ -114,6 +119,7 @@ def materialise(
         limits=limits,
         stratification=chosen_stratification(stratification, granular),
         progress=progress,
+        on_violation=on_violation,
     )
     return _with_checkpoint(m)
 
@@ -150,6 +156,7 @@ def materialise_core(
     stratification: str = "granular",
     progress: ProgressGiven = None,
     reopened: Reopened | None = None,
+    on_violation: str | None = None,
 ) -> Materialisation:
     """Return the materialisation of a compiled program and of facts that fit its relations.
 
@@ -169,8 +176,11 @@ def materialise_core(
             )
         )
     materialisation = Materialisation(core, stratify(core, stratification), engine, algorithm, limits, equality)
+    materialisation._on_violation = on_violation or default_choice(core)
     try:
         materialisation._materialise(chain(facts, own.items()), without, decompose, stratification, progress, reopened)
+        if materialisation._on_violation == REFUSE:
+            materialisation._refuse_violations()
     except BaseException:
         materialisation.close()
         raise
@@ -193,6 +203,7 @@ def restore(
     progress: ProgressGiven = None,
     confined: bool = False,
     version: int | None = None,
+    on_violation: str | None = None,
 ) -> Materialisation:
     """Return the materialisation saved in a folder by the same program, on any engine.
 
@@ -213,6 +224,7 @@ def restore(
         progress: As for `materialise`.
         confined: As for `materialise`.
         version: Number of an earlier version that is still there; by default the last one.
+        on_violation: As for `materialise`. A state that was saved with violations opens with `report`.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -238,6 +250,7 @@ def restore(
         "limits": limits,
         "stratification": chosen_stratification(stratification, granular),
         "progress": progress,
+        "on_violation": on_violation,
     }
     while True:
         saved = store.last()

@@ -20,6 +20,7 @@ from upheld.language.growth import growing_rules
 from upheld.language.hypertrees.deciding import Decision
 from upheld.language.strata import Stratification, stratify
 from upheld.maintain.update import Requested, State
+from upheld.materialisation.constraints import REPORT, default_choice
 from upheld.materialisation.decomposition import decompose_for
 from upheld.materialisation.idle import park_when_idle
 from upheld.materialisation.inspection import Inspection
@@ -82,6 +83,8 @@ class Lifecycle(Inspection):
         self._base: Base | None = None
         self.statistics = Statistics()
         self._state: State
+        #: What becomes of a change that violates a constraint: it is refused or reported.
+        self._on_violation = default_choice(core)
         #: Whoever uses the engine waits for a turn.
         self._turns = Turns()
         self._history = History(core)
@@ -232,6 +235,7 @@ class Lifecycle(Inspection):
         limits, chosen = self._engine.meter.limits, engine or self._chosen_engine
         program = core or self._written
         copy = type(self)(program, stratify(program), chosen, "rematerialise", limits, self._equality)
+        copy._on_violation = REPORT
         copy._materialise(explicit, (), "never", "granular", None)
         return copy
 

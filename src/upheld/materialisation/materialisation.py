@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import overload
 
@@ -12,13 +13,15 @@ from upheld.algebra.sets import FactSet, settle
 from upheld.arguments import ALGORITHM_OR_NONE, PROGRAM_OR_NONE, RULES, UPDATES, checked
 from upheld.data.change import ByRelation, Change
 from upheld.data.columns import Row
+from upheld.explain import Explainer
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
-from upheld.language.core import Predicate
+from upheld.language.core import Core, Predicate
 from upheld.language.syntax.ast import Program
 from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import Rules, change_rules
 from upheld.maintain.update import Outcome, Requested, merged, net_effect
+from upheld.materialisation.constraints import REPORT, Refusal, violations_among
 from upheld.materialisation.lifecycle import Lifecycle
 from upheld.materialisation.reports.history import Past
 from upheld.materialisation.reports.log import log_update
@@ -30,11 +33,14 @@ from upheld.materialisation.updates.rule_changes import (
     refuse_facts_with_rules,
     refuse_rule_changes,
 )
-from upheld.materialisation.updates.stream import Queue, follow, follow_async
+from upheld.materialisation.updates.stream import Queue, follow, follow_async, updates_text
 from upheld.materialisation.versions.views import Version
 from upheld.materialisation.warming import made_up, rehearse
 from upheld.runtime.interruptions import interrupted_once
 from upheld.runtime.statistics import Statistics
+
+#: Called with a change before it is committed, which it refuses by raising an error.
+BeforeCommit = Callable[[Change], None]
 
 
 class Materialisation(Lifecycle):
@@ -66,6 +72,7 @@ class Materialisation(Lifecycle):
         *,
         replace: FactsGiven | None = None,
         algorithm: str | None = None,
+        on_violation: str | None = None,
     ) -> Change:
         """Delete and insert explicit facts, bring all derived facts up to date, and return the change.
 
@@ -79,9 +86,11 @@ class Materialisation(Lifecycle):
                 difference is computed, and only that is maintained.
             algorithm: Algorithm for this and later updates. If it needs other bookkeeping, everything is derived once
                 more to build it, which the statistics report.
+            on_violation: Whether to `refuse` an update that violates a constraint, or to `report` its violations in the
+                change. By default as for `materialise`.
         """
         chosen = self._represented_as.algorithm(algorithm) if algorithm else None
-        return self._update_to(insert, delete, replace, chosen)
+        return self._update_to(insert, delete, replace, chosen, self._checking("the update", on_violation))
 
     @checked(add=RULES, remove=RULES, program=PROGRAM_OR_NONE)
     def preview(
@@ -96,7 +105,8 @@ class Materialisation(Lifecycle):
     ) -> Change:
         """Return the change that `update` or `change_rules` would make, and change nothing.
 
-        It costs as much as the change. Facts and rules are checked as for `update` and `change_rules`.
+        It costs as much as the change. Facts and rules are checked as for `update` and `change_rules`; violations of
+        constraints are reported in the change.
 
         Args:
             insert: As for `update`.
@@ -115,7 +125,7 @@ class Materialisation(Lifecycle):
         try:
             if add or remove or program is not None:
                 refuse_facts_with_rules(insert, delete, replace)
-                self._change_rules(add, remove, program, end_preview)
+                self._change_rules(add, remove, program, lambda _: end_preview)
             else:
                 self._update_to(insert, delete, replace, None, end_preview)
         except Previewed as preview:
@@ -128,7 +138,7 @@ class Materialisation(Lifecycle):
         delete: FactsGiven | None,
         replace: FactsGiven | None,
         algorithm: Algorithm | None,
-        before_commit: Callable[[Change], None] | None = None,
+        before_commit: BeforeCommit | None = None,
     ) -> Change:
         minus, plus, whole = self._fitted(delete), self._fitted(insert), self._fitted(replace)
         check_replaced(whole, minus, plus)
@@ -175,6 +185,7 @@ class Materialisation(Lifecycle):
         remove: str | Sequence[str] = (),
         *,
         replace: str | Path | Program | None = None,
+        on_violation: str | None = None,
     ) -> Change:
         """Add and remove rules, bring all derived facts up to date, and return the change.
 
@@ -186,6 +197,7 @@ class Materialisation(Lifecycle):
             remove: Rules of the program to remove, up to the names of variables and the order of the body.
             replace: A program to change to, as for `materialise`. Rules that are in both programs stay. Explicit facts
                 are kept, but for those that only the text of the old program states.
+            on_violation: As for `update`. A constraint that is added must not be violated either.
 
         >>> m = materialise("path(x, y) :- edge(x, y).", {"edge": [(1, 2), (2, 3)]})
         >>> m.change_rules(add="path(x, z) :- path(x, y), edge(y, z).")
@@ -193,14 +205,16 @@ class Materialisation(Lifecycle):
         >>> m.change_rules(remove="path(x, z) :- edge(y, z), path(x, y).")
         <Change -1 path>
         """
-        return self._change_rules(add, remove, replace)
+        return self._change_rules(
+            add, remove, replace, lambda core: self._checking("the rule change", on_violation, core)
+        )
 
     def _change_rules(
         self,
         add: str | Sequence[str],
         remove: str | Sequence[str],
         program: str | Path | Program | None,
-        before_commit: Callable[[Change], None] | None = None,
+        before_commit: Callable[[Core], BeforeCommit | None],
     ) -> Change:
         refuse_rule_changes(self._represented_as, self._remote is not None)
         asked = read_rule_change(add, remove, program)
@@ -212,8 +226,8 @@ class Materialisation(Lifecycle):
             new = self._declare(edited.plan.predicates)
             try:
                 return self._update_or_abandon(
-                    lambda: [self._load(*edited.facts())], None, interruptions, before_commit=before_commit,
-                    edited=edited,
+                    lambda: [self._load(*edited.facts())], None, interruptions,
+                    before_commit=before_commit(edited.written), edited=edited,
                 )  # fmt: skip
             except BaseException:
                 self._engine.forget_rules(edited.plan.new_rules())
@@ -257,6 +271,7 @@ class Materialisation(Lifecycle):
         algorithm: str | None = ...,
         look_ahead: bool = ...,
         merge_waiting: int = ...,
+        on_violation: str | None = ...,
     ) -> Iterator[Change]: ...
 
     @overload
@@ -267,6 +282,7 @@ class Materialisation(Lifecycle):
         algorithm: str | None = ...,
         look_ahead: bool = ...,
         merge_waiting: int = ...,
+        on_violation: str | None = ...,
     ) -> AsyncIterator[Change]: ...
 
     @checked(algorithm=ALGORITHM_OR_NONE, updates=UPDATES)
@@ -277,10 +293,11 @@ class Materialisation(Lifecycle):
         algorithm: str | None = None,
         look_ahead: bool = True,
         merge_waiting: int = 1,
+        on_violation: str | None = None,
     ) -> Iterator[Change] | AsyncIterator[Change]:
         """Apply a stream of updates and yield the change of each; asynchronously for an asynchronous iterable.
 
-        An update that fails is rolled back and ends the stream.
+        An update that fails, or that violates a constraint and is refused, is rolled back and ends the stream.
 
         Args:
             updates: Iterable of updates: each is an `upheld.Update`, or a dictionary with facts to `insert`, to
@@ -290,6 +307,7 @@ class Materialisation(Lifecycle):
                 `dred-marking` use it. In a list the next update has always arrived; for an iterator this is unknown
                 unless it has a method `ready`, as `upheld.Arrivals` has.
             merge_waiting: Apply up to this many updates that have arrived as one; `Change.updates` has their numbers.
+            on_violation: As for `update`.
 
         >>> m = materialise("path(x, y) :- edge(x, y).", {"edge": [(0, 1)]})
         >>> for change in m.stream([{"insert": {"edge": [(1, 2), (3, 4)]}}, {"delete": {"edge": [(3, 4)]}}]):
@@ -305,7 +323,10 @@ class Materialisation(Lifecycle):
                 known = ahead and not any(waiting.replace for waiting in ahead)
                 seen = merged([self._loaded(waiting) for waiting in ahead]) if known else None
                 updates = [(self._loaded(given[0]), given.pop(0).replace) for _ in range(len(given))]
-                return self._update_or_abandon(lambda: self._in_sequence(updates), chosen, interruptions, seen, numbers)
+                return self._update_or_abandon(
+                    lambda: self._in_sequence(updates), chosen, interruptions, seen, numbers,
+                    before_commit=self._checking(updates_text(numbers), on_violation),
+                )  # fmt: skip
 
         def load(delete: FactsGiven, insert: FactsGiven, replace: FactsGiven) -> _Waiting:
             waiting = _Waiting(self._fitted(delete), self._fitted(insert), self._fitted(replace))
@@ -348,7 +369,7 @@ class Materialisation(Lifecycle):
         interruptions: interrupted_once,
         ahead: Requested | None = None,
         numbers: tuple[int, ...] = (),
-        before_commit: Callable[[Change], None] | None = None,
+        before_commit: BeforeCommit | None = None,
         edited: Edited | None = None,
     ) -> Change:
         """Make the updates that are given as one, or leave everything as it was.
@@ -389,7 +410,7 @@ class Materialisation(Lifecycle):
         interruptions: interrupted_once,
         ahead: Requested | None,
         updates: tuple[int, ...],
-        before_commit: Callable[[Change], None] | None,
+        before_commit: BeforeCommit | None,
         edited: Edited | None,
     ) -> tuple[Change, Version]:
         """Bring the state up to date, looking ahead to the next update if there is one.
@@ -411,7 +432,8 @@ class Materialisation(Lifecycle):
                     ByRelation(predicates, {name: facts.rows(name) for name in facts.predicates()})
                     for facts in (E_plus, E_minus, ignored)
                 )
-                change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates)
+                violations = violations_among(core, sides[1]) if core.constraints else {}
+                change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates, violations)
                 if before_commit is not None:
                     before_commit(change)
                 following = self._history.now.after(change, core)
@@ -441,6 +463,29 @@ class Materialisation(Lifecycle):
             assert self._remote is not None, "a record of facts that cannot be lost"
             self._remote.lose(f"an update could not be recorded: {error}")
             raise
+
+    def _checking(self, subject: str, on_violation: str | None, core: Core | None = None) -> BeforeCommit | None:
+        """Return what refuses a change that violates a constraint, before it is committed; None if it is reported.
+
+        `core` is the program from then on, if the change is one of rules.
+        """
+        if (on_violation or self._on_violation) == REPORT:
+            return None
+
+        def refuse(change: Change) -> None:
+            if change.violations:
+                program = core or self._written
+                explainer = self._explainer if core is None else Explainer(core)
+                explain = partial(self._representation.explain, explainer, program, self._state)
+                raise Refusal(program, explain, subject).error(change.violations)
+
+        return refuse
+
+    def _refuse_violations(self) -> None:
+        """Raise if the facts that there are violate a constraint."""
+        violations = self.violations()
+        if violations:
+            raise Refusal(self._written, self._explained, "the program with its facts").error(violations)
 
     def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None, edited: Edited | None) -> Outcome:
         update = self._representation.update(self._algorithm)

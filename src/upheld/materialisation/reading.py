@@ -34,6 +34,7 @@ from upheld.language.terms.vocabulary import PREFIXES
 from upheld.language.values import Value
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.update import State
+from upheld.materialisation.constraints import violations_among
 from upheld.materialisation.reports.plans import Plans
 from upheld.materialisation.representation import Plain
 from upheld.materialisation.versions.lookup import find
@@ -124,6 +125,20 @@ class Reading(ABC):
             return self._live(predicate, self._history.now, explicit=True)
         with self._turns.look():
             return self._relation(predicate, self._state.E.rows(name))
+
+    def violations(self) -> dict[str, Relation]:
+        """Return what violates constraints now: for each violated constraint, the bindings of its variables.
+
+        The columns of each relation are variables of the constraint. `explain` with the name of a constraint and a row
+        returns the proof. Violations of a `.dlog` program are the facts of `violation`.
+
+        >>> m = materialise(".decl n(x:number) .constraint positive :- n(x), x < 0.", {"n": [1]})
+        >>> change = m.update(insert={"n": [-5]}, on_violation="report")
+        >>> m.violations()
+        {'positive': <Relation positive(x:number), 1 row: (-5,)>}
+        """
+        with self._turns.look():
+            return violations_among(self._written, {name: self._rows(name) for name in self._written.constraints})
 
     def facts(self) -> set[Fact]:
         """Return all facts of the materialisation, as pairs of relation name and row."""
@@ -320,7 +335,10 @@ class Reading(ABC):
         prefixes = {**PREFIXES, **self.prefixes} if self._core.dialect == "dlog" else {}
         if row is None:
             return compile_fact(fact, self._core), query_prefixes(fact, self._core.dialect, prefixes)
-        return (fact, next(iter(fitted_facts(self._core, {fact: [row]}, self._read)[fact]))), prefixes
+        core = self._core
+        if (constraint := core.constraints.get(fact)) is not None:
+            core = replace(core, predicates={fact: replace(constraint, hidden=False)})
+        return (fact, next(iter(fitted_facts(core, {fact: [row]}, self._read)[fact]))), prefixes
 
     def _explain(self, goal: Fact, prefixes: Mapping[str, str]) -> Explanation:
         return replace(self._explained(goal), prefixes=prefixes)

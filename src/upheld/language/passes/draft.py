@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from upheld.errors import Problem
 from upheld.language.core import Aggregation
-from upheld.language.syntax.ast import Aggregate, Clause, Program
+from upheld.language.syntax.ast import Aggregate, Atom, Clause, Program
 from upheld.source import Span
 
 
@@ -26,6 +26,8 @@ class Draft:
     arities: dict[str, int] = field(default_factory=dict)
     #: Relations made by a pass; users never see them.
     hidden: set[str] = field(default_factory=set)
+    #: The heads of constraints, by name.
+    constraints: dict[str, Atom] = field(default_factory=dict)
     #: Hidden relations with values of aggregates.
     aggregations: dict[str, Aggregation] = field(default_factory=dict)
     #: Which columns may hold nulls, of the relations that have such columns.

@@ -5,9 +5,9 @@ A program with a `.decl` declares all its relations; one with none declares them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from upheld.errors import count, nearest, quote
+from upheld.errors import Problem, count, nearest, quote
 from upheld.language.passes.draft import Draft
 from upheld.language.syntax.ast import Atom, Clause, Constant, nodes
 from upheld.source import Span
@@ -41,9 +41,13 @@ def check_relations(draft: Draft) -> None:
     all_declared = bool(draft.program.declarations)
     if not all_declared:
         draft.arities |= {name: len(types) for name, types in draft.known_types.items()}
+    _take_constraints(draft, first_use)
     heads = {head.predicate for clause in draft.program.clauses for head in clause.heads}
 
     def fits(atom: Atom) -> bool:
+        if atom.predicate in draft.constraints:
+            _refuse_constraint(draft, atom.predicate, atom.span)
+            return False
         expected = draft.arities.get(atom.predicate)
         if expected is None:
             if all_declared or (draft.closed and atom.predicate not in heads):
@@ -79,7 +83,9 @@ def check_relations(draft: Draft) -> None:
             (draft.facts if clause.body is None else draft.rules).append(clause)
 
     for directive in draft.program.directives:
-        if directive.relation not in draft.arities:
+        if directive.relation in draft.constraints:
+            _refuse_constraint(draft, directive.relation, directive.span)
+        elif directive.relation not in draft.arities:
             draft.problem(
                 "unknown-relation",
                 f"`.{directive.kind}` of unknown relation {quote(directive.relation)}",
@@ -88,7 +94,52 @@ def check_relations(draft: Draft) -> None:
             )
 
 
+def _take_constraints(draft: Draft, first_use: Mapping[str, Span | None]) -> None:
+    """Enter the constraints as hidden relations; refuse names that are declared or taken."""
+    for problem in duplicate_constraints(draft.program.clauses):
+        draft.problems.append(problem)
+    for clause in draft.program.clauses:
+        if not clause.constraint:
+            continue
+        head = clause.heads[0]
+        draft.constraints[head.predicate] = head
+        if head.predicate in first_use:
+            _refuse_constraint(draft, head.predicate, first_use[head.predicate])
+        draft.arities[head.predicate] = len(head.terms)
+        draft.hidden.add(head.predicate)
+
+
+def duplicate_constraints(clauses: Iterable[Clause]) -> Iterator[Problem]:
+    """Yield a problem for each constraint whose name another one has."""
+    first: dict[str, Clause] = {}
+    for clause in clauses:
+        if clause.constraint:
+            known = first.setdefault(clause.heads[0].predicate, clause)
+            if known is not clause:
+                yield Problem(
+                    "duplicate-constraint",
+                    f"there are two constraints {quote(clause.heads[0].predicate)}",
+                    clause.span,
+                    related=(("the first one is here", known.span),) if known.span else (),
+                    hint="give each constraint its own name, or join the two bodies with `;`",
+                )
+
+
+def _refuse_constraint(draft: Draft, name: str, span: Span | None) -> None:
+    place = draft.constraints[name].span
+    draft.problem(
+        "constraint-as-relation",
+        f"{quote(name)} is a constraint, not a relation",
+        span,
+        related=(("the constraint is here", place),) if place else (),
+        note="declarations, facts, rules and directives cannot name a constraint",
+        hint="derive a relation by a rule, and let the constraint read that",
+    )
+
+
 def _atoms(clause: Clause) -> Iterator[Atom]:
+    if clause.constraint and clause.body is not None:
+        return (node for node in nodes(clause.body) if isinstance(node, Atom))
     if clause.body is None:
         if all(isinstance(term, Constant) for head in clause.heads for term in head.terms):
             return iter(clause.heads)  # most clauses by far: they need no walk

@@ -171,11 +171,16 @@ Formula = Atom | Test | Truth | Negation | Conjunction | Disjunction | Exists | 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Heads and a body; a fact has no body (`None`), which is not the same as a body that is `true`."""
+    """Heads and a body; a fact has no body (`None`), which is not the same as a body that is `true`.
+
+    `.constraint name :- body.` is a clause whose head is an atom of the constraint's name, with the variables that the
+    body binds.
+    """
 
     heads: tuple[Atom, ...]
     body: Formula | None = None
     span: Span | None = _span()
+    constraint: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,6 +299,8 @@ class _Expansion:
         for piece in self.pieces:
             prefix = ".".join(piece.path)
             relations.update(f"{prefix}.{d.name}" for d in piece.component.contents.declarations)
+            constraints = (clause for clause in piece.component.contents.clauses if clause.constraint)
+            relations.update(f"{prefix}.{clause.heads[0].predicate}" for clause in constraints)
             types.update(f"{prefix}.{t.name}" for t in piece.component.contents.types)
             branches.update(f"{prefix}.{b.name[1:]}" for t in piece.component.contents.types for b in t.branches)
         expanded: set[Component] = set()

@@ -8,8 +8,10 @@ from typing import NoReturn
 
 from upheld.errors import nearest, quote
 from upheld.language.syntax.ast import (
+    Atom,
     Attribute,
     Branch,
+    Clause,
     Declaration,
     Directive,
     FunctorDeclaration,
@@ -17,12 +19,14 @@ from upheld.language.syntax.ast import (
     TypeDeclaration,
 )
 from upheld.language.syntax.components import COMPONENT_DEPTH, OVERRIDABLE, Component, Contents, Instance, Reference
+from upheld.language.syntax.constraints import bound_variables
 from upheld.language.syntax.lexer import (
     ESCAPES,
     Scanner,
     string_value,
 )
 from upheld.language.syntax.parser import (
+    OR,
     Draft,
     Parser,
 )
@@ -50,6 +54,7 @@ DIRECTIVES = (
     ".init",
     ".override",
     ".functor",
+    ".constraint",
     *REFUSED_DIRECTIVES,
 )
 
@@ -93,6 +98,8 @@ class DirectiveParser(Parser):
                 self.override(start)
             case ".functor":
                 self.functor_declaration(start)
+            case ".constraint":
+                self.constraint(start)
             case ".plan":
                 self.draft.hints.append(Hint(f".plan {self.plan()}", self.since(start)))
             case _:
@@ -155,6 +162,20 @@ class DirectiveParser(Parser):
             note = "`.override` replaces the rules of a relation that a component inherits"
             self.refuse("bad-override", "`.override` outside of a component", self.since(start), note=note)
         self.draft.overridden.append((name, span))
+
+    def constraint(self, start: int) -> None:
+        """Read the rest of `.constraint name :- body.`."""
+        name = self.relation_name("the name of a constraint")
+        if self.token.kind == "(":
+            hint = f"write `.constraint {name[:60]} :- ...`; the variables of the body are its columns"
+            self.refuse("syntax", "found `(`, expected `:-`: a constraint has no terms", self.here(), hint=hint)
+        self.expect(":-")
+        body = self.formula(self.expression(OR))
+        span = self.since(start)
+        self.full_stop("an operator, `,`, `;` or `.`")
+        self.check([body])
+        head = Atom(name, bound_variables(body), span)
+        self.draft.clauses.append(Clause((head,), body, span, constraint=True))
 
     def functor_declaration(self, start: int) -> None:
         """Read the rest of `.functor name(argument:type, ...):result`."""

@@ -55,6 +55,8 @@ def to_text(thing: Program | Clause | Formula | Term, dialect: str = "dl") -> st
     if isinstance(thing, Program):
         return program_text(thing)
     if isinstance(thing, Clause):
+        if thing.constraint and thing.body is not None:
+            return f".constraint {thing.heads[0].predicate} :- {to_text(thing.body, dialect)}."
         heads = ", ".join(to_text(head, dialect) for head in thing.heads)
         body = "" if thing.body is None else f" :- {to_text(thing.body, dialect)}"
         return f"{heads}{body} ." if dialect == "dlog" else f"{heads}{body}."

@@ -2,6 +2,8 @@
 
 #: The relations of triples, and of triples in a named graph, whose name comes last.
 TRIPLE, QUAD = "triple", "quad"
+#: The relation of inconsistencies, whose facts violate a constraint.
+VIOLATION = "violation"
 COLUMNS = {TRIPLE: ("subject", "predicate", "object"), QUAD: ("subject", "predicate", "object", "graph")}
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"

@@ -118,7 +118,7 @@ class Layered:
             came = settle(came | derive(loop, I, I, heads=pi.loops(differ.now)))
             gone = settle(gone | pi.mentioning(then, differ.before))
             came = settle(came | pi.mentioning(I, differ.now))
-        hidden = {p.name for p in self.layers.upper.predicates.values() if p.hidden}
+        hidden = {p.name for p in self.layers.upper.predicates.values() if p.internal}
         return changed_rows(pi, gone, came, hidden)
 
     def rule_pairs(self) -> Sequence[tuple[Rule, Rule]]:

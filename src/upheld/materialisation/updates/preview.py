@@ -18,4 +18,6 @@ def end_preview(change: Change) -> None:
     for facts in (change.inserted, change.deleted, change.ignored, change.asserted, change.retracted):
         for relation in facts.held():
             relation.detach()
+    for relation in change.violations.values():
+        relation.detach()
     raise Previewed(change)

@@ -261,6 +261,17 @@ async def follow_async(queue: Queue[L, C], updates: AsyncIterable[object]) -> As
             coming.cancel()
 
 
+def updates_text(numbers: Sequence[int]) -> str:
+    """Return the updates of a stream that are made as one, for a message.
+
+    >>> updates_text((3,)), updates_text((3, 4, 5))
+    ('update 3 of the stream', 'updates 3 to 5 of the stream, made as one,')
+    """
+    if len(numbers) == 1:
+        return f"update {numbers[0]} of the stream"
+    return f"updates {numbers[0]} to {numbers[-1]} of the stream, made as one,"
+
+
 #: The facts that an update deletes, inserts, and replaces whole relations by.
 Sides = tuple[Mapping[str, object], Mapping[str, object], Mapping[str, object]]
 
