@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from upheld.data.change import Change
 from upheld.data.relation import Relation
-from upheld.errors import UpheldError, UpheldWarning
+from upheld.errors import ConstraintViolated, UpheldError, UpheldWarning
 from upheld.explain import Explanation, Failure, Proof, ProofStep
 from upheld.language.syntax.ast import Program
 from upheld.language.types.records import Record
@@ -43,6 +43,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Arrivals",
     "Change",
+    "ConstraintViolated",
     "Explanation",
     "FactEvent",
     "FactHistory",

@@ -36,7 +36,8 @@ def check_updates(
 
     An update deletes explicit facts, inserts facts that were deleted before, and inserts new facts with values that
     occur in columns of the same type. If the maintained facts differ from recomputation, or an update fails, the error
-    has the updates made so far as a note, in the form of an update file. Call it in a test of pytest:
+    has the updates made so far as a note, in the form of an update file. Constraints refuse none of the updates. Call
+    it in a test of pytest:
 
     >>> from upheld.testing import check_updates
     >>> rules = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
@@ -53,7 +54,7 @@ def check_updates(
         equality: As for `materialise`.
         engine: As for `materialise`. Recomputation is by the memory engine.
     """
-    m = upheld.materialise(program, facts, algorithm=algorithm, equality=equality, engine=engine)
+    m = upheld.materialise(program, facts, algorithm=algorithm, equality=equality, engine=engine, on_violation="report")
     chosen = random.Random(seed)
     facts_to_change = _Facts(m, chosen)
     texts: list[str] = []

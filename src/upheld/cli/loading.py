@@ -24,4 +24,5 @@ def materialised(options: argparse.Namespace, algorithm: str = "rematerialise") 
         limits=limits_of(options),
         confined=options.confined,
         progress=sys.stderr.isatty(),
+        on_violation="report",  # a question about violations has an answer
     )

@@ -85,7 +85,15 @@ def add_files(command: argparse.ArgumentParser, *, outputs: bool = False) -> Non
         files.add_argument(
             "--fail-on-violation",
             action="store_true",
-            help="exit with code 1 if the relation `violation` has facts; outputs are written anyway",
+            help="exit with code 1 if the relation `violation` has facts or a constraint is violated; outputs are "
+            "written anyway",
+        )
+        files.add_argument(
+            "--on-violation",
+            choices=("refuse", "report"),
+            metavar="HOW",
+            help="refuse facts and commits that violate a constraint, or report the violations as warnings (default: "
+            "refuse for .constraint, report for `violation` of .dlog programs)",
         )
     reaches = ".include outside the program's folder, .input outside -F" + (", .output outside -D" if outputs else "")
     files.add_argument("--confined", action="store_true", help=f"for programs you do not trust: refuse {reaches}")

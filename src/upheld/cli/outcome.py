@@ -19,20 +19,24 @@ VIOLATION = "violation"
 
 def check_violations(options: argparse.Namespace) -> None:
     """Refuse `--fail-on-violation` for a program that can have no violations, before the work."""
-    if options.fail_on_violation and VIOLATION not in upheld.check(program_of(options)).core.predicates:
-        message = "the program has no relation `violation`, so no run of it would fail"
+    if not options.fail_on_violation:
+        return
+    core = upheld.check(program_of(options)).core
+    if VIOLATION not in core.predicates and not core.constraints:
+        message = "the program has no relation `violation` and no constraint, so no run of it would fail"
         note = "`--fail-on-violation` looks for facts of `violation`, which `owl2rl` and `upheld owl` have rules for"
-        hint = "leave the option out, or derive `violation` from what must not hold"
+        hint = "leave the option out, or state what must not hold as a `.constraint`"
         raise UsageError(Problem("no-violations", message, place="--fail-on-violation", note=note, hint=hint))
 
 
 def finish(options: argparse.Namespace, done: upheld.Run, to: TextIO) -> int:
     """Show the warnings of a run, print what it prints, and return its exit code."""
-    violations = len(done.materialisation[VIOLATION]) if options.fail_on_violation else 0
+    m = done.materialisation
+    facts = len(m[VIOLATION]) if options.fail_on_violation and VIOLATION in m.relations else 0
     for warning in done.warnings:
         show(warning)
-    if violations and not any(warning.slug == VIOLATION for warning in done.warnings):
-        facts = "1 fact of `violation` holds" if violations == 1 else f"{violations} facts of `violation` hold"
-        show(Problem("violation", facts, severity="warning"))
+    if facts and not any(warning.slug == VIOLATION for warning in done.warnings):
+        hold = "1 fact of `violation` holds" if facts == 1 else f"{facts} facts of `violation` hold"
+        show(Problem("violation", hold, severity="warning"))
     print(done.printed, end="", file=to)
-    return NOTHING_HOLDS if violations else SUCCESS
+    return NOTHING_HOLDS if facts or (options.fail_on_violation and m.violations()) else SUCCESS

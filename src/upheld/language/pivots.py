@@ -72,6 +72,8 @@ def find_pivots(core: Core) -> Pivots | Obstacle:
     """Return a program in parts, with as many recursive relations parted as can be, or what is in the way."""
     if core.aggregations:
         return Obstacle(None, f"{quote(core.aggregations[0].text)} may aggregate over all parts")
+    if constraint := next((name for name, p in core.constraints.items() if p.hidden), None):
+        return Obstacle(None, f"the constraint {quote(constraint)} is checked where all facts are")
     derived = list(dict.fromkeys(rule.head.predicate for rule in core.rules))
     recursive = _recursive(core)
     roles = _Roles(core, _users(core), {}, frozenset())

@@ -83,6 +83,18 @@ class Refusal:
         return replace(problem, details=tuple(shortened(line, prefixes) for line in lines))
 
 
+def violated(core: Core, relation: Relation) -> Problem:
+    """Return the warning that facts violate a constraint; the relation has its violations."""
+    name = relation.name
+    return Problem(
+        "constraint-violated",
+        f"the constraint {quote(name)} is violated: {count(len(relation), 'violation')}",
+        next((rule.whole.span for rule in core.rules if rule.head.predicate == name), None),
+        severity="warning",
+        details=tuple(_listed(core.predicates[name], relation)),
+    )
+
+
 def _listed(predicate: Predicate, relation: Relation) -> Iterator[str]:
     """Yield lines with the first violations of a constraint."""
     if not predicate.arity:

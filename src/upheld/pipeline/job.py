@@ -122,6 +122,8 @@ class Settings:
     #: a part of the facts each, `distributed` is one Spark job whose tasks hold the facts and work in step, and `auto`
     #: chooses between the others.
     mode: str = option(str, choices=(*MODES, *_OLD_MODES), default="auto")
+    #: Whether facts and updates that violate a constraint are refused or reported. By default as for `materialise`.
+    on_violation: str | None = option(str, choices=("refuse", "report"))
     #: The memory that the driver may use for facts, such as `4g`. By default half of the machine's.
     driver_memory: str | None = option(str)
     #: The memory of Spark's Java, where a session is started.

@@ -48,6 +48,8 @@ class RunReport:
     sources: list[dict[str, Any]] = field(default_factory=list)
     #: Explicit facts, and all facts, of each relation.
     relations: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: The number of violations of each violated constraint.
+    violations: dict[str, int] = field(default_factory=dict)
     #: Texts in the dictionary, and those that this run has added.
     dictionary: dict[str, int] = field(default_factory=dict)
     choices: list[Choice] = field(default_factory=list)
@@ -80,6 +82,7 @@ class RunReport:
             lines.append(f"state: version {self.state['version']} in {self.state['folder']}")
         for name, sizes in self.relations.items():
             lines.append(f"{name}: {count(sizes['facts'], 'fact')}, {sizes['explicit']:,} of them explicit")
+        lines += [f"constraint {name}: {count(found, 'violation')}" for name, found in self.violations.items()]
         return "\n".join(lines)
 
 

@@ -23,6 +23,7 @@ from upheld.language.lints.programs import lint, some, without_facts
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.build import materialise_core
+from upheld.materialisation.constraints import REFUSE
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
@@ -76,7 +77,7 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             stage.result = count(len(loads), "source")
         writer = kept.enter_context(writing(spark))
         with recorder.stage("read") as stage, explained(", ".join(load.table.place for load in loads[:1])):
-            pivots = find_pivots(core)
+            pivots = _pivots(job, core)
             plain = _plain(spark, job, loads, pivots) if dictionary.folder is None else {}
             facts = _read(kept, core, job, loads, plain)
             stage.result = count(sum(load.read for load in loads), "row")
@@ -117,6 +118,13 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
     if job.settings.report is not None:
         FileSystem(spark).write_text(job.settings.report, json.dumps(report.to_dict(), indent=2) + "\n")
     return Finished(m, core, PipelineRun(frames, report, derived))
+
+
+def _pivots(job: Job, core: Core) -> Pivots | Obstacle:
+    """Return a program in parts, or what is in the way: constraints that refuse are checked where all facts are."""
+    if job.settings.on_violation == REFUSE and core.constraints:
+        return Obstacle(None, '`on_violation = "refuse"` is checked where all facts are')
+    return find_pivots(core)
 
 
 def open_state(spark: SparkSession, job: Job) -> Store | None:
@@ -436,10 +444,18 @@ def _materialise(
     algorithm = algorithm_for(job)
     if mode == "distributed":
         loaded = distributed.load(facts)
-        m = materialise_core(core, loaded, engine=SparkEngine(spark), algorithm=algorithm, limits=limits)
+        m = materialise_core(
+            core,
+            loaded,
+            engine=SparkEngine(spark),
+            algorithm=algorithm,
+            limits=limits,
+            on_violation=job.settings.on_violation,
+        )
     else:
         columns = texts.loaded if texts.loaded is not None else driver.load(facts, texts.pairs)
-        m = driver.materialise(core, columns, allowed, algorithm)
+        m = driver.materialise(core, columns, allowed, algorithm, job.settings.on_violation)
+    recorder.report.violations = {name: len(found) for name, found in m.violations().items()}
     frames: Mapping[str, DataFrame] = Frames(outputs, lambda name: driver.to_spark(spark, m[name]))
     if job.stream is not None or mode == "distributed":
         frames = dict(frames)  # as they are now: updates will follow, or tasks end

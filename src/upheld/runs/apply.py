@@ -20,6 +20,7 @@ from upheld.language.lints.programs import some
 from upheld.language.syntax.ast import Program
 from upheld.maintain.registry import ALGORITHMS, MARKING, algorithm_named
 from upheld.materialisation.build import materialise_core
+from upheld.materialisation.constraints import REPORT
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.reports.verification import Compared
@@ -74,6 +75,7 @@ def apply(
     committed: Callable[[Update, Change], None] | None = None,
     confined: bool = False,
     profile: str | Path | None = None,
+    on_violation: str | None = None,
 ) -> Run:
     """Materialise a program, apply a file or stream of updates, and write its outputs, as `upheld apply` does.
 
@@ -99,11 +101,12 @@ def apply(
         committed: Function that is called with each `Update` and its `Change`.
         confined: As for `run`.
         profile: As for `run`.
+        on_violation: As for `run`. A transaction that is refused ends the run, as one that fails.
     """
     if look_ahead and algorithm_named(algorithm).look_ahead is None:
         raise UsageError(_looks_nowhere(algorithm))
     with within(limits):
-        job = Job.of(program, engine, decompose, equality, confined)
+        job = Job.of(program, engine, decompose, equality, confined, on_violation)
     predicates = {p.name: p for p in job.compiled.core.predicates.values() if not p.hidden}
     outputs = job.outputs or tuple(predicates)
     job.check_output(output)
@@ -243,6 +246,7 @@ class _Oracle:
             algorithm="rematerialise",
             decompose=self._job.decompose,
             equality=self._job.equality,
+            on_violation=REPORT,
         )
         before, self._facts = self._facts, {name: new[name].stored_set() for name in m.relations}
         names, update = m.relations, made[-1]

@@ -43,6 +43,11 @@ class Report:
                 for p in self.core.predicates.values()
                 if not p.hidden
             ],
+            "constraints": [
+                {"name": name, "variables": list(p.columns), "place": self._place_of(name)}
+                for name, p in self.core.constraints.items()
+                if p.hidden
+            ],
             "facts": len(self.core.facts),
             "strata": [
                 {
@@ -59,8 +64,12 @@ class Report:
             ],
         }
 
+    def _place_of(self, constraint: str) -> str | None:
+        rule = next((r for r in self.core.rules if r.head.predicate == constraint), None)
+        return str(rule.span) if rule is not None and rule.span else None
+
     def to_text(self) -> str:
-        """Return the relations, strata and rules as text, without the warnings."""
+        """Return the relations, constraints, strata and rules as text, without the warnings."""
         visible = [p for p in self.core.predicates.values() if not p.hidden]
         recursive = sum(len(s.recursive) for s in self.strata)
         lines = [
@@ -70,6 +79,11 @@ class Report:
         for p in visible:
             columns = ", ".join(f"{c}: {t}" for c, t in zip(p.columns, p.types, strict=True))
             lines.append(f"  {p.name}({columns})")
+        constraints = [(name, p) for name, p in self.core.constraints.items() if p.hidden]
+        lines += [count(len(constraints), "constraint")] if constraints else []
+        for name, p in constraints:
+            place = self._place_of(name)
+            lines.append(f"  {name}({', '.join(p.columns)})" + (f"  {place}" if place else ""))
         for s in self.strata:
             lines.append(f"stratum {s.index}: {_rules_in_words(s)}")
             lines += [f"  {aggregation.text}" for aggregation in s.aggregations]

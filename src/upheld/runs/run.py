@@ -20,6 +20,7 @@ from upheld.language.syntax.ast import Directive, Program
 from upheld.language.syntax.confinement import outside
 from upheld.language.terms.vocabulary import QUAD, TRIPLE
 from upheld.materialisation.build import materialise_core
+from upheld.materialisation.constraints import violated
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.programs import parse
 from upheld.materialisation.progress import ProgressGiven
@@ -56,6 +57,7 @@ def run(
     progress: ProgressGiven = None,
     confined: bool = False,
     profile: str | Path | None = None,
+    on_violation: str | None = None,
 ) -> Run:
     """Materialise a program over its facts files and write its outputs, as `souffle -F facts -D output program` does.
 
@@ -75,8 +77,9 @@ def run(
         confined: For programs you do not trust: refuse `.include` outside the program's folder, `.input` outside
             `facts`, and `.output` outside `output`.
         profile: File for a page of HTML that shows where time went, as `Materialisation.profile` returns it.
+        on_violation: As for `materialise`. Violations that are reported are warnings of the run.
     """
-    job = Job.of(program, engine, decompose, equality, confined)
+    job = Job.of(program, engine, decompose, equality, confined, on_violation)
     job.check_output(output)
     check_profile(profile)
     # Nothing will be updated.
@@ -100,6 +103,7 @@ def load(
     limits: Limits | None = None,
     progress: ProgressGiven = None,
     confined: bool = False,
+    on_violation: str | None = None,
 ) -> Materialisation:
     """Return the materialisation of a program over the facts files of its `.input` directives. Nothing is written.
 
@@ -113,8 +117,9 @@ def load(
         limits: As for `materialise`.
         progress: As for `materialise`.
         confined: As for `run`.
+        on_violation: As for `materialise`.
     """
-    job = Job.of(program, engine, decompose, equality, confined)
+    job = Job.of(program, engine, decompose, equality, confined, on_violation)
     warn(some([*job.lints, *without_facts(job.program, ())]))
     return job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
 
@@ -131,16 +136,24 @@ class Job:
     equality: str
     #: Whether the paths that the program names must stay within their folders.
     confined: bool = False
+    #: What becomes of violations of constraints, if somebody says.
+    on_violation: str | None = None
 
     @classmethod
     def of(
-        cls, program: str | Path | Program, engine: str, decompose: str, equality: str, confined: bool = False
+        cls,
+        program: str | Path | Program,
+        engine: str,
+        decompose: str,
+        equality: str,
+        confined: bool = False,
+        on_violation: str | None = None,
     ) -> Job:
         parsed = parse(program, confined=confined)
         # RDF files may hold triples and quads that no rule speaks of.
         known = {TRIPLE: ("term",) * 3, QUAD: ("term",) * 4} if parsed.dialect == "dlog" else None
         compiled, formats = compile_with_formats(parsed, known)
-        return cls(parsed, compiled, formats, engine, decompose, equality, confined)
+        return cls(parsed, compiled, formats, engine, decompose, equality, confined, on_violation)
 
     @property
     def lints(self) -> list[Problem]:
@@ -182,6 +195,7 @@ class Job:
             equality=self.equality,
             limits=limits,
             progress=progress,
+            on_violation=self.on_violation,
         )
 
     @property
@@ -216,7 +230,8 @@ class Job:
         `facts` is where the facts came from, and `changes` whether changes have been written elsewhere.
         """
         outputs = self._triples(m, output) if self.is_rdf else self._relations(m, output)
-        warnings = [*self.compiled.warnings, *outputs.warnings, *self._among_facts(outputs.files, facts)]
+        warnings = [*self.compiled.warnings, *outputs.warnings, *_violated(m)]
+        warnings += self._among_facts(outputs.files, facts)
         if not outputs.files and outputs.printed is None and not changes:
             warnings.append(_no_output(self.compiled.core))
         done = Run(m, outputs.printed or "", tuple(warnings))
@@ -284,6 +299,13 @@ class _Outputs:
     files: Sequence[Output] = ()
     to_text: Writer = facts_text
     warnings: tuple[Problem, ...] = ()
+
+
+def _violated(m: Materialisation) -> Iterator[Problem]:
+    """Yield a warning for each constraint of a `.dl` program that is violated."""
+    for name, relation in m.violations().items():
+        if name not in m.relations:
+            yield violated(m._written, relation)
 
 
 def _violations(m: Materialisation) -> Iterator[Problem]:

@@ -83,5 +83,6 @@ def execute(options: argparse.Namespace) -> int:
             progress=progress,
             committed=committed,
             profile=options.profile,
+            on_violation=options.on_violation,
         )
     return finish(options, options.done, sys.stderr if options.changes == "-" else sys.stdout)

@@ -61,7 +61,7 @@ def execute(options: argparse.Namespace) -> int:
     for warning in () if options.json else report.warnings:  # the JSON has them
         show(warning)
     if options.plans:
-        how = {"decompose": options.decompose, "confined": options.confined}
+        how = {"decompose": options.decompose, "confined": options.confined, "on_violation": "report"}
         if options.facts is None:
             m = upheld.materialise(program_of(options), **how)
         else:

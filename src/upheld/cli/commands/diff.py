@@ -59,6 +59,7 @@ def _materialised(options: argparse.Namespace, program: Path) -> upheld.Material
         limits=limits_of(options),
         confined=options.confined,
         progress=sys.stderr.isatty(),
+        on_violation="report",
     )
 
 

@@ -38,5 +38,6 @@ def execute(options: argparse.Namespace) -> int:
         confined=options.confined,
         progress=sys.stderr.isatty(),
         profile=options.profile,
+        on_violation=options.on_violation,
     )
     return finish(options, options.done, sys.stdout)

@@ -60,10 +60,14 @@ def bounded(settings: Settings, limits: Limits) -> Limits:
 
 
 def materialise(
-    core: Core, facts: Iterable[tuple[str, Columns]], limits: Limits, algorithm: str = "rematerialise"
+    core: Core,
+    facts: Iterable[tuple[str, Columns]],
+    limits: Limits,
+    algorithm: str = "rematerialise",
+    on_violation: str | None = None,
 ) -> Materialisation:
     """Return all that follows from facts in the driver. Unless it will be updated, no bookkeeping is begun."""
-    return materialise_core(core, facts, engine="memory", algorithm=algorithm, limits=limits)
+    return materialise_core(core, facts, engine="memory", algorithm=algorithm, limits=limits, on_violation=on_violation)
 
 
 def load(relations: Iterable[Facts], pairs: DataFrame | None) -> list[tuple[str, Columns]]:

@@ -49,6 +49,8 @@ class Version:
     #: Seconds of the update, and of the update with writing its version.
     maintaining: float
     seconds: float
+    #: New violations of constraints.
+    violations: int = 0
 
 
 class Batches:
@@ -87,7 +89,8 @@ class Batches:
                 version = draft.commit({"stream": stream, "feeds": {**feeds_of(self.store), **feeds}})
             inserted, deleted = (sum(map(len, side.not_empty())) for side in (change.inserted, change.deleted))
             end = time.perf_counter()
-            yield Version(version, batch, inserted, deleted, maintained - start, end - start)
+            violations = sum(map(len, change.violations.values()))
+            yield Version(version, batch, inserted, deleted, maintained - start, end - start, violations)
             start = time.perf_counter()
 
     def _tell(self, change: Change, draft: Draft) -> dict[str, int]:

@@ -7,13 +7,14 @@ import re
 import threading
 import time
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from upheld.engines.spark.sparkengine import SparkEngine
-from upheld.errors import FactsError, Problem
+from upheld.errors import FactsError, Problem, count
 from upheld.language.core import Core
 from upheld.materialisation.build import compile_saved, restore
 from upheld.materialisation.materialisation import Materialisation
@@ -75,7 +76,8 @@ class StreamReport:
 
 
 def _told(version: Version) -> str:
-    return f"+{version.inserted:,} -{version.deleted:,} facts"
+    violations = f", {count(version.violations, 'violation')}" if version.violations else ""
+    return f"+{version.inserted:,} -{version.deleted:,} facts{violations}"
 
 
 class _Stopped(Exception):
@@ -254,9 +256,10 @@ def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher 
 def _restored(job: Job, limits: Limits, spark: SparkSession, store: Store) -> Materialisation:
     """Return the last version of a state: held by tasks if that is asked for, or is how the state was made."""
     mode = job.settings.mode if job.settings.mode != "auto" else store.last().notes.get("mode", "driver")
+    open_with = partial(restore, job.program, store, on_violation=job.settings.on_violation)
     if current_mode(mode) == "distributed":
-        return restore(job.program, store, engine=SparkEngine(spark), algorithm=algorithm_for(job), limits=limits)
-    return restore(job.program, store, limits=driver.bounded(job.settings, limits))
+        return open_with(engine=SparkEngine(spark), algorithm=algorithm_for(job), limits=limits)
+    return open_with(limits=driver.bounded(job.settings, limits))
 
 
 def _begin_feeds(spark: SparkSession, job: Job, core: Core, m: Materialisation, store: Store) -> None:
