@@ -24,6 +24,7 @@ HOW = {
     "limits": None,
     "progress": None,
     "confined": False,
+    "on_violation": None,
 }
 FROM_FOLDER = {"program": PROGRAM, "facts": None, "output": ".", **HOW}
 FACTS = {"edge": [("a", "b")]}
@@ -50,7 +51,7 @@ CALLS: dict[str, dict[str, object]] = {
         "profile": None,
     },
     "history": {
-        **{k: v for k, v in FROM_FOLDER.items() if k not in ("output", "decompose")},
+        **{k: v for k, v in FROM_FOLDER.items() if k not in ("output", "decompose", "on_violation")},
         "fact": 'path("a", "b")',
         "updates": {},
     },
@@ -87,11 +88,11 @@ CALLS: dict[str, dict[str, object]] = {
     "m.equals": {"constant": "a", "relation": None},
     "m.save": {"folder": "state"},
     "m.preview": {"insert": {}, "delete": {}, "replace": {}, "add": "", "remove": [], "program": None},
-    "m.change_rules": {"add": "", "remove": [], "replace": None},
+    "m.change_rules": {"add": "", "remove": [], "replace": None, "on_violation": None},
     "m.short": {"text": "p(1)"},
     "m.sql": {"text": "select 1", "parameters": None},
-    "m.update": {"insert": {}, "delete": {}, "replace": {}, "algorithm": None},
-    "m.stream": {"updates": [], "algorithm": None, "look_ahead": True, "merge_waiting": 1},
+    "m.update": {"insert": {}, "delete": {}, "replace": {}, "algorithm": None, "on_violation": None},
+    "m.stream": {"updates": [], "algorithm": None, "look_ahead": True, "merge_waiting": 1, "on_violation": None},
     "rdf.read": {"paths": "a.nt", "base": None, "blank_nodes": "file"},
     "rdf.write": {"path": "b.nt", "triples": [], "quads": [], "prefixes": None},
     "rdf.rules": {"parts": "rdfs", "without": []},

@@ -80,7 +80,9 @@ KINDS = {
     "limits": Kind(_or_none(_is(Limits)), "an `upheld.Limits`, or None"),
     "stratification": Kind(_TEXT, "`granular`, `levels` or `coarsest`"),
     "granular": Kind(_or_none(_is(bool)), "True, False or None"),
-    "on_violation": Kind(lambda v: v is None or v in ("refuse", "report"), "`refuse`, `report` or None"),
+    "on_violation": Kind(
+        _or_none(lambda v: isinstance(v, str) and v in ("refuse", "report")), "`refuse`, `report` or None"
+    ),
     "verify": _TRUTH,
     "confined": _TRUTH,
     "strict": _TRUTH,

@@ -143,8 +143,10 @@ class LimitReached(UpheldError):
 class ConstraintViolated(UpheldError):
     """A change that violates constraints of the program, or facts that do.
 
-    `violations` has the new violations by constraint: relations whose columns are the variables of the constraint.
-    `explanations` has the proof of the first one of each constraint.
+    Args:
+        problems: A problem for each violated constraint.
+        violations: The new violations by constraint: relations whose columns are variables of the constraint.
+        explanations: The proof of the first violation of each constraint.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from upheld.language.syntax.ast import Constant
 from upheld.language.syntax.rdfox import PREFIXES
 from upheld.language.terms.prefixes import shortened
 
-#: What becomes of a change that violates a constraint.
+#: The two ways to treat a change that violates a constraint.
 REFUSE, REPORT = "refuse", "report"
 
 #: Violations of a constraint that an error shows, constraints that it explains, and levels of each proof.
@@ -28,7 +28,7 @@ Violations = Mapping[str, Relation]
 
 
 def default_choice(core: Core) -> str:
-    """Return what becomes of violations if nobody says: constraints of a `.dl` program are enforced.
+    """Return the treatment of violations by default: constraints of a `.dl` program are enforced.
 
     Ontologies are rarely consistent with all data, so `violation` of a `.dlog` program is reported.
     """
@@ -37,8 +37,8 @@ def default_choice(core: Core) -> str:
 
 def violations_among(core: Core, rows: Mapping[str, Iterable[Row]]) -> dict[str, Relation]:
     """Return the facts of constraints among some facts by relation; those without facts are left out."""
-    found = {name: relation_of(core.constraints[name], rows[name]) for name in core.constraints if name in rows}
-    return {name: relation for name, relation in found.items() if len(relation)}
+    relations = (relation_of(core.constraints[name], rows[name]) for name in core.constraints if name in rows)
+    return {relation.name: relation for relation in relations if len(relation)}
 
 
 @dataclass(frozen=True)

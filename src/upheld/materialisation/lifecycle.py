@@ -83,7 +83,7 @@ class Lifecycle(Inspection):
         self._base: Base | None = None
         self.statistics = Statistics()
         self._state: State
-        #: What becomes of a change that violates a constraint: it is refused or reported.
+        #: Whether a change that violates a constraint is refused or reported.
         self._on_violation = default_choice(core)
         #: Whoever uses the engine waits for a turn.
         self._turns = Turns()

@@ -82,7 +82,7 @@ class RunReport:
             lines.append(f"state: version {self.state['version']} in {self.state['folder']}")
         for name, sizes in self.relations.items():
             lines.append(f"{name}: {count(sizes['facts'], 'fact')}, {sizes['explicit']:,} of them explicit")
-        lines += [f"constraint {name}: {count(found, 'violation')}" for name, found in self.violations.items()]
+        lines += [f"constraint {name}: {count(number, 'violation')}" for name, number in self.violations.items()]
         return "\n".join(lines)
 
 

@@ -455,7 +455,7 @@ def _materialise(
     else:
         columns = texts.loaded if texts.loaded is not None else driver.load(facts, texts.pairs)
         m = driver.materialise(core, columns, allowed, algorithm, job.settings.on_violation)
-    recorder.report.violations = {name: len(found) for name, found in m.violations().items()}
+    recorder.report.violations = {name: len(relation) for name, relation in m.violations().items()}
     frames: Mapping[str, DataFrame] = Frames(outputs, lambda name: driver.to_spark(spark, m[name]))
     if job.stream is not None or mode == "distributed":
         frames = dict(frames)  # as they are now: updates will follow, or tasks end

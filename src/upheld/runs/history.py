@@ -42,7 +42,14 @@ def history(
         confined: As for `run`.
     """
     with load(
-        program, facts, engine=engine, equality=equality, limits=limits, progress=progress, confined=confined
+        program,
+        facts,
+        engine=engine,
+        equality=equality,
+        limits=limits,
+        progress=progress,
+        confined=confined,
+        on_violation="report",
     ) as m:
         goal, prefixes = m._compile_fact(fact, None)
         first = m._explain(goal, prefixes)

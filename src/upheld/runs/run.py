@@ -136,7 +136,7 @@ class Job:
     equality: str
     #: Whether the paths that the program names must stay within their folders.
     confined: bool = False
-    #: What becomes of violations of constraints, if somebody says.
+    #: Whether violations of constraints are refused or reported; None for the default of the dialect.
     on_violation: str | None = None
 
     @classmethod

@@ -17,10 +17,10 @@ def bound_variables(body: Formula) -> tuple[Variable, ...]:
     >>> [v.name for v in bound_variables(body)]
     ['x', 'y', 'z', 'n']
     """
-    found: dict[str, Variable] = {}
+    by_name: dict[str, Variable] = {}
     for variable in _bound(body):
-        found.setdefault(variable.name, variable)
-    return tuple(found.values())
+        by_name.setdefault(variable.name, variable)
+    return tuple(by_name.values())
 
 
 def _bound(formula: Formula) -> Iterator[Variable]:

@@ -265,11 +265,11 @@ def updates_text(numbers: Sequence[int]) -> str:
     """Return the updates of a stream that are made as one, for a message.
 
     >>> updates_text((3,)), updates_text((3, 4, 5))
-    ('update 3 of the stream', 'updates 3 to 5 of the stream, made as one,')
+    ('update 3 of the stream', 'the merge of updates 3 to 5 of the stream')
     """
     if len(numbers) == 1:
         return f"update {numbers[0]} of the stream"
-    return f"updates {numbers[0]} to {numbers[-1]} of the stream, made as one,"
+    return f"the merge of updates {numbers[0]} to {numbers[-1]} of the stream"
 
 
 #: The facts that an update deletes, inserts, and replaces whole relations by.
