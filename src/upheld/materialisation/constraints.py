@@ -14,8 +14,8 @@ from upheld.explain import Explanation
 from upheld.language.core import Atom, Core, Fact, Predicate
 from upheld.language.core_text import atom_text, value_text
 from upheld.language.syntax.ast import Constant
-from upheld.language.syntax.rdfox import PREFIXES
 from upheld.language.terms.prefixes import shortened
+from upheld.language.terms.vocabulary import PREFIXES
 
 #: The two ways to treat a change that violates a constraint.
 REFUSE, REPORT = "refuse", "report"

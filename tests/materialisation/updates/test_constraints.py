@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import upheld
-from tests.engines.spark.tasks import Driven
-from tests.helpers.guarded import follow
-from tests.helpers.streams import NAMES
+from tests.engines.spark.helpers.tasks import Driven
+from tests.helpers.streams.guarded import follow
+from tests.helpers.streams.streams import NAMES
 from upheld import ConstraintViolated, UpheldError, materialise, parse, restore
 from upheld.cli import main
 from upheld.language.compile import compile_program

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from tests.helpers.aggregates import random_aggregate_case
-from tests.helpers.records import random_record_case
-from tests.helpers.strategies import Case, Update, random_case, random_cyclic_case, random_typed_case
-from tests.helpers.streams import (
+from tests.helpers.programs.aggregates import random_aggregate_case
+from tests.helpers.programs.records import random_record_case
+from tests.helpers.programs.strategies import Case, Update, random_case, random_cyclic_case, random_typed_case
+from tests.helpers.streams.streams import (
     CONSTANTS,
     NAMES,
     Recomputed,
