@@ -14,7 +14,7 @@ import pytest
 import upheld
 from benchmarks.workloads.many_rules import drawn, groups, ladder, zipf
 from tests.helpers.streams.streams import NAMES
-from upheld.engines.memory.rounds import small_strata
+from upheld.engines.memory.rounds.strata import small_strata
 
 RELATIONS = 150
 

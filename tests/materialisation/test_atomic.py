@@ -25,7 +25,9 @@ from upheld.engines import ENGINES
 from upheld.engines.memory.counters.counting import numbered
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
-from upheld.engines.memory.rounds import interpreter, many_strata, small_strata
+from upheld.engines.memory.rounds import interpreter
+from upheld.engines.memory.rounds.strata import kernel as strata_kernel
+from upheld.engines.memory.rounds.strata import small_strata
 from upheld.engines.memory.storage.table import BITS
 from upheld.engines.reference.counters import PlainNumbers, PlainRanks, PlainTrace
 from upheld.engines.reference.engine import ReferenceEngine
@@ -269,7 +271,7 @@ class Fuse:
 
 
 KERNELS = [(module, name) for name, module in MODULE_OF.items() if name not in PARTS]
-KERNELS += [(interpreter, "lose_rounds"), (interpreter, "gain_rounds"), (many_strata, "maintain_strata")]
+KERNELS += [(interpreter, "lose_rounds"), (interpreter, "gain_rounds"), (strata_kernel, "maintain_strata")]
 #: What changes something on the reference engine.
 PLAIN = [
     (Facts, "__ior__"),

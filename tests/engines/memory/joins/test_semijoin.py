@@ -10,7 +10,7 @@ import upheld
 from tests.helpers.streams.streams import follow, random_decomposed_stream, random_stream
 from upheld.engines.memory.joins import matching, semijoin
 from upheld.engines.memory.joins.semijoin import Reduction
-from upheld.engines.memory.rounds import small_strata
+from upheld.engines.memory.rounds.strata import small_strata
 from upheld.maintain.registry import ALGORITHMS
 
 

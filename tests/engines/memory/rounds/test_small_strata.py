@@ -11,8 +11,8 @@ import upheld
 from benchmarks.workloads.many_rules import drawn, ladder
 from tests.engines.memory.rounds.test_driver import open_or_none, told
 from tests.helpers.streams.streams import random_stream
-from upheld.engines.memory.rounds import many_strata, small_strata
-from upheld.engines.memory.rounds.strata_code import StrataCode
+from upheld.engines.memory.rounds.strata import kernel, small_strata
+from upheld.engines.memory.rounds.strata.code import StrataCode
 from upheld.materialisation.materialisation import Materialisation
 
 MIXED = """
@@ -80,7 +80,7 @@ def test_one_call_for_many_strata():
     m = upheld.materialise(ladder(60), {"p0": [1, 2, 3]}, algorithm="ranked")
     m.update(delete={"p0": [3]}, insert={"p0": [4]})
     before = maintained(m)
-    with patch.object(many_strata, "maintain_strata", wraps=many_strata.maintain_strata) as calls:
+    with patch.object(kernel, "maintain_strata", wraps=kernel.maintain_strata) as calls:
         change = m.update(delete={"p0": [2]})
     assert calls.call_count == 1
     assert maintained(m) - before == 60

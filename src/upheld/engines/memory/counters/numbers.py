@@ -20,7 +20,7 @@ from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.rounds.bytecode import Columns
 from upheld.engines.memory.rounds.driver import SmallRounds
-from upheld.engines.memory.rounds.small_strata import SmallStrata
+from upheld.engines.memory.rounds.strata.small_strata import SmallStrata
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, Settled, nothing, own_set, with_numbers
 from upheld.engines.memory.sets.named import Named

@@ -62,9 +62,9 @@ _state = _State()
 class Kernel:
     """A kernel that has not been compiled yet."""
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., Any], is_inner: bool = False):
         update_wrapper(self, function)
-        self.function = function
+        self.function, self._is_inner = function, is_inner
         self.compiled: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any) -> Any:
@@ -91,7 +91,7 @@ class Kernel:
         """Return the compiled kernel."""
         from upheld.engines.memory.kernels.machine_code import compiled
 
-        self.compiled = compiled(self.function)
+        self.compiled = compiled(self.function, self._is_inner)
         return self.compiled
 
 
@@ -100,10 +100,19 @@ def kernel(function: F) -> F:
 
     Compiled, it releases the GIL, and its machine code is kept on disk.
     """
+    return _kernel(function, is_inner=False)
+
+
+def inner_kernel(function: F) -> F:
+    """Make a kernel that only kernels call: compiled, it has no entry for Python, which takes as long as its code."""
+    return _kernel(function, is_inner=True)
+
+
+def _kernel(function: F, is_inner: bool) -> F:
     if NEVER_COMPILED:
         return np.errstate(over="ignore")(function)
     with _state.lock:
-        plain_kernel = Kernel(function)
+        plain_kernel = Kernel(function, is_inner)
         if _state.is_compiled:
             return plain_kernel.compile()  # type: ignore[no-any-return]
         _state.replaced.append((plain_kernel, plain_kernel.compile))

@@ -23,16 +23,19 @@ from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.limits import uncounted
 
 
-def compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., Any], is_inner: bool = False) -> Any:
     """Return a function as machine code, which is made when it is called for the first time.
 
-    Where no folder at all can be written, it is compiled anew by each process.
+    An inner one is called by machine code alone. Where no folder at all can be written, it is compiled anew by each
+    process.
     """
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options["no_cpython_wrapper"] = is_inner
     dispatcher: Any
     try:
-        dispatcher = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+        dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:
-        dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+        dispatcher = numba.njit(**options)(function)
     else:
         # A kernel has the code and the constants of others in it. By itself, Numba looks at its own file alone.
         dispatcher._cache._cache_file._source_stamp = _sources()

@@ -18,7 +18,7 @@ from upheld.engines.memory.kernels.addresses import (
     write_int64,
 )
 from upheld.engines.memory.kernels.hashing import GROUP, mix, place
-from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.kernels.jit import inner_kernel
 from upheld.engines.memory.rounds.records import (
     ARITY,
     AT,
@@ -103,7 +103,7 @@ from upheld.engines.memory.rounds.tables import (
 )
 
 
-@kernel
+@inner_kernel
 def known_value(code, items, k, registers):
     """Return the value that entry k of a list of what is known has."""
     register = number(code, items + KNOWN_FIELDS * k + KNOWN_REGISTER)
@@ -112,14 +112,14 @@ def known_value(code, items, k, registers):
     return number(code, items + KNOWN_FIELDS * k + KNOWN_CONSTANT)
 
 
-@kernel
+@inner_kernel
 def fill_in(code, terms, registers, values):
     """Write the values that terms have."""
     for k in range(number(code, terms)):
         write_int64(values, k, known_value(code, terms, k, registers))
 
 
-@kernel
+@inner_kernel
 def fill_registers(program, variables, t, row, registers):
     """Write the values that variables have in a row of a table."""
     tables, _, code, _ = program
@@ -131,7 +131,7 @@ def fill_registers(program, variables, t, row, registers):
         )
 
 
-@kernel
+@inner_kernel
 def are_equal(program, pairs, t, row):
     """Return whether a row has equal values in each pair of columns."""
     tables, _, code, _ = program
@@ -142,7 +142,7 @@ def are_equal(program, pairs, t, row):
     return same
 
 
-@kernel
+@inner_kernel
 def is_of_atom(program, at, t, row):
     """Return whether a row has the constants, and the equal values, of the atom with which a plan begins."""
     tables, _, code, _ = program
@@ -155,7 +155,7 @@ def is_of_atom(program, at, t, row):
     return are_equal(program, checks + LENGTH + PAIR_FIELDS * number(code, checks), t, row)
 
 
-@kernel
+@inner_kernel
 def first_match(program, step, registers):
     """Return the first row, or the first and the last place in the pool, that an index has for the values of a step."""
     tables, indexes, code, _ = program
@@ -193,7 +193,7 @@ def first_match(program, step, registers):
     return begin, begin + read_int64(of_index(indexes, x, NEXT), BLOCK_FIELDS * key + BLOCK_LENGTH)
 
 
-@kernel
+@inner_kernel
 def find_instances(program, at, row, work, lines, count, tried, most):
     """Write the instances that a row has as the atom with which the plan at `at` begins, after those in `lines`.
 
@@ -276,7 +276,7 @@ def find_instances(program, at, row, work, lines, count, tried, most):
     return count, tried
 
 
-@kernel
+@inner_kernel
 def first_value(program, first, t, row, k):
     """Return a value that the first step of a plan looks for."""
     tables, _, code, _ = program
@@ -288,7 +288,7 @@ def first_value(program, first, t, row, k):
     )
 
 
-@kernel
+@inner_kernel
 def first_place(program, first, t, row, values):
     """Return where the first step of a plan begins to look for what a row asks for."""
     tables, indexes, code, _ = program
@@ -303,7 +303,7 @@ def first_place(program, first, t, row, values):
     return place(h, np.uint64(of_index(indexes, x, INDEX_SHIFT)))
 
 
-@kernel
+@inner_kernel
 def look_ahead(program, at, queue, begin, end, places, values):
     """Write where the first step of a plan begins to look for facts of the queue, or -1 for those it is not for.
 
@@ -340,7 +340,7 @@ def look_ahead(program, at, queue, begin, end, places, values):
                 prefetch_int32(of_index(indexes, x, NEXT), match)
 
 
-@kernel
+@inner_kernel
 def follow_index(program, at, queue, begin, end, places, lines, shape, count, tried):
     """As `find_instances`, for facts of the queue whose places are known, and a plan whose one step follows an index.
 
@@ -415,7 +415,7 @@ def follow_index(program, at, queue, begin, end, places, lines, shape, count, tr
     return count, tried
 
 
-@kernel
+@inner_kernel
 def instances_of_group(program, at, queue, begin, end, work, lines, places, count, tried):
     """As `find_instances`, for a group of facts of the queue, of which there are `GROUP` at most.
 

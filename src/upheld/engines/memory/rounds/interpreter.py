@@ -11,7 +11,7 @@ import numpy as np
 from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int32, write_uint16
 from upheld.engines.memory.kernels.counts import LARGEST
 from upheld.engines.memory.kernels.hashing import GROUP
-from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.kernels.jit import inner_kernel, kernel
 from upheld.engines.memory.rounds.instances import instances_of_group
 from upheld.engines.memory.rounds.records import (
     AT,
@@ -57,7 +57,7 @@ from upheld.engines.memory.rounds.records import (
 from upheld.engines.memory.rounds.tables import change_flags, enter_row, flags_of, look_up_heads, slot_of
 
 
-@kernel
+@inner_kernel
 def find_all_instances(tables, indexes, code, begins, truths, bench, queue, begin, end):
     """Write the instances with an atom in a part of the queue; return their number, or -1 for too many."""
     registers, heights, stack, values, lines, places = bench

@@ -10,7 +10,7 @@ import numpy as np
 from upheld.engines.memory.kernels.addresses import read_int32, read_uint8, write_int32, write_int64, write_uint16
 from upheld.engines.memory.kernels.counts import LARGEST
 from upheld.engines.memory.kernels.hashing import GROUP
-from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.kernels.jit import inner_kernel, kernel
 from upheld.engines.memory.rounds.instances import find_instances, instances_of_group, is_of_atom
 from upheld.engines.memory.rounds.records import (
     AT,
@@ -106,7 +106,7 @@ def find_derivable(tables, indexes, code, truths, bench, queue, tasks, met, bit,
     return derived, True
 
 
-@kernel
+@inner_kernel
 def go_on(tables, lines, begin, state):
     """Prepare to go through instances from `begin` on, where a call stopped if a table had no room."""
     if state[OUTCOME] == WANTS_ROOM:
@@ -114,7 +114,7 @@ def go_on(tables, lines, begin, state):
     state[OUTCOME] = DONE
 
 
-@kernel
+@inner_kernel
 def head_row(tables, instance, may_enter, state):
     """Return the row of the head of an instance, which is entered if its table does not have it.
 
@@ -133,7 +133,7 @@ def head_row(tables, instance, may_enter, state):
     return row
 
 
-@kernel
+@inner_kernel
 def list_head(tables, t, row, reject, bit, out, state):
     """Mark a head with a bit, and list it if it has the bit for the first time and its flags are not rejected."""
     flags = flags_of(tables, t, row)

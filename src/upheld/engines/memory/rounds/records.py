@@ -22,9 +22,9 @@ BY_VALUE, ONE_NUMBER, TWO_NUMBERS = range(3)
 
 #: A line of an index. `NEXT` is the address of the next rows of chains, or of the entries of blocks. The rows of its
 #: table before `KNOWN_ROWS` are in it; a kernel may enter further ones before `ROWS_AT_MOST`, while there are fewer
-#: than `KEYS_AT_MOST` distinct keys.
+#: than `KEYS_AT_MOST` distinct keys, and then lists the index, by `NEXT_GROWN_INDEX`.
 OF_TABLE, BLOCKS, INDEX_SLOTS, INDEX_SIZE, INDEX_SHIFT, NEXT, POOL = range(7)
-KNOWN_ROWS, ROWS_AT_MOST, DISTINCT_KEYS, KEYS_AT_MOST = range(7, 11)
+KNOWN_ROWS, ROWS_AT_MOST, DISTINCT_KEYS, KEYS_AT_MOST, NEXT_GROWN_INDEX = range(7, 12)
 
 #: An entry of an index of blocks: where its block begins in the pool, rows, room, and the hash of its key.
 BLOCK_BEGIN, BLOCK_LENGTH, BLOCK_ROOM, BLOCK_HASH = range(4)
@@ -69,7 +69,7 @@ DONE, WANTS_ROOM, TOO_LARGE, GREW, TOO_MANY, UNCOUNTED = range(6)
 #: Rows that a round may look at in vain before it is left to be done otherwise.
 IN_VAIN = 1 << 16
 
-TABLE_FIELDS, INDEX_FIELDS = INDEXED + 1, KEYS_AT_MOST + 1
+TABLE_FIELDS, INDEX_FIELDS = INDEXED + 1, NEXT_GROWN_INDEX + 1
 
 #: Where a plan of one step has a value of its head from: the fact it begins with, the one that was matched, or neither.
 SOURCE, SOURCE_VALUE = range(2)
@@ -90,75 +90,6 @@ LOW_HALF = np.int64(0xFFFFFFFF)
 LOWEST = np.iinfo(np.int64).min
 NARROWEST, WIDEST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
-# -- several strata in one call: see `many_strata` ---------------------------------------------------------------------
-
-#: A line of a stratum: what is known of it, where its code is, the derivations that it has, and the first of the
-#: explicit facts that an update takes from it, and adds to it.
-STRATUM_KIND, STRATUM_CODE, DERIVATIONS, FIRST_MINUS, FIRST_PLUS = range(5)
-STRATUM_FIELDS = 5
-#: Kinds of strata: not written yet, left to the operators, with explicit facts alone, and with rules.
-UNWRITTEN_STRATUM, OTHER_STRATUM, EXPLICIT_STRATUM, RULED_STRATUM = range(4)
-#: The code of a stratum: the number of tables that its rules read, and a record for each. The plans that begin with a
-#: table are in three parts: from atoms of other strata, from atoms of this one, and from negated atoms.
-READ_TABLE, READ_OTHERS, READ_OWN, READ_NEGATED, READ_END = range(LENGTH, LENGTH + 5)
-READ_FIELDS = 5
-#: Instead of a plan: one that has not been written, or that does more than follow indexes.
-UNWRITTEN_PLAN, OTHER_PLAN = -1, -2
-
-#: A line of a table beside its first one: the last of its rows that have changed and their number, where the strata
-#: are that read it, and the record that the stratum at hand has of it.
-LAST_CHANGE, CHANGES, READERS, READ_BY, READ_RECORD = range(5)
-LINK_FIELDS = 5
-#: The readers of a table: their number, and for each a pattern of rows, or `NO_PATTERN` for all of them, and a list of
-#: strata. A pattern is two lists of pairs, as a plan has them for its atom.
-READER_PATTERN, READER_STRATA = range(LENGTH, LENGTH + 2)
-READER_FIELDS = 2
-NO_PATTERN, NO_READERS = -1, -1
-
-#: A line of a fact that a call begins with: its stratum, table and row, whether it goes, comes or has changed, and the
-#: next one of its stratum. The lines of changed rows: the row, and the one that changed before it in its table.
-SEED_STRATUM, SEED_TABLE, SEED_ROW, SEED_KIND, SEED_NEXT = range(5)
-SEED_FIELDS = 5
-GOES, COMES, HAS_CHANGED = range(3)
-CHANGED_ROW, CHANGED_BEFORE = range(2)
-NOBODY = -1
-
-#: A line of the log: a row, the numbers that it had, and the derivation that changed them as twice its plan, plus one
-#: in insertion, or -1.
-UNDO_TABLE, UNDO_ROW, UNDO_RANK, UNDO_TOTAL, UNDO_SUPPORT, UNDO_PLAN = range(6)
-UNDO_FIELDS = 6
-#: The derivations that a plan has found, by phase.
-IN_DELETION, IN_INSERTION = range(2)
-#: A line of the strata that are done: the stratum, and the derivations that it had.
-DONE_STRATUM, DONE_DERIVATIONS = range(2)
-
-#: The queues of a call: facts that go, facts that come, facts that a step begins with, and changed rows.
-GOING, COMING, PICKED, CHANGED = range(4)
-
-#: The steps of a stratum, each with truth tables of its own: derivations lost with facts of other strata, and with its
-#: own ones; derivations gained with facts of other strata, and with its own ones.
-LOSING, LOSING_OWN, GAINING, GAINING_OWN = range(4)
-
-#: The next task of a call: take the facts it begins with, take the next stratum, go on with adding, or end a stratum.
-SEEDING, NEXT_STRATUM, ADDING, ENDING = range(4)
-
-#: The progress of a call over strata. From `AT_GOING` on, a stratum that is taken back has these as it began.
-(
-    STAGE, CURRENT_STRATUM, STRATA_OUTCOME, STRATA_WANTED, STRATA_ROOM, BIT_ROUND, BIT_D, BIT_A, PLACES, SEEDS, SEEDED,
-    STRATA_DONE, LOST, GAINED, OWN_GOING, OWN_COMING, MOST,
-    AT_GOING, AT_COMING, AT_LOG, AT_TOP, AT_ROUNDS, AT_LOST_FACTS, AT_NEW_FACTS, AT_CHANGED,
-) = range(25)  # fmt: skip
-#: As many numbers behind them are what they were when the stratum at hand began.
-SAVED = AT_CHANGED + 1 - AT_GOING
-STRATA_STATE = AT_CHANGED + 1 + SAVED
-
-#: Why a call over strata stops: nothing is due any more, a stratum is left to the operators, or something is wanted:
-#: the code of a stratum, a plan, an index that knows all rows, the readers of a table, room in a table, or in a queue.
-(
-    ALL_DONE, LEFT_OVER, WANTS_STRATUM, WANTS_PLAN, WANTS_INDEX, WANTS_READERS, WANTS_ROWS, WANTS_QUEUES,
-) = range(8)  # fmt: skip
-
-#: Rows that a step begins with at most, and pairs of a row and a plan. `MOST` of the state is how many derivations a
-#: call handles in a stratum; one with more than `SMALL_STRATUM` loses no more than one part of `PART_LOST` of them.
-MOST_PICKED, MOST_TRIED_PAIRS = 1 << 12, 1 << 16
-SMALL_STRATUM, PART_LOST = 1 << 10, 8
+#: Lists within lines: each line has the number of the next one, `NOBODY` at the end, or `UNLISTED`. So what is listed
+#: can be found, and taken off the list, without a look at any other line.
+NOBODY, UNLISTED = -1, -2

@@ -19,7 +19,7 @@ from upheld.engines.memory.kernels.addresses import (
     write_uint16,
 )
 from upheld.engines.memory.kernels.hashing import mix, place
-from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.kernels.jit import inner_kernel
 from upheld.engines.memory.rounds.records import (
     ARITY,
     AT,
@@ -52,17 +52,17 @@ from upheld.engines.memory.rounds.records import (
 number = read_int64
 
 
-@kernel
+@inner_kernel
 def of_table(tables, t, field):
     return read_int64(tables, t * TABLE_FIELDS + field)
 
 
-@kernel
+@inner_kernel
 def of_index(indexes, x, field):
     return read_int64(indexes, x * INDEX_FIELDS + field)
 
 
-@kernel
+@inner_kernel
 def value_in(tables, t, row, column):
     at = row * of_table(tables, t, ARITY) + column
     if of_table(tables, t, WIDE):
@@ -70,12 +70,12 @@ def value_in(tables, t, row, column):
     return read_int32(of_table(tables, t, ROWS), at)
 
 
-@kernel
+@inner_kernel
 def flags_of(tables, t, row):
     return read_uint16(of_table(tables, t, FLAGS), row)
 
 
-@kernel
+@inner_kernel
 def change_flags(tables, queue, begin, end, keep, add):
     """Clear the bits that `keep` has not, and set others, in rows of the queue."""
     for i in range(begin, end):
@@ -83,7 +83,7 @@ def change_flags(tables, queue, begin, end, keep, add):
         write_uint16(of_table(tables, t, FLAGS), row, (read_uint16(of_table(tables, t, FLAGS), row) & keep) | add)
 
 
-@kernel
+@inner_kernel
 def fits(tables, t, values):
     """Return whether a table has room for the width of some values."""
     if not of_table(tables, t, WIDE):
@@ -93,7 +93,7 @@ def fits(tables, t, values):
     return True
 
 
-@kernel
+@inner_kernel
 def place_of(tables, t, values):
     """Return where in the tuple index of a table one begins to look for a fact."""
     kind = of_table(tables, t, KEYS)
@@ -108,7 +108,7 @@ def place_of(tables, t, values):
     return place(h, np.uint64(of_table(tables, t, SHIFT)))
 
 
-@kernel
+@inner_kernel
 def slot_of(tables, t, values, at):
     """Return where in the tuple index of a table a fact is, or would be entered, from a place on."""
     mask = of_table(tables, t, SIZE) - 1
@@ -124,7 +124,7 @@ def slot_of(tables, t, values, at):
     return at
 
 
-@kernel
+@inner_kernel
 def prefetch_fact(tables, t, row):
     """Ask for the values and flags of a row."""
     if of_table(tables, t, WIDE):
@@ -134,7 +134,7 @@ def prefetch_fact(tables, t, row):
     prefetch_uint16(of_table(tables, t, FLAGS), row)
 
 
-@kernel
+@inner_kernel
 def look_up_heads(tables, lines, start, stop):
     """Write where in the tuple indexes the heads of some instances are, or would be entered."""
     line = NUMBER * lines.shape[1]
@@ -159,7 +159,7 @@ def look_up_heads(tables, lines, start, stop):
             prefetch_int32(of_table(tables, t, SUPPORT), row)
 
 
-@kernel
+@inner_kernel
 def enter_row(tables, t, at, values):
     """Enter a fact into a table, whose tuple index has it at `at` from then on; return its row."""
     row, arity = of_table(tables, t, COUNT), of_table(tables, t, ARITY)
@@ -174,7 +174,7 @@ def enter_row(tables, t, at, values):
     return row
 
 
-@kernel
+@inner_kernel
 def look_up_again(tables, lines, begin):
     """Write where one begins to look for heads, from one on: their tables have grown."""
     line = NUMBER * lines.shape[1]

@@ -8,7 +8,9 @@ rows in no set: see `compaction`.
 from __future__ import annotations
 
 import weakref
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -47,7 +49,7 @@ class HeldRows:
         self.rows = rows
 
 
-#: Changes of tables that are listed before the list is begun anew.
+#: Changes of tables that are listed before the list is made shorter.
 _MOST_TOUCHED = 1 << 12
 
 
@@ -58,26 +60,27 @@ class Touched:
     """
 
     def __init__(self) -> None:
-        #: The number of changes before those in the list, and the list.
-        self._noted: tuple[int, list[str]] = (0, [])
+        #: The numbers of changes, ascending, with the table of each. Of a table, at least the last one is there.
+        self._changes: list[tuple[int, str]] = []
+        self._most = _MOST_TOUCHED
 
     def note(self, name: str) -> None:
         """Note that a table is about to change."""
-        before, names = self._noted
-        names.append(name)
-        if len(names) > _MOST_TOUCHED:
-            self._noted = (before + len(names), [])
+        self._changes.append((self.last + 1, name))
+        if len(self._changes) > self._most:
+            latest = {table: number for number, table in self._changes}
+            self._changes = sorted((number, table) for table, number in latest.items())
+            self._most = 2 * len(self._changes) + _MOST_TOUCHED
 
     @property
     def last(self) -> int:
         """The number of changes so far."""
-        before, names = self._noted
-        return before + len(names)
+        return self._changes[-1][0] if self._changes else 0
 
-    def since(self, number: int) -> set[str] | None:
-        """Return the tables that have changed after this many changes; None if that is not known any more."""
-        before, names = self._noted
-        return set(names[number - before :]) if number >= before else None
+    def since(self, number: int) -> set[str]:
+        """Return the tables that have changed after this many changes."""
+        first = bisect_right(self._changes, number, key=itemgetter(0))
+        return {table for _, table in self._changes[first:]}
 
 
 class Table:

@@ -17,10 +17,12 @@ from upheld.algebra.reached import Reached
 from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.plans.plan import Place
-from upheld.engines.memory.rounds import many_strata
 from upheld.engines.memory.rounds.bytecode import Bench, Columns, Numbers, by_table
-from upheld.engines.memory.rounds.records import (
-    AT_CHANGED,
+from upheld.engines.memory.rounds.records import NOBODY, UNLISTED
+from upheld.engines.memory.rounds.strata import kernel
+from upheld.engines.memory.rounds.strata.buffers import Buffers, Lines
+from upheld.engines.memory.rounds.strata.code import StrataCode
+from upheld.engines.memory.rounds.strata.records import (
     AT_COMING,
     AT_GOING,
     AT_LOG,
@@ -31,21 +33,18 @@ from upheld.engines.memory.rounds.records import (
     BIT_A,
     BIT_D,
     BIT_ROUND,
-    CHANGES,
     COMES,
     DERIVATIONS,
-    DONE_STRATUM,
-    FIRST_MINUS,
-    FIRST_PLUS,
+    DUE,
+    FIRST_MET,
     GOES,
     HAS_CHANGED,
-    LAST_CHANGE,
+    IN_DELETION,
+    IN_INSERTION,
     LEFT_OVER,
-    MOST,
     MOST_PICKED,
-    NOBODY,
+    NEXT_MET,
     PLACES,
-    SEED_FIELDS,
     SEED_KIND,
     SEED_NEXT,
     SEED_ROW,
@@ -57,9 +56,7 @@ from upheld.engines.memory.rounds.records import (
     STRATA_DONE,
     STRATA_OUTCOME,
     STRATA_ROOM,
-    STRATA_STATE,
     STRATA_WANTED,
-    UNDO_FIELDS,
     UNDO_RANK,
     UNDO_ROW,
     UNDO_SUPPORT,
@@ -72,7 +69,6 @@ from upheld.engines.memory.rounds.records import (
     WANTS_ROWS,
     WANTS_STRATUM,
 )
-from upheld.engines.memory.rounds.strata_code import StrataCode
 from upheld.engines.memory.sets.expressions import MemorySet
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.rows_by_table import clear_bit
@@ -86,13 +82,8 @@ from upheld.runtime.statistics import current_phase
 #: deletion, and in insertion.
 MOST_SEEDS, MOST_DERIVED = MOST_PICKED, 1 << 12
 
-#: Lines of a log before the next one is begun, and of queues before they are made larger.
-_LOG, _QUEUE = 1 << 16, 1 << 15
-
 #: The truth table of all facts.
 _EVERYTHING: Truth = np.ones(1 << 16, np.bool_)
-
-Pairs = npt.NDArray[np.int32]
 
 
 class RankSums(Protocol):
@@ -136,7 +127,8 @@ class SmallStrata:
             return
         tools, self._tools = self._tools, None
         if tools is None or tools[0].strata is not reached.strata or tools[0].edition != self.matcher.edition:
-            tools = self._new_code(reached.strata, ranks), Buffers()
+            code = self._new_code(reached.strata, ranks)
+            tools = code, Buffers(code)
         run = Run(self, *tools, ranks, I, D, A)
         run.seed(minus, GOES)
         run.seed(plus, COMES)
@@ -146,10 +138,12 @@ class SmallStrata:
             yield s
             self._tools = None
             if not run.follow(s):  # too much has changed
+                run.close()
                 self._tools = tools
                 reached.follow(s)
                 yield from reached
                 return
+        run.close()
         self._tools = tools
 
     def _new_code(self, strata: Stratification, ranks: RankSums) -> StrataCode:
@@ -189,49 +183,6 @@ def _places(P: Spelling, X: Spelling, N: Spelling, Y: Spelling | None) -> dict[P
     return places
 
 
-class Buffers:
-    """The arrays of a call over strata. They are empty between two updates, so they serve all of them."""
-
-    def __init__(self) -> None:
-        self.going, self.coming = np.empty((_QUEUE, 2), np.int32), np.empty((_QUEUE, 2), np.int32)
-        self.picked, self.changed = np.empty((MOST_PICKED, 2), np.int32), np.empty((2 * _QUEUE, 2), np.int32)
-        self.log = np.empty((_LOG, UNDO_FIELDS), np.int32)
-        self.seeds: Numbers = np.empty((64, SEED_FIELDS), np.int64)
-        self.due: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
-        self.done: Numbers = np.empty((0, 2), np.int64)
-
-    @property
-    def queues(self) -> tuple[Pairs, Pairs, Pairs, Pairs]:
-        return self.going, self.coming, self.picked, self.changed
-
-    def begin(self, strata: int) -> None:
-        """Make room for some strata, of which none is due."""
-        if len(self.due) != strata + 1:
-            self.due, self.done = np.zeros(strata + 1, np.uint8), np.empty((strata + 1, 2), np.int64)
-        self.due[:] = 0
-
-    def grow(self, state: Numbers) -> None:
-        """Make room for more facts."""
-        more = 4 * MOST_DERIVED + 4 * int(state[SEEDS])
-        self.going = _with_room(self.going, int(state[AT_GOING]), more)
-        self.coming = _with_room(self.coming, int(state[AT_COMING]), more)
-        self.changed = _with_room(self.changed, int(state[AT_CHANGED]), more)
-
-    def make_room_for_seeds(self, begin: int, count: int) -> None:
-        if begin + count > len(self.seeds):
-            seeds = np.empty((2 * (begin + count), SEED_FIELDS), np.int64)
-            seeds[:begin] = self.seeds[:begin]
-            self.seeds = seeds
-
-
-def _with_room(queue: Pairs, used: int, more: int) -> Pairs:
-    if used + more <= len(queue):
-        return queue
-    larger = np.empty((2 * used + more, 2), np.int32)
-    larger[:used] = queue[:used]
-    return larger
-
-
 class Run:
     """The strata of one update, from the lowest to the highest."""
 
@@ -247,17 +198,13 @@ class Run:
     ):
         self._strata, self.context, self._code, self._ranks = strata, strata.context, code, ranks
         self.I, self.D, self.A = I, D, A
-        self._buffers = buffers
-        self._buffers.begin(len(code.strata))
+        self._buffers, self.state = buffers, buffers.begin(MOST_DERIVED)
         self._refresh()
-        code.lines[:, FIRST_MINUS : FIRST_PLUS + 1] = NOBODY
-        code.links[:, LAST_CHANGE], code.links[:, CHANGES] = NOBODY, 0
-        code.met[:] = 0
-        self.state: Numbers = np.zeros(STRATA_STATE, np.int64)
-        self.state[STAGE], self.state[MOST] = SEEDING, MOST_DERIVED
-        #: Logs that are full, and the facts that the sets D and A know of.
-        self._full: list[tuple[Pairs, int]] = []
-        self._flushed = (0, 0)
+        #: Logs that are full, and the strata that were maintained, with the derivations that they had.
+        self._full: list[tuple[Lines, int]] = []
+        self._done: list[tuple[int, int]] = []
+        #: The facts that the sets D and A know of, and the strata whose sums the ranks know.
+        self._flushed = (0, 0, 0)
         self._told = np.zeros(3, np.int64)
         #: Whether a kernel may have entered rows that tables and indexes do not know of.
         self._is_ahead = False
@@ -281,7 +228,7 @@ class Run:
 
     def _add_seeds(self, table: Table, rows: Rows, kind: int, level: int | npt.NDArray[np.int32]) -> None:
         begin, count = int(self.state[SEEDS]), len(rows)
-        self._buffers.make_room_for_seeds(begin, count)
+        self._buffers.make_room_for_seeds(count)
         lines = self._buffers.seeds[begin : begin + count]
         lines[:, SEED_STRATUM], lines[:, SEED_TABLE], lines[:, SEED_ROW] = level, self._code.number_of(table), rows
         lines[:, SEED_KIND], lines[:, SEED_NEXT] = kind, NOBODY
@@ -289,7 +236,7 @@ class Run:
 
     def due(self) -> list[int]:
         """Return the strata that are due."""
-        return np.flatnonzero(self._buffers.due).tolist()
+        return self._buffers.due[: self.state[DUE]].tolist()
 
     def go_on(self) -> Stratum | None:
         """Maintain strata up to one that is left to the operators, and return it; None if there are no more."""
@@ -306,7 +253,7 @@ class Run:
             except BaseException:
                 with uninterrupted():
                     if self._is_ahead:
-                        self._code.absorb()
+                        self._code.absorb(state)
                     self._take_out()
                 raise
         context.bits.give_back(bit)
@@ -322,11 +269,11 @@ class Run:
             truths = strata.truths(code, I, D, A, bit)
             state[PLACES] = len(code.places)
             self._is_ahead = True
-            many_strata.maintain_strata(
+            kernel.maintain_strata(
                 (code.table_lines, code.index_lines, code.code), truths, strata.bench.arrays, code.lines, code.links,
                 buffers.seeds, buffers.queues, buffers.log, code.met, buffers.due, buffers.done, state,
             )  # fmt: skip
-            code.absorb()
+            code.absorb(state)
             self._is_ahead = False
             outcome, wanted = int(state[STRATA_OUTCOME]), int(state[STRATA_WANTED])
             if outcome == WANTS_STRATUM:
@@ -348,10 +295,8 @@ class Run:
     def _make_room(self) -> None:
         """Begin another log, and make room in queues; this is also the time to look at limits."""
         self.context.meter.look()
-        self._buffers.grow(self.state)
-        room = max(_LOG, 16 * MOST_DERIVED + 4 * int(self.state[SEEDS]))
-        log, used = self._buffers.log, int(self.state[AT_LOG])
-        another = np.empty((room, UNDO_FIELDS), np.int32)
+        self._buffers.make_room()
+        log, used, another = self._buffers.log, int(self.state[AT_LOG]), self._buffers.new_log()
         with uninterrupted():
             self._full.append((log, used))
             self._buffers.log, self.state[AT_LOG] = another, 0
@@ -365,7 +310,7 @@ class Run:
             return False
         for table, rows in changed:
             self._add_seeds(table, rows, HAS_CHANGED, s.index)
-        self._buffers.grow(self.state)
+        self._buffers.make_room()
         self._refresh()
         self.state[STAGE] = SEEDING
         return True
@@ -375,17 +320,25 @@ class Run:
     def _flush(self) -> None:
         """Let the sets and ranks know of what a kernel has done."""
         state, tables = self.state, self._code.tables
-        going, coming = int(state[AT_GOING]), int(state[AT_COMING])
-        for table, rows in by_table(tables, self._buffers.going[self._flushed[0] : going]):
+        (gone, come, known), (going, coming, done) = self._flushed, state[[AT_GOING, AT_COMING, STRATA_DONE]].tolist()
+        for table, rows in by_table(tables, self._buffers.going[gone:going]):
             self.D.has_taken(table, rows)
-        for table, rows in by_table(tables, self._buffers.coming[self._flushed[1] : coming]):
+        for table, rows in by_table(tables, self._buffers.coming[come:coming]):
             self.A.has_taken(table, rows)
-        self._flushed = going, coming
         if state[AT_TOP] != self._ranks.top:
             self._ranks.raise_top(int(state[AT_TOP]))
         sums, lines = self._ranks.sums_by_stratum, self._code.lines
-        for s in self._buffers.done[: int(state[STRATA_DONE]), DONE_STRATUM].tolist():
+        maintained = self._buffers.done[known:done].tolist()
+        self._done += maintained  # before their sums change: an interruption may come in between
+        for s, _ in maintained:
             sums[s] = int(lines[s, DERIVATIONS])
+        self._flushed = going, coming, done
+
+    def close(self) -> None:
+        """Take the log out of the arrays that the next update fills: this one may still be undone then."""
+        used = int(self.state[AT_LOG])
+        self._full.append((self._buffers.log[:used].copy(), used))
+        self.state[AT_LOG] = 0
 
     def _take_out(self) -> None:
         """Clear the bits of sets that may not know of them."""
@@ -398,21 +351,30 @@ class Run:
         now = state[[AT_ROUNDS, AT_LOST_FACTS, AT_NEW_FACTS]]
         (rounds, lost, gained), self._told = (now - self._told).tolist(), now
         self._strata.maintained += int(state[STRATA_DONE]) if state[STRATA_OUTCOME] != LEFT_OVER else 0
-        met, phase = code.met, current_phase.get()
+        plans, phase = self._take_met(), current_phase.get()
         try:
-            for name, of_phase, facts in (("deletion", met[:, 0], lost), ("insertion", met[:, 1], gained)):
+            for name, which, facts in (("deletion", IN_DELETION, lost), ("insertion", IN_INSERTION, gained)):
                 current_phase.set(name)
-                plans = np.flatnonzero(of_phase).tolist()
-                for plan in plans:
-                    meter.instances(code.rules[plan], int(of_phase[plan]))
-                if facts or (plans and rounds):
+                instances = [(plan, met[which]) for plan, met in plans if met[which]]
+                for plan, count in instances:
+                    meter.instances(code.rules[plan], count)
+                if facts or (instances and rounds):
                     meter.round(facts, rounds)
                     rounds = 0
         finally:
             current_phase.set(phase)
-            met[:] = 0
         if rounds:
             meter.round(0, rounds)
+
+    def _take_met(self) -> list[tuple[int, list[int]]]:
+        """Return the plans that have found derivations, with their number by phase, and begin to count anew."""
+        state, met = self.state, self._code.met
+        taken = []
+        while (plan := int(state[FIRST_MET])) != NOBODY:
+            taken.append((plan, met[plan].tolist()))
+            state[FIRST_MET] = met[plan, NEXT_MET]
+            met[plan] = 0, 0, UNLISTED
+        return sorted(taken)
 
     def _undo(self) -> None:
         """Give all rows the numbers that they had, and strata their sums."""
@@ -429,7 +391,8 @@ class Run:
                 for name, field in columns:
                     self._code.tables[t].columns[name][mine[:, UNDO_ROW]] = mine[:, field]
             self._full.pop()
-        for s, derivations in reversed(self._buffers.done[: int(state[STRATA_DONE])].tolist()):
+        while self._done:
+            s, derivations = self._done[-1]
             ranks.sums_by_stratum[s] = derivations
             ranks.changed_sums.add(s)
-        state[STRATA_DONE] = 0
+            self._done.pop()

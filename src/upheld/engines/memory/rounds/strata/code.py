@@ -3,6 +3,8 @@
 Nothing is written before a kernel asks for it: an update of a program with thousands of rules needs few of them. The
 code of a stratum says which plans begin with which table; the readers of a table say which strata are due when a row
 of it changes. Addresses are looked up anew only for tables that have changed since.
+
+No update goes through all lines of this code: kernels list what they write, and `Buffers` clears what was listed.
 """
 
 from __future__ import annotations
@@ -21,18 +23,29 @@ from upheld.engines.memory.rounds.bytecode import Columns, Numbers, PlanCode, St
 from upheld.engines.memory.rounds.records import (
     COUNT,
     DISTINCT_KEYS,
-    EXPLICIT_STRATUM,
     KEYS_AT_MOST,
     KNOWN_ROWS,
+    NEXT_GROWN_INDEX,
+    NOBODY,
+    ROWS_AT_MOST,
+    UNLISTED,
+)
+from upheld.engines.memory.rounds.strata.records import (
+    EXPLICIT_STRATUM,
+    FIRST_GROWN_INDEX,
+    FIRST_GROWN_TABLE,
+    FIRST_MINUS,
+    FIRST_PLUS,
     LAST_CHANGE,
     LINK_FIELDS,
+    MET_FIELDS,
+    NEXT_GROWN_TABLE,
+    NEXT_MET,
     NO_PATTERN,
     NO_READERS,
-    NOBODY,
     OTHER_PLAN,
     OTHER_STRATUM,
     READERS,
-    ROWS_AT_MOST,
     RULED_STRATUM,
     STRATUM_CODE,
     STRATUM_FIELDS,
@@ -65,8 +78,9 @@ class StrataCode(PlanCode):
         #: The matcher gives up its plans when codes of constants change; this code goes with them.
         self.edition = matcher.edition
         self.lines: Numbers = np.zeros((len(strata) + 1, STRATUM_FIELDS), np.int64)
+        self.lines[:, [FIRST_MINUS, FIRST_PLUS]] = NOBODY
         self.links: Numbers = np.zeros((0, LINK_FIELDS), np.int64)
-        self.met: Numbers = np.zeros((0, 2), np.int64)
+        self.met: Numbers = np.zeros((0, MET_FIELDS), np.int64)
         #: The predicates whose facts have numbers, in strata with rules. The first has all that no atom names.
         self._counted = {name for s in strata.with_rules for name in s.holds}
         self._counts_unspoken = bool(strata.strata and strata.strata[0].rules)
@@ -76,9 +90,8 @@ class StrataCode(PlanCode):
         self._sizes: dict[int, int] = {}
         self._indexes_of: dict[int, list[int]] = defaultdict(list)
         self._looked_up: list[ChainIndex | BlockIndex | None] = []
-        #: The rows of tables, and the rows that indexes know, as Python knows them.
-        self._counts: Numbers = np.zeros(0, np.int64)
-        self._known: Numbers = np.zeros(0, np.int64)
+        #: The number of tables whose lines have been written.
+        self._told = 0
 
     # -- what kernels read ---------------------------------------------------------------------------------------------
 
@@ -93,10 +106,8 @@ class StrataCode(PlanCode):
     def refresh(self) -> None:
         """Write down where tables are now that have changed since this was last done."""
         seen = self._touched.last
-        names = self._touched.since(self._seen)
-        tables = self.tables if names is None else [self._by_name[name] for name in names if name in self._by_name]
-        for table in tables:
-            t = self.numbers.get(table)
+        for name in self._touched.since(self._seen):
+            t = self.numbers.get(self._by_name[name]) if name in self._by_name else None
             if t is not None:
                 self._tell(t)
         self._seen = seen
@@ -106,7 +117,6 @@ class StrataCode(PlanCode):
         is_counted = self._counts_unspoken or table.name in self._counted
         numbers = [table.column(name) if is_counted and name else table.slots for name in self._columns]
         self._tell_of_table(t, (table.rows, table.flags, table.slots, *numbers))
-        self._counts[t] = table.n
         for x in self._indexes_of.get(t, ()):
             self._check_index(x)
         then = self._sizes.get(t, 0)
@@ -118,8 +128,8 @@ class StrataCode(PlanCode):
         for cell, plan in list(self._plans.get(t, {}).items()):
             if plan.is_stale():
                 self._fill(cell, UNWRITTEN_PLAN)
-                for plans in self._plans.values():
-                    plans.pop(cell, None)
+                for table in plan.tables:
+                    self._plans[self.numbers[table]].pop(cell, None)
 
     def _check_index(self, x: int) -> None:
         """Let kernels ask for an index if it is not what it was, or not one that they can enter rows into."""
@@ -131,7 +141,7 @@ class StrataCode(PlanCode):
             if all(a is b for a, b in zip(arrays, self._index_arrays[x], strict=False)):
                 known = index.upto
                 self._tell_of_room(x, index)
-        self._note_known(x, known)
+        self.index_lines[x, KNOWN_ROWS] = known
 
     def look_up_index(self, x: int) -> None:
         """Bring an index up to date, and write down where it is."""
@@ -139,10 +149,7 @@ class StrataCode(PlanCode):
         index = self._tell_of_index(x, table, source, columns)
         self._looked_up[x] = index
         self._tell_of_room(x, index if isinstance(source, Table) else None)
-        self._note_known(x, table.n)
-
-    def _note_known(self, x: int, rows: int) -> None:
-        self.index_lines[x, KNOWN_ROWS] = self._known[x] = rows
+        self.index_lines[x, KNOWN_ROWS] = table.n
 
     def _tell_of_room(self, x: int, index: ChainIndex | BlockIndex | None) -> None:
         line = self.index_lines[x]
@@ -152,41 +159,32 @@ class StrataCode(PlanCode):
             line[DISTINCT_KEYS] = index.distinct
             line[KEYS_AT_MOST] = len(index.slots) * FILL_NUMERATOR // FILL_DENOMINATOR
 
-    def absorb(self) -> None:
-        """Let tables and indexes know of the rows that a kernel has entered."""
-        counts = self.table_lines[: len(self._counts), COUNT]
-        for t in np.flatnonzero(counts != self._counts).tolist():
-            self.tables[t].count_rows(int(counts[t]))
-            self._counts[t] = counts[t]
-        known = self.index_lines[: len(self._known), KNOWN_ROWS]
-        for x in np.flatnonzero(known != self._known).tolist():
-            index = self._looked_up[x]
+    def absorb(self, state: Numbers) -> None:
+        """Let the tables and indexes know of the rows that a kernel has entered, which has listed them."""
+        while (t := int(state[FIRST_GROWN_TABLE])) != NOBODY:
+            self.tables[t].count_rows(int(self.table_lines[t, COUNT]))
+            state[FIRST_GROWN_TABLE], self.links[t, NEXT_GROWN_TABLE] = self.links[t, NEXT_GROWN_TABLE], UNLISTED
+        while (x := int(state[FIRST_GROWN_INDEX])) != NOBODY:
+            index, line = self._looked_up[x], self.index_lines[x]
             assert index is not None, "an index that a kernel knows"
             self._sources[x][0].touch()
-            index.upto, index.distinct = int(known[x]), int(self.index_lines[x, DISTINCT_KEYS])
-            self._known[x] = known[x]
+            index.upto, index.distinct = int(line[KNOWN_ROWS]), int(line[DISTINCT_KEYS])
+            state[FIRST_GROWN_INDEX], line[NEXT_GROWN_INDEX] = line[NEXT_GROWN_INDEX], UNLISTED
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def _write_out(self) -> None:
         super()._write_out()
-        first, count = len(self._counts), len(self.tables)
-        if count > first:
-            links = grown(self.links, count)
-            if links is not self.links:
-                links[len(self.links) :, [LAST_CHANGE, READERS]] = NOBODY, NO_READERS
-                self.links = links
-            self._counts = np.concatenate([self._counts, np.zeros(count - first, np.int64)])
-            for t in range(first, count):
-                self._tell(t)
-        first, last = len(self._known), len(self._sources)
-        if last > first:
-            self._known = np.concatenate([self._known, np.full(last - first, -1, np.int64)])
-            self._looked_up += [None] * (last - first)
-            for x in range(first, last):
-                self.index_lines[x, KNOWN_ROWS] = -1
-                self._indexes_of[self.numbers[self._sources[x][0]]].append(x)
+        self.links = grown(self.links, len(self.tables))
         self.met = grown(self.met, len(self.rules))
+        for t in range(self._told, len(self.tables)):
+            self.links[t, [LAST_CHANGE, READERS, NEXT_GROWN_TABLE]] = NOBODY, NO_READERS, UNLISTED
+            self._tell(t)
+        self._told = len(self.tables)
+        for x in range(len(self._looked_up), len(self._sources)):
+            self.index_lines[x, [KNOWN_ROWS, NEXT_GROWN_INDEX]] = -1, UNLISTED
+            self._looked_up.append(None)
+            self._indexes_of[self.numbers[self._sources[x][0]]].append(x)
 
     def write_stratum(self, s: Stratum) -> None:
         """Write which plans the rules of a stratum have, without the plans."""
@@ -229,7 +227,9 @@ class StrataCode(PlanCode):
         if not start.is_simple:
             self._fill(at, OTHER_PLAN)
             return
-        self._fill(at, self.add(start))
+        plan = self.add(start)
+        self.met[len(self.rules) - 1, NEXT_MET] = UNLISTED
+        self._fill(at, plan)
         _, indexes, _ = self.reads(start)
         for x in indexes:
             self.look_up_index(x)

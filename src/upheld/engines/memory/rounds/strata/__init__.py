@@ -1,0 +1,1 @@
+"""Small strata of `ranked`, many in one call of a kernel."""

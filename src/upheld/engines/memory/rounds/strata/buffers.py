@@ -1,0 +1,111 @@
+"""The arrays that a kernel fills while it goes from stratum to stratum."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from upheld.engines.memory.rounds.bytecode import Numbers
+from upheld.engines.memory.rounds.records import NOBODY
+from upheld.engines.memory.rounds.strata.code import StrataCode
+from upheld.engines.memory.rounds.strata.records import (
+    AT_CHANGED,
+    AT_COMING,
+    AT_GOING,
+    CHANGED_FIELDS,
+    CHANGED_TABLE,
+    CHANGES,
+    DUE,
+    FIRST_GROWN_INDEX,
+    FIRST_GROWN_TABLE,
+    FIRST_MET,
+    FIRST_MINUS,
+    FIRST_PLUS,
+    IS_DUE,
+    LAST_CHANGE,
+    MOST,
+    MOST_PICKED,
+    SEED_FIELDS,
+    SEED_STRATUM,
+    SEEDED,
+    SEEDING,
+    SEEDS,
+    STAGE,
+    STRATA_STATE,
+    UNDO_FIELDS,
+)
+
+#: Lines of a log before the next one is begun, and of queues before they are made larger.
+_LOG, _QUEUE = 1 << 16, 1 << 15
+
+Lines = npt.NDArray[np.int32]
+
+
+class Buffers:
+    """The arrays of the updates of a code, one after the other: seeds, queues, the log, due strata and the state."""
+
+    def __init__(self, code: StrataCode) -> None:
+        self._code = code
+        self.going, self.coming = np.empty((_QUEUE, 2), np.int32), np.empty((_QUEUE, 2), np.int32)
+        self.picked, self.changed = (
+            np.empty((MOST_PICKED, 2), np.int32),
+            np.empty((2 * _QUEUE, CHANGED_FIELDS), np.int32),
+        )
+        self.log = np.empty((_LOG, UNDO_FIELDS), np.int32)
+        self.seeds: Numbers = np.empty((64, SEED_FIELDS), np.int64)
+        self.due: Numbers = np.empty(len(code.lines), np.int64)
+        self.done: Numbers = np.empty((len(code.lines), 2), np.int64)
+        self.state = _first_state()
+
+    @property
+    def queues(self) -> tuple[Lines, Lines, Lines, Lines]:
+        return self.going, self.coming, self.picked, self.changed
+
+    def begin(self, most: int) -> Numbers:
+        """Clear the lines that the update before has written, and no others; return the state of the next update.
+
+        most   derivations that a call handles in a stratum, in deletion and in insertion
+        """
+        code, state = self._code, self.state
+        code.lines[self.due[: state[DUE]], IS_DUE] = 0  # there are some if it was given up
+        code.lines[self.seeds[: state[SEEDED], SEED_STRATUM], FIRST_MINUS : FIRST_PLUS + 1] = NOBODY
+        changed = self.changed[: state[AT_CHANGED], CHANGED_TABLE]
+        code.links[changed, LAST_CHANGE], code.links[changed, CHANGES] = NOBODY, 0
+        self.state = _first_state()
+        self.state[MOST] = most
+        return self.state
+
+    def make_room(self) -> None:
+        """Make room for the facts of one more stratum."""
+        state = self.state
+        more = 4 * int(state[MOST]) + 4 * int(state[SEEDS])
+        self.going = _with_room(self.going, int(state[AT_GOING]), more)
+        self.coming = _with_room(self.coming, int(state[AT_COMING]), more)
+        self.changed = _with_room(self.changed, int(state[AT_CHANGED]), more)
+
+    def make_room_for_seeds(self, count: int) -> None:
+        """Make room for some facts to begin with behind those that are there."""
+        begin = int(self.state[SEEDS])
+        if begin + count > len(self.seeds):
+            seeds = np.empty((2 * (begin + count), SEED_FIELDS), np.int64)
+            seeds[:begin] = self.seeds[:begin]
+            self.seeds = seeds
+
+    def new_log(self) -> Lines:
+        """Return another log, with room for at least one stratum."""
+        return np.empty((max(_LOG, 16 * int(self.state[MOST]) + 4 * int(self.state[SEEDS])), UNDO_FIELDS), np.int32)
+
+
+def _first_state() -> Numbers:
+    state: Numbers = np.zeros(STRATA_STATE, np.int64)
+    state[STAGE] = SEEDING
+    state[FIRST_GROWN_TABLE] = state[FIRST_GROWN_INDEX] = state[FIRST_MET] = NOBODY
+    return state
+
+
+def _with_room(queue: Lines, used: int, more: int) -> Lines:
+    if used + more <= len(queue):
+        return queue
+    larger = np.empty((2 * used + more, queue.shape[1]), np.int32)
+    larger[:used] = queue[:used]
+    return larger

@@ -1,0 +1,287 @@
+"""Kernels that find the instances that a step of a stratum begins with.
+
+A step begins with facts of other strata that have changed, or with the facts of the stratum at hand that its last round
+has found. Finding changes nothing: where a plan or an index is missing, the call stops and the step is tried again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from upheld.engines.memory.kernels.addresses import read_int32, write_int32, write_int64
+from upheld.engines.memory.kernels.hashing import GROUP, mix, place
+from upheld.engines.memory.kernels.jit import inner_kernel
+from upheld.engines.memory.rounds.instances import instances_of_group
+from upheld.engines.memory.rounds.records import (
+    BLOCKS,
+    COUNT,
+    DISTINCT_KEYS,
+    INDEX_FIELDS,
+    INDEX_SHIFT,
+    INDEX_SIZE,
+    INDEX_SLOTS,
+    KEYS_AT_MOST,
+    KNOWN_COLUMN,
+    KNOWN_FIELDS,
+    KNOWN_ROWS,
+    LENGTH,
+    NEXT,
+    NEXT_GROWN_INDEX,
+    NOBODY,
+    OF_TABLE,
+    PAIR_FIELDS,
+    PLAN_STEPS,
+    PLAN_VARIABLES,
+    QUEUE_ROW,
+    QUEUE_TABLE,
+    ROWS_AT_MOST,
+    STEP_FILTERS,
+    STEP_INDEX,
+    STEP_KNOWN,
+    STEP_NEXT,
+    UNLISTED,
+)
+from upheld.engines.memory.rounds.strata.records import (
+    AT_COMING,
+    AT_GOING,
+    BIT_A,
+    BIT_D,
+    BIT_ROUND,
+    CHANGED,
+    CHANGED_BEFORE,
+    CHANGED_ROW,
+    CHANGES,
+    COMING,
+    CURRENT_STRATUM,
+    FIRST_GROWN_INDEX,
+    GAINING_OWN,
+    GOING,
+    LAST_CHANGE,
+    LEFT_OVER,
+    LOSING,
+    LOSING_OWN,
+    MOST,
+    MOST_PICKED,
+    MOST_TRIED_PAIRS,
+    OTHER_PLAN,
+    PICKED,
+    READ_BY,
+    READ_END,
+    READ_FIELDS,
+    READ_NEGATED,
+    READ_OTHERS,
+    READ_OWN,
+    READ_RECORD,
+    READ_TABLE,
+    ROUND_BEGIN,
+    STAGE,
+    STRATA_OUTCOME,
+    STRATA_WANTED,
+    STRATUM_CODE,
+    UNWRITTEN_PLAN,
+    WANTS_INDEX,
+    WANTS_PLAN,
+)
+from upheld.engines.memory.rounds.tables import change_flags, flags_of, number, of_index, of_table, value_in
+
+
+@inner_kernel
+def ask_for(state, outcome, wanted):
+    """Note why the call stops, and for what."""
+    state[STRATA_OUTCOME], state[STRATA_WANTED] = outcome, wanted
+
+
+@inner_kernel
+def leave(state):
+    """Leave the stratum at hand to the operators."""
+    ask_for(state, LEFT_OVER, state[CURRENT_STRATUM])
+
+
+# -- plans and indexes -------------------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def index_more_rows(program, step, x, state):
+    """Enter the rows of a table into an index of chains that does not know them yet; return whether it knows all."""
+    tables, indexes, code, _ = program
+    t = of_index(indexes, x, OF_TABLE)
+    row, n = of_index(indexes, x, KNOWN_ROWS), of_table(tables, t, COUNT)
+    if of_index(indexes, x, BLOCKS) or row < 0 or n > of_index(indexes, x, ROWS_AT_MOST):
+        return row == n
+    slots, following = of_index(indexes, x, INDEX_SLOTS), of_index(indexes, x, NEXT)
+    mask, shift = of_index(indexes, x, INDEX_SIZE) - 1, np.uint64(of_index(indexes, x, INDEX_SHIFT))
+    keys = step + STEP_KNOWN
+    distinct = of_index(indexes, x, DISTINCT_KEYS)
+    if of_index(indexes, x, NEXT_GROWN_INDEX) == UNLISTED:
+        write_int64(indexes, x * INDEX_FIELDS + NEXT_GROWN_INDEX, state[FIRST_GROWN_INDEX])
+        state[FIRST_GROWN_INDEX] = x
+    while row < n and distinct < of_index(indexes, x, KEYS_AT_MOST):
+        h = np.uint64(0)
+        for k in range(number(code, keys)):
+            h = mix(h, value_in(tables, t, row, number(code, keys + KNOWN_FIELDS * k + KNOWN_COLUMN)))
+        at = place(h, shift)
+        other = read_int32(slots, at)
+        while other >= 0:
+            same = True
+            for k in range(number(code, keys)):
+                column = number(code, keys + KNOWN_FIELDS * k + KNOWN_COLUMN)
+                same = same and value_in(tables, t, row, column) == value_in(tables, t, other, column)
+            if same:
+                break
+            at = (at + 1) & mask
+            other = read_int32(slots, at)
+        if other < 0:
+            distinct += 1
+        write_int32(following, row, other)
+        write_int32(slots, at, row)
+        row += 1
+    write_int64(indexes, x * INDEX_FIELDS + KNOWN_ROWS, row)
+    write_int64(indexes, x * INDEX_FIELDS + DISTINCT_KEYS, distinct)
+    return row == n
+
+
+@inner_kernel
+def plan_in(program, cell, state):
+    """Return the plan in a cell if it is written and its indexes know all rows; else -1, and the state says why."""
+    tables, indexes, code, _ = program
+    at = number(code, cell)
+    if at == UNWRITTEN_PLAN:
+        ask_for(state, WANTS_PLAN, cell)
+        return np.int64(-1)
+    if at == OTHER_PLAN:
+        leave(state)
+        return np.int64(-1)
+    variables = number(code, at + PLAN_VARIABLES)
+    step = variables + LENGTH + PAIR_FIELDS * number(code, variables)
+    for _ in range(number(code, at + PLAN_STEPS)):
+        if not number(code, step + STEP_FILTERS):
+            x = number(code, step + STEP_INDEX)
+            if of_index(indexes, x, KNOWN_ROWS) != of_table(tables, of_index(indexes, x, OF_TABLE), COUNT):
+                if not index_more_rows(program, step, x, state):
+                    ask_for(state, WANTS_INDEX, x)
+                    return np.int64(-1)
+        step = number(code, step + STEP_NEXT)
+    return at
+
+
+# -- what a step begins with -------------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def pick_changes(tables, t, bit, links, queues):
+    """Put the rows of a table that have changed and have a bit into a queue; return their number."""
+    picked, changed = queues[PICKED], queues[CHANGED]
+    count, change = np.int64(0), links[t, LAST_CHANGE]
+    while change != NOBODY:
+        row = np.int64(changed[change, CHANGED_ROW])
+        if flags_of(tables, t, row) & bit:
+            picked[count, QUEUE_TABLE], picked[count, QUEUE_ROW] = t, row
+            count += 1
+        change = np.int64(changed[change, CHANGED_BEFORE])
+    return count
+
+
+@inner_kernel
+def part_of_changes(program, block, at, links, queues, state):
+    """Pick the changed facts that some plans begin with: of a table that the stratum reads, and of one sign.
+
+    `at` is twice the number of the table in the code of the stratum, plus one for negated atoms. Return the number of
+    facts, and the cells of the plans from the first to the last.
+    """
+    tables, _, code, _ = program
+    record, is_negated = block + READ_FIELDS * (at // 2), at % 2 == 1
+    t = number(code, record + READ_TABLE)
+    begin_cell = number(code, record + (READ_NEGATED if is_negated else READ_OTHERS))
+    end_cell = number(code, record + (READ_END if is_negated else READ_OWN))
+    if begin_cell == end_cell or links[t, LAST_CHANGE] == NOBODY:
+        return np.int64(0), begin_cell, end_cell
+    if links[t, CHANGES] > MOST_PICKED:
+        leave(state)
+        return np.int64(0), begin_cell, end_cell
+    # Derivations go with facts that have gone, and with facts that are new and negated; they come the other way round.
+    bit = state[BIT_D] if (state[STAGE] == LOSING) != is_negated else state[BIT_A]
+    return pick_changes(tables, t, bit, links, queues), begin_cell, end_cell
+
+
+@inner_kernel
+def end_of_part(code, queue, begin, end, links, state):
+    """Return where the facts end that are of one table with the first one, and the cells of the plans from them."""
+    t, stop = queue[begin, QUEUE_TABLE], begin + 1
+    while stop < end and queue[stop, QUEUE_TABLE] == t:
+        stop += 1
+    if links[t, READ_BY] != state[CURRENT_STRATUM]:
+        return stop, np.int64(0), np.int64(0)
+    record = links[t, READ_RECORD]
+    return stop, number(code, record + READ_OWN), number(code, record + READ_NEGATED)
+
+
+# -- finding -----------------------------------------------------------------------------------------------------------
+
+
+@inner_kernel
+def follow_plans(program, cells, queue, part, bench, state, counts):
+    """Write the instances of the plans in some cells from a part of a queue, behind those that were found before.
+
+    The queue comes as an address, and its part is of one table. Return the instances, or -1 if the call has to stop,
+    and the rows that were looked at in vain.
+    """
+    registers, heights, stack, values, lines, places = bench
+    work = registers.ctypes.data, heights, stack, values.ctypes.data
+    (begin_cell, end_cell), (begin, end), (count, tried) = cells, part, counts
+    for cell in range(begin_cell, end_cell):
+        at = plan_in(program, cell, state)
+        if at < 0:
+            return np.int64(-1), tried
+        start = begin
+        while start < end:
+            stop = min(start + GROUP, end)
+            count, tried = instances_of_group(
+                program, at, queue, start, stop, work, lines, places.ctypes.data, count, tried
+            )
+            if count < 0 or count > state[MOST]:
+                leave(state)
+                return np.int64(-1), tried
+            start = stop
+    return count, tried
+
+
+@inner_kernel
+def mark_round(tables, queues, keep, add, state):
+    """Change the flags of the facts of the stratum at hand that its last round has found."""
+    if state[STAGE] == LOSING_OWN:
+        change_flags(tables, queues[GOING], state[ROUND_BEGIN], state[AT_GOING], keep, add)
+    elif state[STAGE] == GAINING_OWN:
+        change_flags(tables, queues[COMING], state[ROUND_BEGIN], state[AT_COMING], keep, add)
+
+
+@inner_kernel
+def find_for_step(program, strata, links, queues, bench, state):
+    """Write the instances of the step at hand; return their number, or -1 if the call has to stop."""
+    tables, _, code, _ = program
+    is_losing = state[STAGE] == LOSING_OWN
+    is_own = is_losing or state[STAGE] == GAINING_OWN
+    own = queues[GOING] if is_losing else queues[COMING]
+    block = strata[state[CURRENT_STRATUM], STRATUM_CODE]
+    at, end = np.int64(0), 2 * number(code, block)
+    if is_own:
+        at, end = state[ROUND_BEGIN], state[AT_GOING] if is_losing else state[AT_COMING]
+    queue = own.ctypes.data if is_own else queues[PICKED].ctypes.data
+    mark_round(tables, queues, ~np.int64(0), state[BIT_ROUND] | (0 if is_losing else state[BIT_A]), state)
+    counts, pairs = (np.int64(0), np.int64(0)), np.int64(0)
+    while at < end and counts[0] >= 0:
+        if is_own:
+            begin = at
+            at, begin_cell, end_cell = end_of_part(code, own, begin, end, links, state)
+            part = begin, at
+        else:
+            picked, begin_cell, end_cell = part_of_changes(program, block, at, links, queues, state)
+            at, part = at + 1, (np.int64(0), picked)
+            pairs += picked * (end_cell - begin_cell)
+            if pairs > MOST_TRIED_PAIRS:
+                leave(state)
+            if state[STRATA_OUTCOME] == LEFT_OVER:
+                return np.int64(-1)
+        if part[0] < part[1]:
+            counts = follow_plans(program, (begin_cell, end_cell), queue, part, bench, state, counts)
+    mark_round(tables, queues, ~state[BIT_ROUND], np.int64(0), state)
+    return counts[0]

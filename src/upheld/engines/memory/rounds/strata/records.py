@@ -1,0 +1,90 @@
+"""The records of the kernel that goes from stratum to stratum, and the names of their fields.
+
+strata   a line for each stratum, from `STRATUM_KIND` to `IS_DUE`
+due      a heap of the strata that are due: the lowest is first
+links    a line for each table beside the one of `rounds.records`, from `LAST_CHANGE` to `NEXT_GROWN_TABLE`
+seeds    the facts that a call begins with, from `SEED_STRATUM` to `SEED_NEXT`
+queues   from `GOING` to `CHANGED`
+log      the numbers of rows before they were changed, from `UNDO_TABLE` to `UNDO_PLAN`
+met      for each plan the derivations that it has found, from `IN_DELETION` to `NEXT_MET`
+done     the strata that were maintained
+state    from `STAGE` to `AT_CHANGED`
+
+Strata, links and met have a line for everything the program has, and they are kept from one update to the next. An
+update lists the lines that it writes, so that the next one clears these and looks at no others.
+"""
+
+from __future__ import annotations
+
+from upheld.engines.memory.rounds.records import LENGTH
+
+#: A line of a stratum: what is known of it, where its code is, the derivations that it has, the first of the explicit
+#: facts that an update takes from it, and adds to it, and whether it is in the heap of due strata.
+STRATUM_KIND, STRATUM_CODE, DERIVATIONS, FIRST_MINUS, FIRST_PLUS, IS_DUE = range(6)
+STRATUM_FIELDS = 6
+#: Kinds of strata: not written yet, left to the operators, with explicit facts alone, and with rules.
+UNWRITTEN_STRATUM, OTHER_STRATUM, EXPLICIT_STRATUM, RULED_STRATUM = range(4)
+#: The code of a stratum: the number of tables that its rules read, and a record for each. The plans that begin with a
+#: table are in three parts: from atoms of other strata, from atoms of this one, and from negated atoms.
+READ_TABLE, READ_OTHERS, READ_OWN, READ_NEGATED, READ_END = range(LENGTH, LENGTH + 5)
+READ_FIELDS = 5
+#: Instead of a plan: one that has not been written, or that does more than follow indexes.
+UNWRITTEN_PLAN, OTHER_PLAN = -1, -2
+
+#: A line of a table: the last of its rows that have changed and their number, where the strata are that read it, the
+#: stratum that has last noted its record of it and that record, and the next table that rows were entered into.
+LAST_CHANGE, CHANGES, READERS, READ_BY, READ_RECORD, NEXT_GROWN_TABLE = range(6)
+LINK_FIELDS = 6
+#: The readers of a table: their number, and for each a pattern of rows, or `NO_PATTERN` for all of them, and a list of
+#: strata. A pattern is two lists of pairs, as a plan has them for its atom.
+READER_PATTERN, READER_STRATA = range(LENGTH, LENGTH + 2)
+READER_FIELDS = 2
+NO_PATTERN, NO_READERS = -1, -1
+
+#: A line of a fact that a call begins with: its stratum, table and row, whether it goes, comes or has changed, and the
+#: next one of its stratum.
+SEED_STRATUM, SEED_TABLE, SEED_ROW, SEED_KIND, SEED_NEXT = range(5)
+SEED_FIELDS = 5
+GOES, COMES, HAS_CHANGED = range(3)
+
+#: The queues of a call: facts that go, facts that come, facts that a step begins with, and changed rows. A line of the
+#: last one has besides the table and the row the line of the row that changed before it in its table.
+GOING, COMING, PICKED, CHANGED = range(4)
+CHANGED_TABLE, CHANGED_ROW, CHANGED_BEFORE = range(3)
+CHANGED_FIELDS = 3
+
+#: A line of the log: a row, the numbers that it had, and the derivation that changed them as twice its plan, plus one
+#: in insertion, or -1.
+UNDO_TABLE, UNDO_ROW, UNDO_RANK, UNDO_TOTAL, UNDO_SUPPORT, UNDO_PLAN = range(6)
+UNDO_FIELDS = 6
+#: The derivations that a plan has found, by phase, and the next plan that has found any.
+IN_DELETION, IN_INSERTION, NEXT_MET = range(3)
+MET_FIELDS = 3
+#: A line of the strata that are done: the stratum, and the derivations that it had.
+DONE_STRATUM, DONE_DERIVATIONS = range(2)
+
+#: The stages of a call. A stratum goes from `LOSING` to `ENDING`, through four steps with truth tables of their own:
+#: derivations lost with facts of other strata, and round by round with its own ones; derivations gained with facts of
+#: other strata, and round by round with its own ones.
+SEEDING, NEXT_STRATUM, LOSING, LOSING_OWN, GAINING, GAINING_OWN, ENDING = range(7)
+
+#: The progress of a call. From `AT_GOING` on, a stratum that is taken back has these as it began.
+(
+    STAGE, CURRENT_STRATUM, STRATA_OUTCOME, STRATA_WANTED, STRATA_ROOM, BIT_ROUND, BIT_D, BIT_A, PLACES, SEEDS, SEEDED,
+    DUE, STRATA_DONE, FIRST_GROWN_TABLE, FIRST_GROWN_INDEX, FIRST_MET, MOST, LOST, GAINED, ROUND_BEGIN,
+    AT_GOING, AT_COMING, AT_LOG, AT_TOP, AT_ROUNDS, AT_LOST_FACTS, AT_NEW_FACTS, AT_CHANGED,
+) = range(28)  # fmt: skip
+#: As many numbers behind them are what they were when the stratum at hand began.
+SAVED = AT_CHANGED + 1 - AT_GOING
+STRATA_STATE = AT_CHANGED + 1 + SAVED
+
+#: Why a call stops: nothing is due any more, a stratum is left to the operators, or something is wanted: the code of a
+#: stratum, a plan, an index that knows all rows, the readers of a table, room in a table, or in a queue.
+(
+    ALL_DONE, LEFT_OVER, WANTS_STRATUM, WANTS_PLAN, WANTS_INDEX, WANTS_READERS, WANTS_ROWS, WANTS_QUEUES,
+) = range(8)  # fmt: skip
+
+#: Rows that a step begins with at most, and pairs of a row and a plan. `MOST` of the state is how many derivations a
+#: call handles in a stratum; one with more than `SMALL_STRATUM` loses no more than one part of `PART_LOST` of them.
+MOST_PICKED, MOST_TRIED_PAIRS = 1 << 12, 1 << 16
+SMALL_STRATUM, PART_LOST = 1 << 10, 8
