@@ -25,7 +25,7 @@ VALUES = {
     "unsigned": st.integers(0, 3) | st.just(2**50),
     "float": st.sampled_from((0.0, 0.1, 0.2, 1e16, -1e16, float("inf"))),
 }
-TYPES = {"k": "number", "l": "symbol", "n": "number", "mean": "float"}
+TYPES = {"k": "number", "l": "symbol", "n": "number", "exact": "symbol", "mean": "float"}
 
 
 @pytest.mark.parametrize("engine", [*ENGINES, pytest.param(Driven(2), id="driven", marks=exhaustive)])

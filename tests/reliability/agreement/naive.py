@@ -150,7 +150,7 @@ def _sum(values: list[Any], type: str) -> Any:
 def _mean(values: list[Any], type: str) -> tuple[Any, ...]:
     total = _sum(values, type)
     mean = total / len(values)
-    return len(values), total, NAN if mean != mean else mean
+    return len(values), "", total, NAN if mean != mean else mean
 
 
 def _greatest(values: list[Any], sign: int) -> Any:
@@ -316,7 +316,7 @@ def computed(name: str, type: str, a: Any, b: Any = None, c: Any = None) -> Valu
 
 # fmt: off
 AGGREGATES: dict[str, Callable[[list[Any], str], tuple[Any, ...]]] = {
-    "count": lambda values, _: (len(values),), "sum": lambda values, type: (len(values), _sum(values, type)),
+    "count": lambda values, _: (len(values),), "sum": lambda values, type: (len(values), "", _sum(values, type)),
     "mean": _mean,
     "min": lambda values, _: (_greatest(values, -1),), "max": lambda values, _: (_greatest(values, 1),),
 }

@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 from upheld.language.terms import aggregates as term_aggregates
 from upheld.language.types.columns import ColumnType, decimal_text
+from upheld.language.types.exact_sums import ExactSum
 from upheld.language.types.functors import Undefined
-from upheld.language.types.primitive import INTEGER_RANGES, exact_sum, normalise_float
+from upheld.language.types.primitive import INTEGER_RANGES, normalise_float
 from upheld.language.values import Value
 
-#: The values that each function keeps for a group. The last one is the value of the aggregate.
+#: The values that each function keeps for a group. The last one is the value of the aggregate. A sum of floats is kept
+#: exactly as well, as a text; that of other numbers is exact, and the text is empty.
 COLUMNS = {
     "count": ("n",),
-    "sum": ("n", "sum"),
-    "mean": ("n", "sum", "mean"),
+    "sum": ("n", "exact", "sum"),
+    "mean": ("n", "exact", "sum", "mean"),
     "min": ("min",),
     "max": ("max",),
     **term_aggregates.COLUMNS,
@@ -29,11 +31,16 @@ def is_of_terms(function: str) -> bool:
     return function in term_aggregates.COLUMNS
 
 
+def keeps_texts(function: str) -> bool:
+    """Return whether a function keeps terms or texts for a group, which may be new ones."""
+    return is_of_terms(function) or "exact" in COLUMNS[function]
+
+
 def aggregated(function: str, type: str, values: Sequence[Value]) -> tuple[Value, ...] | None:
     """Return what is kept for a group with these values, of which there are some; None if they have no result.
 
-    >>> aggregated("sum", "number", [3, 4]), aggregated("mean", "float", [0.1, 0.2])
-    ((2, 7), (2, 0.30000000000000004, 0.15000000000000002))
+    >>> aggregated("sum", "number", [3, 4]), aggregated("mean", "float", [0.25, 0.5])
+    ((2, '', 7), (2, '3p1072', 0.75, 0.375))
     """
     match function:
         case _ if is_of_terms(function):
@@ -44,10 +51,10 @@ def aggregated(function: str, type: str, values: Sequence[Value]) -> tuple[Value
             return (min(values, key=order),)
         case "max":
             return (max(values, key=order),)
-        case "sum":
-            return len(values), total(values, type)
         case _:
-            return len(values), total(values, type), mean(total(values, type), len(values), type)
+            exact, sum = total(values, type)
+            sums = len(values), exact, sum
+            return sums if function == "sum" else (*sums, mean(sum, len(values), type))
 
 
 def order(value: Value) -> tuple[bool, Value]:
@@ -55,11 +62,15 @@ def order(value: Value) -> tuple[bool, Value]:
     return value != value, value
 
 
-def total(values: Sequence[Value], type: str) -> Value:
-    """Return the sum of numbers of one type; that of floats is rounded once, so that their order does not matter."""
+def total(values: Sequence[Value], type: str) -> tuple[str, Value]:
+    """Return the sum of numbers of one type, exactly as a text if they are floats, and rounded once.
+
+    So the order of floats does not matter.
+    """
     if type == "float":
-        return exact_sum(values)  # type: ignore[arg-type]
-    return fitting(sum(values), type)  # type: ignore[arg-type]
+        exact = ExactSum.of(values)  # type: ignore[arg-type]
+        return exact.text(), exact.rounded()
+    return "", fitting(sum(values), type)  # type: ignore[arg-type]
 
 
 def fitting(number: int, type: str) -> int:

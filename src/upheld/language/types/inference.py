@@ -56,6 +56,9 @@ _LITERALS = {
 }
 _PREFERRED = ("symbol", "number", "float", "date")
 
+#: The types of what aggregates keep for a group and of their results, where the type of the values does not matter.
+_KEPT = {"n": "number", "exact": "symbol", "mean": "float", "decimals": "number", "result": "term"}
+
 #: The types that the facts at hand may have. As with literals, whole numbers fit every numeric type: use decides.
 _KNOWN = {"number": NUMERIC}
 
@@ -245,7 +248,7 @@ class Inference:
             for name in ("sum", "min", "max"):
                 if name in numbers:
                     self._join(numbers[name], target, span)
-        for name, type in (("n", "number"), ("mean", "float"), ("decimals", "number"), ("result", "term")):
+        for name, type in _KEPT.items():
             if name in numbers:
                 self._narrow(numbers[name], frozenset({type}), f"a result of {function} here", span)
 

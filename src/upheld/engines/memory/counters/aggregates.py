@@ -1,11 +1,12 @@
 """Aggregates over rows of a table: only the groups of rows that have gone or come are looked at.
 
-Counts and sums of integers are corrected by what has gone and come. A least or greatest value is looked for again if it
-has gone itself, and sums of floats are always computed anew: rounded once, they cannot be corrected.
+Counts and sums are corrected by what has gone and come: those of floats are kept exactly, and rounded from there. A
+least or greatest value is looked for again if it has gone itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,14 +23,22 @@ from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table, slots_for
 from upheld.language.core import Aggregation
 from upheld.language.terms.aggregates import corrected, of_count
-from upheld.language.types.aggregates import COLUMNS, aggregated, fitting, is_of_terms, mean, total
+from upheld.language.types.aggregates import COLUMNS, aggregated, fitting, is_of_terms, mean
 from upheld.language.types.columns import ColumnType
+from upheld.language.types.exact_sums import ExactSum
 from upheld.language.types.functors import Undefined
 from upheld.language.values import Value
 
 Numbers = npt.NDArray[np.int64]
 
 _FEW_GROUPS = 1024
+#: Rows from which on groups are numbered by the values of their column, if these are in a range of at most so many
+#: times the rows.
+_MANY_ROWS, _DENSE = 4096, 4
+#: Groups whose sums of floats are computed at once.
+_SUMS_AT_ONCE = 4096
+#: Where the columns of sums are among what is kept for a group, the number of its rows being the first.
+_EXACT, _SUM, _MEAN = 1, 2, 3
 _SIGN = np.int64(-(1 << 63))
 _GREATEST = np.iinfo(np.int64).max
 
@@ -81,7 +90,7 @@ class MemoryAggregate:
             case "min" | "max":
                 there, numbers = self._extremes(groups, before, gone_rows, came_rows, now)
             case _ if self.aggregation.type == "float":
-                there, numbers = self._sums_of_floats(groups, before, now)
+                there, numbers = self._sums_of_floats(groups, before, gone_rows, came_rows)
             case _:
                 there, numbers = self._sums(groups, before, gone_rows, came_rows)
         different = (there != before.there) | (numbers != before.numbers).any(axis=1)
@@ -98,22 +107,40 @@ class MemoryAggregate:
 
     def _groups(self, gone: Rows, came: Rows) -> Groups:
         """Return the groups of the rows that have gone and come."""
-        rows = np.concatenate([gone, came])
+        rows = came if not len(gone) else gone if not len(came) else np.concatenate([gone, came])
         numbers = np.zeros(len(rows), np.int64)
-        columns = np.array(self.aggregation.groups, np.int64)
-        keys = np.empty((_FEW_GROUPS if self._width else 1, self._width), np.int64)
-        if self._width:
-            slots = np.full(slots_for(len(keys)), -1, np.int32)
-            known = at = 0
-            while True:
-                at, known = kernels.number_groups(self._body.rows, rows, at, columns, slots, keys, known, numbers)
-                if at == len(rows):
-                    break
-                keys = np.concatenate([keys, np.empty_like(keys)])
-                slots = np.full(slots_for(len(keys)), -1, np.int32)
-                hashing.rehash(keys, 0, known, slots)
-            keys = keys[:known]
+        if not self._width:
+            keys = np.empty((1, 0), np.int64)
+        elif (dense := self._dense_groups(rows, numbers)) is not None:
+            keys = dense
+        else:
+            keys = self._hashed_groups(rows, numbers)
         return Groups(keys, numbers[: len(gone)], numbers[len(gone) :])
+
+    def _dense_groups(self, rows: Rows, numbers: Numbers) -> Codes | None:
+        """Number the groups of rows by an array over the range of their values, if that is short for so many rows."""
+        if self._width > 1 or len(rows) < _MANY_ROWS:
+            return None
+        (column,) = self.aggregation.groups
+        least, most = map(int, kernels.bounds(self._body.rows, rows, column))
+        extent = most - least + 1
+        if extent > _DENSE * len(rows):
+            return None
+        keys, slots = np.empty((min(extent, len(rows)), 1), np.int64), np.full(extent, -1, np.int32)
+        return keys[: kernels.number_dense_groups(self._body.rows, rows, column, least, slots, keys, numbers)]
+
+    def _hashed_groups(self, rows: Rows, numbers: Numbers) -> Codes:
+        columns = np.array(self.aggregation.groups, np.int64)
+        keys = np.empty((_FEW_GROUPS, self._width), np.int64)
+        slots = np.full(slots_for(len(keys)), -1, np.int32)
+        known = at = 0
+        while True:
+            at, known = kernels.number_groups(self._body.rows, rows, at, columns, slots, keys, known, numbers)
+            if at == len(rows):
+                return keys[:known]
+            keys = np.concatenate([keys, np.empty_like(keys)])
+            slots = np.full(slots_for(len(keys)), -1, np.int32)
+            hashing.rehash(keys, 0, known, slots)
 
     def _before(self, groups: Groups, held: FactSet) -> Before:
         """Return the numbers that a set has for groups. Its rows are in the order of the groups."""
@@ -135,7 +162,9 @@ class MemoryAggregate:
 
     def _target(self, rows: Rows) -> Codes:
         assert self.aggregation.target is not None, "an aggregate without a target"
-        return self._body.rows[rows, self.aggregation.target].astype(np.int64)
+        values = np.empty(len(rows), np.int64)
+        kernels.values_of(self._body.rows, rows, self.aggregation.target, values)
+        return values
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
@@ -184,9 +213,9 @@ class MemoryAggregate:
 
     def _sums(self, groups: Groups, before: Before, gone: Rows, came: Rows) -> tuple[npt.NDArray[np.bool_], Codes]:
         there, numbers = self._counts(groups, before)
-        unsigned = self.aggregation.type == "unsigned"
+        unsigned, held = self.aggregation.type == "unsigned", before.numbers[:, _SUM]
         # An unsigned number is the signed one of its bits, and 2 ** 63 more than that with the first bit the other way.
-        high, low = (before.numbers[:, 1] >> 32), before.numbers[:, 1] & 0xFFFFFFFF
+        high, low = held >> 32, held & 0xFFFFFFFF
         if unsigned:
             high &= 0xFFFFFFFF
         for of, rows, sign in ((groups.of_gone, gone, -1), (groups.of_came, came, 1)):
@@ -204,18 +233,19 @@ class MemoryAggregate:
             beyond = np.flatnonzero(there & ((sums < lowest) | (sums > highest)))
         if len(beyond):
             self._refuse((int(high[beyond[0]]) << 32) + int(low[beyond[0]]), groups.keys[beyond[0]])
-        numbers[:, 1] = np.where(there, (high << 32) | low, 0)
+        numbers[:, _EXACT] = np.where(there, self.context.codec.encode_one("", "symbol"), 0)
+        numbers[:, _SUM] = np.where(there, (high << 32) | low, 0)
         if self.aggregation.function == "mean":
             self._add_means(numbers, there)
         return there, numbers
 
     def _add_means(self, numbers: Codes, there: npt.NDArray[np.bool_]) -> None:
-        sums = self.context.codec.decode(numbers[there, 1], self.aggregation.type)
+        sums = self.context.codec.decode(numbers[there, _SUM], self.aggregation.type)
         means = [
             mean(sum, count, self.aggregation.type) for sum, count in zip(sums, numbers[there, 0].tolist(), strict=True)
         ]
-        numbers[:, 2] = 0
-        numbers[there, 2] = np.array(means, np.float64).view(np.int64)
+        numbers[:, _MEAN] = 0
+        numbers[there, _MEAN] = np.array(means, np.float64).view(np.int64)
 
     def _refuse(self, sum: int, key: Codes) -> None:
         types = [self._body.types[column] for column in self.aggregation.groups]
@@ -225,20 +255,38 @@ class MemoryAggregate:
         except Undefined as e:
             raise overflow(self.aggregation, str(e), group) from None
 
-    def _sums_of_floats(self, groups: Groups, before: Before, now: FactSet) -> tuple[npt.NDArray[np.bool_], Codes]:
-        places, rows = self._rows_of(self._body, self.aggregation.groups, groups.keys, now)
-        order = np.argsort(places, kind="stable")
-        values = self._target(rows[order]).view(np.float64).tolist()
-        counts = np.bincount(places, minlength=len(groups))
-        numbers = np.zeros_like(before.numbers)
-        numbers[:, 0] = counts
-        there = counts > 0
-        ends = np.cumsum(counts)
-        sums = [total(values[end - n : end], "float") for end, n in zip(ends[there].tolist(), counts[there].tolist())]
-        numbers[there, 1] = np.array(sums, np.float64).view(np.int64)
+    def _sums_of_floats(
+        self, groups: Groups, before: Before, gone: Rows, came: Rows
+    ) -> tuple[npt.NDArray[np.bool_], Codes]:
+        there, numbers = self._counts(groups, before)
+        codec, held = self.context.codec, np.flatnonzero(before.there).tolist()
+        texts = codec.decode(before.numbers[held, _EXACT], "symbol")
+        exact = {group: ExactSum.read(str(text)) for group, text in zip(held, texts, strict=True)}
+        for of, rows, sign in ((groups.of_gone, gone, -1), (groups.of_came, came, 1)):
+            for group, sum in self._exact_sums(of, rows):
+                exact[group] = exact.get(group, ExactSum()).plus(sum, sign)
+        sums = [exact[group] for group in np.flatnonzero(there).tolist()]
+        numbers[:, [_EXACT, _SUM]] = 0
+        numbers[there, _EXACT] = codec.encode([sum.text() for sum in sums], "symbol")
+        numbers[there, _SUM] = np.array([sum.rounded() for sum in sums], np.float64).view(np.int64)
         if self.aggregation.function == "mean":
             self._add_means(numbers, there)
         return there, numbers
+
+    def _exact_sums(self, groups: Numbers, rows: Rows) -> Iterator[tuple[int, ExactSum]]:
+        """Yield the groups of some rows, each with the exact sum of the floats of its rows."""
+        order = np.argsort(groups, kind="stable")
+        different, places = np.unique(groups[order], return_inverse=True)
+        codes = self._target(rows[order])
+        for first in range(0, len(different), _SUMS_AT_ONCE):
+            some = different[first : first + _SUMS_AT_ONCE]
+            begin, end = np.searchsorted(places, (first, first + len(some)))
+            sums = np.zeros((len(some), kernels.KEPT), np.int64)
+            kernels.sum_floats(places[begin:end] - first, codes[begin:end], sums)
+            limbs, rest = sums[:, : kernels.LIMBS - 1].astype("<u4"), sums[:, kernels.LIMBS - 1 :].tolist()
+            for group, low, (high, *others) in zip(some.tolist(), limbs, rest, strict=True):
+                units = int.from_bytes(low.tobytes(), "little") + (high << 32 * (kernels.LIMBS - 1))
+                yield group, ExactSum(units, *others)
 
     def _extremes(
         self, groups: Groups, before: Before, gone: Rows, came: Rows, now: FactSet

@@ -7,6 +7,10 @@ import numpy as np
 from upheld.engines.memory.kernels.hashing import mix, place, shift_of
 from upheld.engines.memory.kernels.jit import kernel
 
+#: Parts of an exact sum of floats, and what `sum_floats` keeps for a group.
+LIMBS = 68
+KEPT = LIMBS + 3
+
 
 @kernel
 def number_groups(rows, chosen, start, columns, slots, keys, known, numbers):
@@ -35,6 +39,39 @@ def number_groups(rows, chosen, start, columns, slots, keys, known, numbers):
             known += 1
         numbers[i] = number
     return len(chosen), known
+
+
+@kernel
+def bounds(rows, chosen, column):
+    """Return the least and the greatest value in a column of some rows, of which there are some."""
+    least = most = rows[chosen[0], column]
+    for row in chosen:
+        value = rows[row, column]
+        least = min(least, value)
+        most = max(most, value)
+    return least, most
+
+
+@kernel
+def number_dense_groups(rows, chosen, column, least, slots, keys, numbers):
+    """As `number_groups` for one column with values in a short range: `slots` has the number of each value's group."""
+    known = 0
+    for i in range(len(chosen)):
+        value = rows[chosen[i], column]
+        number = slots[value - least]
+        if number < 0:
+            number = slots[value - least] = known
+            keys[known, 0] = value
+            known += 1
+        numbers[i] = number
+    return known
+
+
+@kernel
+def values_of(rows, chosen, column, values):
+    """Write the value that each of some rows has in a column."""
+    for i in range(len(chosen)):
+        values[i] = rows[chosen[i], column]
 
 
 @kernel
@@ -69,3 +106,34 @@ def least_of_groups(numbers, keys, least):
     for i in range(len(numbers)):
         if keys[i] < least[numbers[i]]:
             least[numbers[i]] = keys[i]
+
+
+@kernel
+def sum_floats(numbers, codes, sums):
+    """Add floats, given by their bits, to the exact sums of their groups.
+
+    `sums` has for each group the parts of a whole number of units of 2 ** -1074, each of 32 bits and the last one with
+    a sign, and then the numbers of infinities, negative infinities and NaN. So no sum of fewer than 2 ** 30 floats
+    overflows on the way. In the end the parts are brought back to 32 bits.
+    """
+    mask = 0xFFFFFFFF
+    for i in range(len(numbers)):
+        sum, bits = sums[numbers[i]], codes[i]
+        exponent, mantissa = (bits >> 52) & 0x7FF, bits & 0xFFFFFFFFFFFFF
+        if exponent == 0x7FF:
+            sum[LIMBS + (2 if mantissa else int(bits < 0))] += 1
+            continue
+        if exponent:
+            mantissa |= 1 << 52
+            exponent -= 1
+        sign = -1 if bits < 0 else 1
+        limb, shift = exponent >> 5, exponent & 31
+        low, high = (mantissa & mask) << shift, (mantissa >> 32) << shift
+        sum[limb] += sign * (low & mask)
+        sum[limb + 1] += sign * (((low >> 32) & mask) + (high & mask))
+        sum[limb + 2] += sign * (high >> 32)
+    for group in range(len(sums)):
+        sum = sums[group]
+        for limb in range(LIMBS - 1):
+            sum[limb + 1] += sum[limb] >> 32
+            sum[limb] &= mask

@@ -42,6 +42,8 @@ class Named(MemorySet):
         self._dense: dict[Table, DenseBits] = {}
         self._asked: dict[Table, int] = {}
         self._released = False
+        #: The number of all facts, as long as it is known.
+        self._total: int | None = None
         context.bits.give(self._bit, self, self.logs)
 
     @property
@@ -90,14 +92,18 @@ class Named(MemorySet):
         if added.is_void():
             return self
         self.context.pending.before_change(self)
-        rows, bit = added.known_rows(), self.bit
+        rows, bit, total = added.known_rows(), self.bit, None
         if self._is_restored:
-            self._note_added(selected_rows(rows, self.context.truths["~", bit, bit]))
+            fresh = selected_rows(rows, self.context.truths["~", bit, bit])
+            total = self._total_with(fresh, 1)
+            self._note_added(fresh)
+        self._total = None
         for table, some in rows.items():
             self._log(table, some)  # before the bits: a row that an interruption leaves in the set is in its log
         set_bit(rows.items(), bit)
         for table in self._dense.keys() & rows.keys():
             self._dense[table].add(table, rows[table])
+        self._total = total
         return self
 
     def __isub__(self, other: FactSet) -> Self:  # type: ignore[override]
@@ -105,16 +111,21 @@ class Named(MemorySet):
         if removed.is_void():
             return self
         self.context.pending.before_change(self)
-        rows, bit = removed.known_rows(), self.bit
+        rows, bit, total = removed.known_rows(), self.bit, None
         if self._is_restored:
-            self._note_removed(selected_rows(rows, self.context.truths[bit]))
+            gone = selected_rows(rows, self.context.truths[bit])
+            total = self._total_with(gone, -1)
+            self._note_removed(gone)
+        self._total = None
         for table in self._dense.keys() & rows.keys():
             self._forget_dense(table)
         clear_bit(rows.items(), bit)
+        self._total = total
         return self
 
     def has_taken(self, table: Table, rows: Rows) -> None:
         """Note rows that a kernel has put into the set, and that were not in it."""
+        self._total = None
         if self._is_restored:
             self._note_added({table: rows})
         self._log(table, rows)
@@ -123,6 +134,7 @@ class Named(MemorySet):
 
     def _note_added(self, fresh: dict[Table, Rows]) -> None:
         def undo() -> None:
+            self._total = None
             for table in fresh:
                 self._forget_dense(table)
             clear_bit(fresh.items(), self.bit)
@@ -131,6 +143,7 @@ class Named(MemorySet):
 
     def _note_removed(self, gone: dict[Table, Rows]) -> None:
         def undo() -> None:
+            self._total = None
             bit = self.bit  # before the log: a set that takes its bit back begins another one
             for table, rows in gone.items():
                 self._log(table, rows)
@@ -138,6 +151,10 @@ class Named(MemorySet):
 
         self.context.journal.note(undo)
         self.context.holders.removed += sum(map(len, gone.values()))
+
+    def _total_with(self, rows: dict[Table, Rows], sign: int) -> int | None:
+        """Return the number of facts when some have come or gone."""
+        return None if self._total is None else self._total + sign * sum(map(len, rows.values()))
 
     def _forget_dense(self, table: Table) -> None:
         if self._dense.pop(table, None):
@@ -225,6 +242,13 @@ class Named(MemorySet):
         rows = out[: flag_kernels.select(rows, table.flags, truth, out)]
         self._shorten_log(table, rows)
         return rows
+
+    def count(self, predicate: str | None = None) -> int:
+        if predicate is not None:
+            return super().count(predicate)
+        if self._total is None:
+            self._total = super().count()
+        return self._total
 
     def of_tables(self, tables: Collection[Table]) -> dict[Table, Rows]:
         if self._lent is not None:

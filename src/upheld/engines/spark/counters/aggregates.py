@@ -17,7 +17,7 @@ from upheld.engines.spark.codec import replaced
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.sets.sets import PartitionedSet, at_home, nothing, own_set
 from upheld.language.core import Aggregation
-from upheld.language.types.aggregates import is_of_terms
+from upheld.language.types.aggregates import keeps_texts
 
 
 class PartitionedAggregate:
@@ -52,7 +52,7 @@ class PartitionedAggregate:
     def _changed(self, gone: MemorySet, came: MemorySet, held: MemorySet, now: MemorySet) -> tuple[Settled, Settled]:
         """Return the values removed and added, with codes of new terms that all tasks know."""
         left, come = self.local.results(gone, came, held, now)
-        if is_of_terms(self.aggregation.function):
+        if keeps_texts(self.aggregation.function):
             agreed = self.context.agree_on_texts()
             for column, type in enumerate(self.context.local.tables[self.aggregation.relation].types):
                 if is_text(type):

@@ -13,11 +13,17 @@ Variables that occur outside of an aggregate as well make its groups. If its own
 the groups that the rest of the rule has. Each other variable that the body binds, and each `_`, is a column of `b`: an
 aggregate is over the distinct bindings of its body. If the body is one atom with a variable in each column, `b` is its
 relation.
+
+Where the rule itself asks for a fact that makes the body true, no group is empty, and the rule with 0 is left out.
+Where it asks for no more than that, as in `p(x, n) :- r(x, _), n = count : { r(x, _) }.`, the value says it already:
+
+    p(x, n) :- a(x, n).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -74,7 +80,7 @@ def lift_aggregates(draft: Draft) -> None:
         draft.rules = lifting.rules
         push_negation(draft)
         split_disjunctions(draft)
-    draft.rules = done
+    draft.rules = [_without_what_values_say(clause, draft) for clause in done] if draft.aggregations else done
 
 
 class _Unsafe(Exception):
@@ -120,9 +126,11 @@ class _Lifting:
         """Return what says that a variable has the value of an aggregate."""
         function, span = aggregate.function, aggregate.span
         name = self._values_of(aggregate, groups, rest)
+        atoms = [part for part in rest if isinstance(part, Atom)]
+        is_filled = not _may_have_nulls(self.draft) and any(_has_binding(aggregate, groups, atom) for atom in atoms)
         unnamed = tuple(Wildcard(span) for _ in COLUMNS[function][1:])
         is_value = Atom(name, (*groups, *unnamed, value), span)
-        if function not in ZERO_OF_NOTHING:
+        if function not in ZERO_OF_NOTHING or is_filled:
             return is_value
         nothing = Negation(Atom(name, (*groups, *unnamed, Wildcard(span)), span), span)
         is_zero = Test("=", (value, Constant(0, "number", span)), span)
@@ -179,6 +187,66 @@ class _Lifting:
         name = f"[{', '.join(v.name for v in missing)} of {to_text(body, self.draft.program.dialect)}]"
         self.rules += enter_bindings(self.draft, name, missing, body, body.formulas[0].span)
         return Atom(name, tuple(missing))
+
+
+def _may_have_nulls(draft: Draft) -> bool:
+    """Return whether a fact may hold a null, which binds nothing in a group."""
+    declared = (a.type for declaration in draft.program.declarations for a in declaration.attributes)
+    known = (type for types in draft.known_types.values() for type in types)
+    heads = (term for clause in (*draft.rules, *draft.facts) for head in clause.heads for term in head.terms)
+    is_null = (isinstance(term, Constant) and term.type == "null" for term in heads)
+    return any(type.endswith("?") for type in (*declared, *known)) or any(is_null)
+
+
+def _has_binding(aggregate: Aggregate, groups: Sequence[Variable], atom: Atom) -> bool:
+    """Return whether the body of an aggregate has a binding in each group for which an atom holds."""
+    body, target = aggregate.body, aggregate.target
+    if not isinstance(body, Atom) or (body.predicate, len(body.terms)) != (atom.predicate, len(atom.terms)):
+        return False
+    if target is not None and target not in body.terms:
+        return False
+    values: dict[Term, Term] = {group: group for group in groups}
+    for wanted, term in zip(body.terms, atom.terms, strict=True):
+        match wanted:
+            case Wildcard():
+                continue
+            case Constant():
+                value: Term = wanted
+            case Variable() if wanted not in values and not isinstance(term, Wildcard):
+                value = values[wanted] = term
+            case Variable() if wanted not in values and list(body.terms).count(wanted) == 1:
+                continue
+            case Variable():
+                value = values.get(wanted, wanted)
+            case _:
+                return False
+        if value != term:
+            return False
+    return True
+
+
+def _without_what_values_say(clause: Clause, draft: Draft) -> Clause:
+    """Return a rule without atoms that ask only for a fact of a group, where another one asks for the group's value."""
+    body = literals(clause)
+    values = [part for part in body if isinstance(part, Atom) and part.predicate in draft.aggregations]
+    if not values:
+        return clause
+    uses = Counter(v.name for v in variables(*clause.heads, *body))
+
+    def is_said(atom: Atom, value: Atom) -> bool:
+        aggregation = draft.aggregations[value.predicate]
+        group = dict(zip(aggregation.groups, value.terms))
+        return aggregation.body == atom.predicate and all(
+            term == group[column] if column in group else isinstance(term, Wildcard) or _occurs_once(term, uses)
+            for column, term in enumerate(atom.terms)
+        )
+
+    kept = tuple(part for part in body if not isinstance(part, Atom) or not any(is_said(part, v) for v in values))
+    return clause if len(kept) == len(body) else replace(clause, body=Conjunction(kept))
+
+
+def _occurs_once(term: Term, uses: Counter[str]) -> bool:
+    return isinstance(term, Variable) and uses[term.name] == 1
 
 
 def _as_written(column: Term, aggregate: Aggregate) -> Term:
