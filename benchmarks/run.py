@@ -118,7 +118,7 @@ ENGINES = ("upheld", "souffle", "duckdb", "egglog")
 #: many strata, and cycles.
 PARTS = ("engines", "updates", "marking", "strata", "hypertrees")
 #: What is measured only when it is asked for, each by a script of its own.
-MORE = ("rdf", "equality", "spark")
+MORE = ("rdf", "equality", "aggregates", "spark")
 
 TEN_FACTS = """
 .decl edge(x:number, y:number)

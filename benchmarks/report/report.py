@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.places import REPORT, RESULTS
 from benchmarks.report import summary
+from benchmarks.report.aggregates import tables_of_aggregates
 from benchmarks.report.cycles import goals_of_hypertrees, tables_of_hypertrees
 from benchmarks.report.equality import tables_of_equality
 from benchmarks.report.goal import ANSWER, Goal
@@ -92,6 +93,7 @@ SUBJECTS = {
     "strata": "Many strata, many rules",
     "rdf": "RDF",
     "equality": "Equality",
+    "aggregates": "Aggregates",
     "spark": "Pipelines on Spark",
 }
 
@@ -107,6 +109,7 @@ def subjects(results: Path, size: str, found: dict[str, Any]) -> dict[str, list[
         "strata": tables_of_strata(results, size),
         "rdf": tables_of_rdf(results, size),
         "equality": tables_of_equality(results, size),
+        "aggregates": tables_of_aggregates(results, size),
         "spark": tables_of_spark(results, size),
     }
 

@@ -12,7 +12,7 @@ from benchmarks.places import HERE, REPORT, RESULTS
 from benchmarks.report.report import write_report
 
 #: Modules that need a package which only `make bench` installs.
-OTHERS = {"benchmarks.engines.duckdb", "benchmarks.engines.egglog"}
+OTHERS = {"benchmarks.engines.duckdb", "benchmarks.engines.duckdb_statements", "benchmarks.engines.egglog"}
 
 MODULES = [module.name for module in pkgutil.walk_packages(benchmarks.__path__, "benchmarks.")]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from upheld.errors import Problem, ProgramError, quote
 from upheld.language.core import Aggregation, Atom, Core, Rule
 from upheld.language.core_text import atom_text, with_prefixes
@@ -93,12 +95,19 @@ def _coarsest(components: list[list[int]], depends: Dependencies, derived: set[i
     return level
 
 
-def apart(level: dict[int, int], aggregated: set[int]) -> dict[int, int]:
-    """Return levels by which values of aggregates are below all else of their level, which may depend on them."""
+def apart(level: dict[int, int], aggregated: Mapping[int, str]) -> dict[int, int]:
+    """Return levels by which values of aggregates are below all else of their level, which may depend on them.
+
+    Values of aggregates over the facts of one relation come together: they depend on nothing else.
+    """
     if not aggregated:
         return level
-    ordered = {at: number for number, at in enumerate(sorted({(n, c not in aggregated) for c, n in level.items()}), 1)}
-    return {c: ordered[n, c not in aggregated] for c, n in level.items()}
+    first: dict[str, int] = {}
+    for c, body in aggregated.items():
+        first[body] = min(level[c], first.get(body, level[c]))
+    at = {c: (first[aggregated[c]], False) if c in aggregated else (n, True) for c, n in level.items()}
+    ordered = {place: number for number, place in enumerate(sorted(set(at.values())), 1)}
+    return {c: ordered[place] for c, place in at.items()}
 
 
 LEVELS = {"granular": _granular, "levels": _by_levels, "coarsest": _coarsest}

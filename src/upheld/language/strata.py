@@ -4,7 +4,7 @@ Atoms of one predicate may lie in different strata as long as no fact is an inst
 for RDF triples, anything coarser would refuse good programs. There are three stratifications. In each of them, atoms
 that no rule derives are in stratum 1.
 
-- `granular`: every strongly connected component of the rules is a stratum.
+- `granular`: every strongly connected component of the rules is a stratum; aggregates over one relation share one.
 - `levels`: a component is one stratum above the highest that it depends on, so that components which do not depend on
   each other share a stratum (paper 1, section 10.1).
 - `coarsest`: a new stratum only where negation requires one.
@@ -320,7 +320,7 @@ def stratify(core: Core, stratification: str = "granular", also: Sequence[Rule] 
     nodes = sorted(set(classes.values()))
     components = components_of(nodes, depends)
     refuse_negation_in_cycle(core, components, depends)
-    aggregated = {classes[pattern_of(_values_depend(a, core).head)] for a in core.aggregations}
+    aggregated = {classes[pattern_of(_values_depend(a, core).head)]: a.body for a in core.aggregations}
     level = apart(levels_of(components, depends, derived), aggregated)
     levels = {pattern: level[c] for pattern, c in classes.items()}
     by_predicate: dict[str, list[tuple[Pattern, int]]] = defaultdict(list)

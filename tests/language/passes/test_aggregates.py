@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+import random
+from fractions import Fraction
 
 import pytest
 
 import upheld
 from upheld.engines import ENGINES
+from upheld.engines.memory.counters import aggregates as memory_aggregates
+from upheld.engines.memory.joins.lookup import rows_with
 from upheld.errors import EvaluationError, ProgramError
+from upheld.language.compile import compile_program
+from upheld.language.core_text import rule_text
+from upheld.language.strata import stratify
+from upheld.language.syntax.files import read_text
 
 E = {"e": [(1, 10), (1, 20), (2, 10), (3, -5)], "n": [(1,), (2,), (4,)]}
 
@@ -53,11 +61,84 @@ P1, P2, PF = ".decl p(v:number)\n", ".decl p(x:number, v:number)\n", ".decl p(x:
         (P1 + "p(count : { n(x) ; e(x, _) }).", {(4,)}),
         (P1 + "p(max k : { n(x), k = count : { e(x, _) } }).", {(2,)}),
         (P2 + "p(x, v) :- n(x), v = sum k : { e(x, y), k = count : { e(_, z), z < y } }.", {(1, 4), (2, 1), (4, 0)}),
+        # groups that the rule itself asks for
+        (P2 + "p(x, v) :- e(x, _), v = count : { e(x, _) }.", {(1, 2), (2, 1), (3, 1)}),
+        (P2 + "p(x, v) :- e(x, y), y > 0, v = count : { e(x, _) }.", {(1, 2), (2, 1)}),
+        (P2 + "p(x, v) :- e(x, y), v = y + count : { e(x, y) }.", {(1, 11), (1, 21), (2, 11), (3, -4)}),
+        (P2 + "p(x, v) :- e(x, _), v = count : { e(x, 10) }.", {(1, 1), (2, 1), (3, 0)}),
+        (P2 + "p(x, v) :- e(x, 10), v = count : { e(x, 10) }.", {(1, 1), (2, 1)}),
+        (P2 + "p(x, v) :- e(x, _), v = count : { e(y, y), y = x }.", {(1, 0), (2, 0), (3, 0)}),
+        (P2 + "p(x, v) :- e(x, _), v = count : { e(y, y) }.", {(1, 0), (2, 0), (3, 0)}),
+        (P2 + "p(x, v) :- e(_, x), v = count : { e(x, _) }.", {(10, 0), (20, 0), (-5, 0)}),
     ],
 )
 def test_meaning(engine, rule, expected):
     """Worked out by hand."""
     assert values(rule, engine=engine) == expected
+
+
+@pytest.mark.parametrize(
+    "rule, body",
+    [
+        ("p(x, v) :- e(x, _), v = count : { e(x, _) }.", "[count : { e(x, _) } by x](x, v)"),
+        ("p(x, v) :- e(x, z), v = sum y : { e(x, y) }.", "[sum(y) : { e(x, y) } by x](x, _, _, v)"),
+        ("p(x, v) :- e(x, z), n(z), v = count : { e(x, _) }.", "e(x, z), n(z), [count : { e(x, _) } by x](x, v)"),
+        ("p(z, v) :- e(x, z), v = count : { e(x, _) }.", "e(x, z), [count : { e(x, _) } by x](x, v)"),
+    ],
+)
+def test_what_a_value_says_is_asked_once(rule, body):
+    """No group is empty where the rule asks for a fact of it, and that fact is asked for only where it says more."""
+    declared = ".decl e(x:number, y:number)\n.decl n(x:number)\n"
+    rules = compile_program(read_text(declared + P2 + rule)).core.rules
+    assert [rule_text(r).split(" :- ")[1] for r in rules] == [f"{body}."]
+
+
+def test_nulls_leave_groups_empty():
+    """A fact whose value is null has a group, and nothing to sum."""
+    rules = ".decl e(x:number, y:number?)\n.decl p(x:number, v:number)\np(x, v) :- e(x, _), v = sum y : { e(x, y) }."
+    m = upheld.materialise(rules, {"e": [(1, 10), (2, None)]})
+    assert m["p"].to_set() == {(1, 10), (2, 0)}
+
+
+def test_aggregates_over_one_relation_share_a_stratum():
+    """What is known of the facts that come and go is found once for all of them."""
+    rules = P2 + "p(x, v) :- e(x, _), v = count : { e(x, _) }. p(x, v) :- e(x, _), v = sum y : { e(x, y) }."
+    core = compile_program(read_text(f".decl e(x:number, y:number)\n.decl n(x:number)\n{rules}")).core
+    assert [len(s.aggregations) for s in stratify(core) if s.aggregations] == [2]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_many_facts(engine):
+    """Groups of one column with close values are numbered by these, and others by hashing; floats are added exactly."""
+    chance = random.Random(5)
+    rows = [
+        (i, chance.choice((i % 70, 10**12 * (i % 70))), chance.choice((0.1, -1e300, 1e300, 5e-324)))
+        for i in range(9000)
+    ]
+    rules = ".decl w(i:number, g:number, x:float)\n.decl s(g:number, n:number, x:float)\n"
+    rules += "s(g, n, x) :- w(_, g, _), n = count : { w(_, g, _) }, x = sum y : { w(_, g, y) }."
+    for some in ([row for row in rows if row[1] < 70], rows):
+        m = upheld.materialise(rules, {"w": some}, engine=engine)
+        m.update(delete={"w": some[::3]})
+        left = [row for k, row in enumerate(some) if k % 3]
+        by_group = {g: [x for _, of, x in left if of == g] for g in {g for _, g, _ in left}}
+        assert m["s"].to_set() == {(g, len(of), float(sum(map(Fraction, of)))) for g, of in by_group.items()}
+
+
+def test_sums_of_floats_do_not_read_their_group(monkeypatch):
+    """An update of a group looks up its sum, and none of its other facts."""
+    rules = ".decl w(g:number, x:float)\n.decl s(g:number, x:float)\ns(g, x) :- w(g, _), x = mean y : { w(g, y) }."
+    m = upheld.materialise(rules, {"w": [(g, x / 8) for g in range(2) for x in range(50)]}, engine="memory")
+    looked_up = []
+
+    def noted(table, *arguments):
+        looked_up.append(table.name)
+        return rows_with(table, *arguments)
+
+    monkeypatch.setattr(memory_aggregates, "rows_with", noted)
+    m.update(delete={"w": [(0, 0.0)]}, insert={"w": [(0, 100.0)]})
+    assert m["s"].to_set() == {(0, (sum(range(50)) / 8 + 100) / 50), (1, sum(range(50)) / 8 / 50)}
+    assert looked_up and "w" not in looked_up
 
 
 def test_queries_aggregate():

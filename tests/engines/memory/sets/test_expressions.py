@@ -14,6 +14,7 @@ from tests.helpers.sizes import examples
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import derive, settle
 from upheld.engines.memory.engine import MemoryEngine
+from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.sets.truth_tables import NOTHING, TruthTables
 from upheld.engines.memory.storage.table import BITS
 from upheld.engines.reference.engine import ReferenceEngine
@@ -438,3 +439,33 @@ def matrix(facts, n: int) -> np.ndarray:
     found[rows[:, 0], rows[:, 1]] = True
     assert found.sum() == len(rows)
     return found
+
+
+def test_the_number_of_facts_is_known_without_a_pass(monkeypatch):
+    """It follows what comes and goes, also where a transaction is undone."""
+    engine, _ = setting()
+    E = engine.named("E")
+    E |= engine.load("edge", [(i, i + 1) for i in range(6000)])
+    assert E.count() == 6000
+    scanned = []
+    scan = flag_kernels.scan
+    monkeypatch.setattr(flag_kernels, "scan", lambda *a: scanned.append(1) or scan(*a))
+    with engine.transaction():
+        E |= engine.load("edge", [(0, 1), (7, 7), (8, 8)])
+        assert E.count() == 6002
+        E -= engine.load("edge", [(0, 1), (9, 9)])
+        assert E.count() == 6001 and not scanned
+
+    def fail() -> None:
+        nonlocal E
+        with engine.transaction():
+            E -= engine.load("edge", [(7, 7)])
+            E |= engine.load("edge", [(1, 1), (2, 2)])
+            assert E.count() == 6002
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert E.count() == len(E.rows("edge")) == 6001
+    E |= engine.load("edge", [(3, 3)])
+    assert E.count() == 6002
