@@ -1,6 +1,6 @@
 """Aggregates over rows of a table: only the groups of rows that have gone or come are looked at.
 
-Counts and sums are corrected by what has gone and come: those of floats are kept exactly, and rounded from there. A
+Counts and sums are corrected by what has gone and come: sums of floats are kept exactly, and rounded from there. A
 least or greatest value is looked for again if it has gone itself.
 """
 
@@ -32,8 +32,8 @@ from upheld.language.values import Value
 Numbers = npt.NDArray[np.int64]
 
 _FEW_GROUPS = 1024
-#: Rows from which on groups are numbered by the values of their column, if these are in a range of at most so many
-#: times the rows.
+#: Rows from which on groups are numbered by the values of their column, and the longest range of these values, as a
+#: multiple of the rows.
 _MANY_ROWS, _DENSE = 4096, 4
 #: Groups whose sums of floats are computed at once.
 _SUMS_AT_ONCE = 4096
@@ -118,7 +118,7 @@ class MemoryAggregate:
         return Groups(keys, numbers[: len(gone)], numbers[len(gone) :])
 
     def _dense_groups(self, rows: Rows, numbers: Numbers) -> Codes | None:
-        """Number the groups of rows by an array over the range of their values, if that is short for so many rows."""
+        """Number the groups of rows by an array over the range of their values, if that range is short."""
         if self._width > 1 or len(rows) < _MANY_ROWS:
             return None
         (column,) = self.aggregation.groups

@@ -241,8 +241,8 @@ def _without_what_values_say(clause: Clause, draft: Draft) -> Clause:
             for column, term in enumerate(atom.terms)
         )
 
-    kept = tuple(part for part in body if not isinstance(part, Atom) or not any(is_said(part, v) for v in values))
-    return clause if len(kept) == len(body) else replace(clause, body=Conjunction(kept))
+    rest = tuple(part for part in body if not isinstance(part, Atom) or not any(is_said(part, v) for v in values))
+    return clause if len(rest) == len(body) else replace(clause, body=Conjunction(rest))
 
 
 def _occurs_once(term: Term, uses: Counter[str]) -> bool:
