@@ -37,7 +37,7 @@ CALLS: dict[str, dict[str, object]] = {
         "granular": None,
         **HOW,
     },
-    "run": {**FROM_FOLDER, "profile": None},
+    "run": {**FROM_FOLDER, "profile": None, "state": None, "edited": False},
     "load": {**{k: v for k, v in FROM_FOLDER.items() if k != "output"}, "algorithm": "adaptive"},
     "apply": {
         **FROM_FOLDER,
@@ -49,6 +49,8 @@ CALLS: dict[str, dict[str, object]] = {
         "merge_waiting": 1,
         "committed": None,
         "profile": None,
+        "state": None,
+        "edited": False,
     },
     "history": {
         **{k: v for k, v in FROM_FOLDER.items() if k not in ("output", "decompose", "on_violation")},
@@ -59,6 +61,7 @@ CALLS: dict[str, dict[str, object]] = {
         "program": PROGRAM,
         "folder": "state",
         "version": None,
+        "edited": False,
         "algorithm": "adaptive",
         "stratification": "levels",
         "granular": None,

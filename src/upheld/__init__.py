@@ -18,6 +18,7 @@ from upheld.materialisation.progress import Progress
 from upheld.materialisation.reports.history import FactEvent, FactHistory
 from upheld.materialisation.reports.memory import Memory
 from upheld.materialisation.reports.profile import Profile
+from upheld.materialisation.reports.program_change import ProgramChange
 from upheld.materialisation.updates.stream import Arrivals
 from upheld.materialisation.versions.snapshot import Snapshot
 from upheld.runs.apply import apply, read_updates
@@ -54,6 +55,7 @@ __all__ = [
     "Pipeline",
     "Profile",
     "Program",
+    "ProgramChange",
     "Progress",
     "Proof",
     "ProofStep",

@@ -85,6 +85,8 @@ KINDS = {
     ),
     "verify": _TRUTH,
     "confined": _TRUTH,
+    "edited": _TRUTH,
+    "state": PATH_OR_NONE,
     "strict": _TRUTH,
     "look_ahead": _TRUTH,
     "merge_waiting": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool), "a whole number of at least 1"),

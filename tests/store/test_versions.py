@@ -197,7 +197,8 @@ def test_files_cost_what_changes(tmp_path):
     for _ in range(2):
         m.save(tmp_path)
     kept = {file for n in (3, 4) for file in _files(tmp_path, n)}
-    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")} == kept
+    there = [*tmp_path.rglob("*.parquet"), *tmp_path.rglob("*.dl")]
+    assert {str(path.relative_to(tmp_path)) for path in there} == kept
     manifests = sorted(path.name for path in tmp_path.glob("*.json"))
     assert manifests == ["manifest-000004.json", "superseded-000003.json"]
 
@@ -285,7 +286,8 @@ def test_killed_at_any_point_of_an_update(tmp_path):
     kept = {
         file for n in (Store.open(tmp_path).version - 1, Store.open(tmp_path).version) for file in _files(tmp_path, n)
     }
-    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")} == kept
+    there = [*tmp_path.rglob("*.parquet"), *tmp_path.rglob("*.dl")]
+    assert {str(path.relative_to(tmp_path)) for path in there} == kept
 
 
 def test_one_run_at_a_time(tmp_path):

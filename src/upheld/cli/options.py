@@ -99,6 +99,20 @@ def add_files(command: argparse.ArgumentParser, *, outputs: bool = False) -> Non
     files.add_argument("--confined", action="store_true", help=f"for programs you do not trust: refuse {reaches}")
 
 
+def add_state(command: argparse.ArgumentParser) -> None:
+    saved = command.add_argument_group("saved state")
+    saved.add_argument(
+        "--state",
+        metavar="DIR",
+        help="start from the state saved in DIR, if there is one, instead of facts files, and save the result there",
+    )
+    saved.add_argument(
+        "--edited",
+        action="store_true",
+        help="for --state: accept a program edited since the state was saved, and print the difference",
+    )
+
+
 def add_profile(command: argparse.ArgumentParser) -> None:
     profile = command.add_argument_group("profile")
     profile.add_argument(

@@ -17,6 +17,13 @@ SUCCESS, NOTHING_HOLDS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 VIOLATION = "violation"
 
 
+def check_edited(options: argparse.Namespace) -> None:
+    """Refuse `--edited` without a state that the program could have been edited since."""
+    if options.edited and options.state is None:
+        hint = "name the folder of the saved state with `--state DIR`"
+        raise UsageError(Problem("bad-argument", "`--edited` needs `--state`", place="--edited", hint=hint))
+
+
 def check_violations(options: argparse.Namespace) -> None:
     """Refuse `--fail-on-violation` for a program that can have no violations, before the work."""
     if not options.fail_on_violation:
@@ -38,5 +45,9 @@ def finish(options: argparse.Namespace, done: upheld.Run, to: TextIO) -> int:
     if facts and not any(warning.slug == VIOLATION for warning in done.warnings):
         hold = "1 fact of `violation` holds" if facts == 1 else f"{facts} facts of `violation` hold"
         show(Problem("violation", hold, severity="warning"))
+    if done.materialisation.program_change is not None:
+        show(done.materialisation.program_change)
+    if done.version is not None:
+        show(f"state: version {done.version} in {options.state}")
     print(done.printed, end="", file=to)
     return NOTHING_HOLDS if facts or (options.fail_on_violation and m.violations()) else SUCCESS

@@ -81,10 +81,10 @@ def edit(core: Core, add: Sequence[str], remove: Sequence[str], equality: str) -
     heads_of_new = {rule.head.predicate for rule in comes.rules.values()}
     known = {normal_text(rule) for rule in staying if rule.head.predicate in heads_of_new}
     more = [rule for text, rule in comes.rules.items() if text not in known]
+    dropped = goes.facts - stays.facts
+    predicates, facts = {**core.predicates, **comes.predicates}, (core.facts - dropped) | comes.facts
     return Edit(
-        _assembled(core, edited, (*staying, *more), comes.aggregations, {**core.predicates, **comes.predicates}),
-        goes.facts - stays.facts,
-        comes.facts,
+        _assembled(core, edited, (*staying, *more), comes.aggregations, predicates, facts), dropped, comes.facts
     )
 
 
@@ -223,7 +223,7 @@ def replacing(core: Core, program: Program, equality: str) -> Edit:
     rules = [known.get(normal_text(rule), rule) for rule in new.rules]
     facts_before = _compiled(core, before, tuple(c for c in before.clauses if c.body is None)).facts
     return Edit(
-        _assembled(core, program, rules, new.aggregations, new.predicates),
+        _assembled(core, program, rules, new.aggregations, new.predicates, new.facts),
         facts_before - new.facts,
         new.facts - facts_before,
     )
@@ -238,8 +238,9 @@ def _assembled(
     rules: Sequence[Rule],
     aggregations: Sequence[Aggregation],
     predicates: dict[str, Predicate],
+    facts: frozenset[Fact],
 ) -> Core:
-    """Return a core of some rules, with the hidden relations that these need, and no others."""
+    """Return a core of some rules and facts, with the hidden relations that these need, and no others."""
     every = {a.relation: a for a in (*core.aggregations, *aggregations) if a.relation in predicates}
     return without_unread(
         replace(
@@ -248,7 +249,7 @@ def _assembled(
             predicates=predicates,
             rules=tuple(rules),
             aggregations=tuple(every.values()),
-            facts=core.facts,
+            facts=facts,
             directives=program.directives,
             prefixes=program.prefixes,
             equivalences=tuple(d.name for d in program.declarations if d.equivalence),

@@ -283,6 +283,15 @@ class Stratification:
             result.strata.append(Stratum(s.index, recursive, nonrecursive, result, s.classings, s.aggregations))
         return result
 
+    def left_over(self) -> dict[Pattern, int]:
+        """Return the patterns of removed rules, with their strata, as far as these place facts by themselves."""
+        own = {pattern_of(atom) for s in self.strata for rule in s.rules for atom in (rule.head, *rule.atoms)}
+        whole = {pattern[0] for pattern in own if is_unconstrained(pattern)}
+        for s in self.strata:
+            whole |= {name for a in s.aggregations for name in (a.relation, a.body)}
+            whole |= {name for c in s.classings for name in (c.relation, c.members, c.values)}
+        return {p: n for p, n in self._levels.items() if n > 1 and p not in own and p[0] not in whole}
+
     def patterns(self, predicate: str) -> list[tuple[Pattern, int]]:
         """Return the patterns of a predicate with their strata; no fact matches two of different strata."""
         return self._by_predicate.get(predicate, [])

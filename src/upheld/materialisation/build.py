@@ -15,23 +15,28 @@ from upheld.errors import FactsError, Problem, UsageError, quote, warn
 from upheld.ingest import facts_of
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.compile import compile_program
-from upheld.language.core import Core
+from upheld.language.core import Core, Predicate
+from upheld.language.edits import replacing
 from upheld.language.equality.equality import with_equality
 from upheld.language.hypertrees.deciding import check_mode
 from upheld.language.lints.programs import lint, some, unused_facts, without_facts
+from upheld.language.normal_form import normal_text
 from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Program
+from upheld.language.syntax.files import read_text
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.materialisation.constraints import REFUSE, default_choice
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.bookkeeping import Reopened, serves
-from upheld.materialisation.persistence.record import check_unused, open_checkpoint, open_state
+from upheld.materialisation.persistence.record import OnCluster, check_unused, open_checkpoint, open_state
 from upheld.materialisation.programs import parse
 from upheld.materialisation.progress import ProgressGiven
+from upheld.materialisation.reports.program_change import program_change
 from upheld.materialisation.representation import representation_of
+from upheld.materialisation.updates.rule_changes import refuse_rule_changes
 from upheld.runtime.limits import Limits, limited
-from upheld.store import Manifest, SavedBooks, Store, check_program, digest
+from upheld.store import Manifest, SavedBooks, Store, check_program, digest, other_program
 
 
 @checked()
@@ -157,15 +162,17 @@ def materialise_core(
     progress: ProgressGiven = None,
     reopened: Reopened | None = None,
     on_violation: str | None = None,
+    stated: bool = True,
 ) -> Materialisation:
     """Return the materialisation of a compiled program and of facts that fit its relations.
 
-    Facts of `without` are left out. `reopened` is the saved bookkeeping of an earlier materialisation, if any.
+    Facts of `without` are left out. `reopened` is the saved bookkeeping of an earlier materialisation, if any. Facts
+    that the program states are explicit facts if they are `stated` still.
     """
     check_mode(decompose)
-    core = with_equality(core, equality)
+    written, core = core, with_equality(core, equality)
     own: dict[str, list[Row]] = {}
-    for predicate, row in core.facts:
+    for predicate, row in core.facts if stated else core.facts - written.facts:
         own.setdefault(predicate, []).append(row)
     if not representation_of(core, equality).decomposes and decompose in ("always", "all"):
         raise UsageError(
@@ -204,15 +211,19 @@ def restore(
     confined: bool = False,
     version: int | None = None,
     on_violation: str | None = None,
+    edited: bool = False,
 ) -> Materialisation:
-    """Return the materialisation saved in a folder by the same program, on any engine.
+    """Return the materialisation saved in a folder, on any engine: by the same program, or by one edited since.
 
     All files are checked against their saved length and SHA-256; a damaged version is refused. The saved bookkeeping is
     used if the algorithm can, followed by one update for explicit facts that have changed since. Otherwise everything
     is derived again, which costs as much as `materialise`.
 
+    With `edited`, explicit facts are kept, and the rules of the saved program are changed to the rules of this one, as
+    by `Materialisation.change_rules`. `Materialisation.program_change` has the difference and the change that it made.
+
     Args:
-        program: The program that was saved, as for `materialise`.
+        program: The program that was saved, or an edited one, as for `materialise`.
         folder: Folder of the saved state.
         engine: As for `materialise`; need not be the engine that saved the state.
         algorithm: As for `materialise`.
@@ -225,6 +236,7 @@ def restore(
         confined: As for `materialise`.
         version: Number of an earlier version that is still there; by default the last one.
         on_violation: As for `materialise`. A state that was saved with violations opens with `report`.
+        edited: Accept a program that differs from the saved one.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -234,6 +246,10 @@ def restore(
     1
     >>> restore("q(x) :- p(x).", folder)["q"].to_set()
     {(2,)}
+    >>> print(restore("q(x) :- p(x). r(x) :- q(x).", folder, edited=True).program_change)
+    program changed since version 1:
+    + r(x) :- q(x).
+    <Change +1 r>
     """
     if isinstance(folder, Store):
         store = folder
@@ -255,7 +271,9 @@ def restore(
     while True:
         saved = store.last()
         try:
-            return _restored(parsed, store, saved, **options)
+            if edited and not _is_saved(parsed, saved, equality):
+                return _edited(parsed, store, saved, **options)
+            return _restored(compile_saved(parsed, saved), store, saved, **options)
         except FactsError:
             # A writer may have made two versions meanwhile, and removed the files of this one.
             if version is None:
@@ -264,8 +282,50 @@ def restore(
                 raise
 
 
+def _is_saved(program: Program, saved: Manifest, equality: str) -> bool:
+    """Return whether a program is the one that saved a version."""
+    return other_program(saved, with_equality(compile_saved(program, saved), equality), equality) is None
+
+
+def _edited(program: Program, store: Store, saved: Manifest, *, equality: str, **options: Any) -> Materialisation:
+    """Return the materialisation of one version, with its rules changed to those of another program."""
+    written = store.program()
+    if written is None:
+        message = f"version {saved.version} does not have the text of its program"
+        note = "it was saved by a release that did not save the text, so the difference of the programs is not known"
+        hint = "open it with the program that saved it and save it again; then it can be opened with `edited`"
+        raise UsageError(Problem("no-program-text", message, place=store.folder, note=note, hint=hint))
+    store.check()
+    text, dialect = written
+    old = compile_saved(read_text(text, dialect, f"<program of version {saved.version}>"), saved)
+    as_evaluated = with_equality(old, equality)
+    if other_program(saved, as_evaluated, equality) is not None:
+        message = f"version {saved.version} was not saved with `equality={equality}`"
+        hint = "pass the value of `equality` that it was saved with"
+        raise UsageError(Problem("other-program", message, place=store.folder, hint=hint))
+    refuse_rule_changes(representation_of(as_evaluated, equality), isinstance(options["engine"], OnCluster))
+    replacing(as_evaluated, program, equality)  # what it refuses is refused before anything is derived
+    # Rules of both programs are the edited program's: explanations name their places there.
+    places = {normal_text(rule): rule for rule in compile_saved(program, saved).rules}
+    m = _restored(
+        replace(old, rules=tuple(places.get(normal_text(rule), rule) for rule in old.rules)),
+        store,
+        saved,
+        equality=equality,
+        **options,
+    )
+    try:
+        before = m._written
+        change = m.change_rules(replace=program)
+        m.program_change = program_change(saved.version, before, m._written, change)
+    except BaseException:
+        m.close()
+        raise
+    return m
+
+
 def _restored(
-    program: str | Path | Program,
+    core: Core,
     store: Store,
     saved: Manifest,
     *,
@@ -275,7 +335,6 @@ def _restored(
     **options: Any,
 ) -> Materialisation:
     """Return the materialisation of one version."""
-    core = compile_saved(program, saved)
     as_evaluated = with_equality(core, equality)
     check_program(saved, as_evaluated, equality, store.folder)
     store.check()
@@ -285,8 +344,7 @@ def _restored(
     books = saved.books if is_saved and serves(saved.books, chosen) else None
     given, without = reader.explicit(saved.relations) if books is None else (reader.explicit_of(books), [])
     m = materialise_core(
-        # Facts that the program states are among those that were saved, unless an update has deleted them.
-        replace(core, facts=frozenset()),
+        core,
         given,
         without,
         engine=engine,
@@ -294,6 +352,8 @@ def _restored(
         equality=equality,
         **options,
         reopened=reader.reopened(books, chosen) if books is not None else None,
+        # Facts that the program states are among those that were saved, unless an update has deleted them.
+        stated=False,
     )
     m._digest, m._base = digest(as_evaluated, equality), store.base
     wrong = [name for name, relation in saved.relations.items() if len(m[name]) != relation.sizes[1]]
@@ -351,9 +411,18 @@ class _SavedFacts:
 
 
 def compile_saved(program: str | Path | Program, saved: Manifest) -> Core:
-    """Return a program in core form; relations that it does not declare have the types and names of the saved ones."""
+    """Return a program in core form; relations that it does not declare have the types and names of the saved ones.
+
+    A relation with explicit facts stays, even if the program does not have it any more.
+    """
     parsed = parse(program)
     declared = {d.name for d in parsed.declarations}
     undeclared = {name: relation for name, relation in saved.relations.items() if name not in declared}
     core = compile_program(parsed, {name: relation.column_types for name, relation in undeclared.items()}).core
-    return core.with_columns({name: relation.columns for name, relation in undeclared.items()})
+    named = core.with_columns({name: relation.columns for name, relation in undeclared.items()})
+    staying = {
+        name: Predicate(name, relation.columns, relation.column_types)
+        for name, relation in undeclared.items()
+        if relation.sizes[0] and name not in named.predicates
+    }
+    return replace(named, predicates={**named.predicates, **staying}) if staying else named

@@ -19,6 +19,7 @@ from upheld.language.core import Core, Predicate
 from upheld.language.growth import growing_rules
 from upheld.language.hypertrees.deciding import Decision
 from upheld.language.strata import Stratification, stratify
+from upheld.language.syntax.printer import to_text
 from upheld.maintain.update import Requested, State
 from upheld.materialisation.constraints import REPORT, default_choice
 from upheld.materialisation.decomposition import decompose_for
@@ -39,6 +40,7 @@ from upheld.materialisation.progress import ProgressGiven, reporting
 from upheld.materialisation.reports.history import Past
 from upheld.materialisation.reports.log import log_materialisation
 from upheld.materialisation.reports.profile import Costs
+from upheld.materialisation.reports.program_change import ProgramChange
 from upheld.materialisation.reports.progress_display import ShownProgress
 from upheld.materialisation.representation import Plain, representation_of
 from upheld.materialisation.updates.rule_changes import (
@@ -79,6 +81,8 @@ class Lifecycle(Inspection):
         self._read = facts_reader(engine)
         #: Digest of the program, which identifies it where facts are saved, once it is known.
         self._digest: str | None = None
+        #: The difference to the program that saved the state, if an edited program has opened it.
+        self.program_change: ProgramChange | None = None
         #: The version that it was restored from or saved as last.
         self._base: Base | None = None
         self.statistics = Statistics()
@@ -330,6 +334,9 @@ def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None) -
     draft = Draft.begin(store, m._program_digest())
     draft.when_in_place = lambda base: setattr(m, "_base", base)
     with draft:
+        program = m._written.program
+        if program is not None:
+            draft.keep_program(to_text(program), program.dialect)
         write_facts(draft, {p.name: p for p in m._visible()}, facts, change, m._bookkeeping_writer())
     return draft
 

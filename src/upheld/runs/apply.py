@@ -76,6 +76,8 @@ def apply(
     confined: bool = False,
     profile: str | Path | None = None,
     on_violation: str | None = None,
+    state: str | Path | None = None,
+    edited: bool = False,
 ) -> Run:
     """Materialise a program, apply a file or stream of updates, and write its outputs, as `upheld apply` does.
 
@@ -102,6 +104,8 @@ def apply(
         confined: As for `run`.
         profile: As for `run`.
         on_violation: As for `run`. A transaction that is refused ends the run, as one that fails.
+        state: As for `run`.
+        edited: As for `run`.
     """
     if look_ahead and algorithm_named(algorithm).look_ahead is None:
         raise UsageError(_looks_nowhere(algorithm))
@@ -125,7 +129,7 @@ def apply(
         with within(limits):
             for _ in updates_of(updates, predicates):
                 pass
-    with job.materialise(facts, algorithm=algorithm, limits=limits, progress=progress) as m:
+    with job.opened(facts, algorithm=algorithm, limits=limits, progress=progress, state=state, edited=edited) as m:
         oracle = _Oracle(job, m) if verify else None
         taken: deque[Update] = deque()
         with feed or nullcontext():
@@ -151,7 +155,8 @@ def apply(
                 if committed is not None:
                     for update in made:
                         committed(update, change)
-        done = job.write(m, output, facts, changes=feed is not None)
+        version = job.saved(m, state)
+        done = replace(job.write(m, output, facts, changes=feed is not None), version=version)
         if profile is not None:
             m.profile().save(profile)
     return replace(done, warnings=(*some(job.lints), *done.warnings))

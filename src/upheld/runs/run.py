@@ -11,7 +11,7 @@ from pathlib import Path
 from upheld.arguments import PATH_OR_NONE, checked
 from upheld.data.columns import Row
 from upheld.data.factfiles import Format, Output, Reader, Writer, facts_text, input_rows, stdout_text, write_all
-from upheld.engines import facts_reader, facts_writer
+from upheld.engines import chosen_engine, facts_reader, facts_writer
 from upheld.errors import FactsError, Problem, ProgramError, UpheldError, count, quote, warn
 from upheld.language.compile import Compiled
 from upheld.language.core import Core
@@ -19,9 +19,10 @@ from upheld.language.lints.programs import lint, some, without_facts
 from upheld.language.syntax.ast import Directive, Program
 from upheld.language.syntax.confinement import outside
 from upheld.language.terms.vocabulary import QUAD, TRIPLE
-from upheld.materialisation.build import materialise_core
+from upheld.materialisation.build import materialise_core, restore
 from upheld.materialisation.constraints import violated
 from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.persistence.record import open_state
 from upheld.materialisation.programs import parse
 from upheld.materialisation.progress import ProgressGiven
 from upheld.rdf.formats import format_of, is_rdf
@@ -36,11 +37,15 @@ VIOLATIONS_SHOWN = 5
 
 @dataclass(frozen=True)
 class Run:
-    """The result of a run: the materialisation, the text to print, and warnings about the program."""
+    """The result of a run: the materialisation, the text to print, and warnings about the program.
+
+    `version` is the last version of its state, if it has one.
+    """
 
     materialisation: Materialisation
     printed: str
     warnings: tuple[Problem, ...]
+    version: int | None = None
 
 
 @checked(facts=PATH_OR_NONE)
@@ -58,6 +63,8 @@ def run(
     confined: bool = False,
     profile: str | Path | None = None,
     on_violation: str | None = None,
+    state: str | Path | None = None,
+    edited: bool = False,
 ) -> Run:
     """Materialise a program over its facts files and write its outputs, as `souffle -F facts -D output program` does.
 
@@ -78,13 +85,17 @@ def run(
             `facts`, and `.output` outside `output`.
         profile: File for a page of HTML that shows where time went, as `Materialisation.profile` returns it.
         on_violation: As for `materialise`. Violations that are reported are warnings of the run.
+        state: Folder of a saved state. If it has a version, that is opened and facts files are not read. The new state
+            is saved there as the next version, before outputs are written.
+        edited: Accept a program that differs from the one that saved `state`, as for `restore`.
     """
     job = Job.of(program, engine, decompose, equality, confined, on_violation)
     job.check_output(output)
     check_profile(profile)
-    # Nothing will be updated.
-    with job.materialise(facts, algorithm="rematerialise", limits=limits, progress=progress) as m:
-        done = job.write(m, output, facts)
+    algorithm = "rematerialise" if state is None else "adaptive"  # nothing will be updated unless it is saved
+    with job.opened(facts, algorithm=algorithm, limits=limits, progress=progress, state=state, edited=edited) as m:
+        version = job.saved(m, state)
+        done = replace(job.write(m, output, facts), version=version)
         if profile is not None:
             m.profile().save(profile)
     return replace(done, warnings=(*some([*job.lints, *without_facts(job.program, ())]), *done.warnings))
@@ -169,6 +180,39 @@ class Job:
     def standard_input(self) -> str | None:
         """The relation that is read from standard input, if there is one."""
         return next((d.relation for d, format in self.formats.items() if format.io == "stdin"), None)
+
+    def opened(
+        self,
+        facts: str | Path | None,
+        *,
+        algorithm: str,
+        limits: Limits | None,
+        progress: ProgressGiven,
+        state: str | Path | None,
+        edited: bool,
+    ) -> Materialisation:
+        """Return the materialisation saved in a folder; that of the facts files if there is none."""
+        if state is None or open_state(chosen_engine(self.engine), state).manifest is None:
+            return self.materialise(facts, algorithm=algorithm, limits=limits, progress=progress)
+        return restore(
+            self.program,
+            state,
+            engine=self.engine,
+            algorithm=algorithm,
+            decompose=self.decompose,
+            equality=self.equality,
+            limits=limits,
+            progress=progress,
+            edited=edited,
+            on_violation=self.on_violation,
+        )
+
+    def saved(self, m: Materialisation, state: str | Path | None) -> int | None:
+        """Save a materialisation that was updated in a folder, and return the last version there."""
+        if state is None:
+            return None
+        last = open_state(chosen_engine(self.engine), state).version
+        return m.save(state) if m.version or not last else last
 
     def materialise(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from upheld.store.draft import Draft
 from upheld.store.files import Checksum, Files, LocalFiles
 from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
-from upheld.store.programs import check_program, digest
+from upheld.store.programs import check_program, digest, other_program
 from upheld.store.versions import Base, Store
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "Store",
     "check_program",
     "digest",
+    "other_program",
 ]

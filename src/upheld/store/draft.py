@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote as escaped
 from uuid import uuid4
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 #: or this many files: reading one takes about a millisecond.
 _MOST_ROWS, _MOST_FILES = 10_000, 256
 
+#: Characters of the name of a folder: file systems allow 255 bytes. Passes name hidden relations by parts of rules.
+_LONGEST_NAME = 150
+
 
 @dataclass
 class Draft:
@@ -40,6 +44,8 @@ class Draft:
     relations: dict[str, SavedRelation]
     moves: list[tuple[str, str]] = field(default_factory=list)
     books: SavedBooks | None = None
+    #: The file with the text of the program, if it is known.
+    source: str | None = None
     #: Files and folders that were written for this version, and the checksums of files.
     written: list[str] = field(default_factory=list)
     checksums: dict[str, Checksum] = field(default_factory=dict)
@@ -52,11 +58,26 @@ class Draft:
     def begin(cls, store: Store, program: str) -> Draft:
         """Return the next version of a store in the making; relations that are not written stay as they are."""
         before = store.manifest
-        return cls(store, program, dict(before.relations) if before else {}, books=before.books if before else None)
+        if before is None:
+            return cls(store, program, {})
+        return cls(store, program, dict(before.relations), books=before.books, source=before.source)
 
     @property
     def version(self) -> int:
         return self.store.version + 1
+
+    def keep_program(self, text: str, dialect: str) -> None:
+        """Write the text of the program, unless the version before has the same one."""
+        data = text.encode("utf-8", "surrogatepass")
+        digest = sha256(data).hexdigest()[:16]
+        if self.source is not None and f"-{digest}-" in self.source:
+            return
+        path = self.source = f"program/{self.version:06d}-{digest}-{uuid4().hex[:8]}.{dialect}"
+        self.written.append(path)
+        where = f"{self.store.folder}/{path}"
+        with writing(where), self.store.files.written(where) as file:
+            file.write(data)
+        self.checksums[path] = Checksum.of(data)
 
     def whole(self, predicate: Predicate, explicit: Relation, facts: Relation) -> None:
         """Write all facts of a relation."""
@@ -135,7 +156,9 @@ class Draft:
         before = self.store.manifest
         with self:
             together = {**(before.notes if before else {}), **(notes or {})}
-            manifest = Manifest(self.version, self.program, self.relations, together, tuple(self.moves), self.books)
+            manifest = Manifest(
+                self.version, self.program, self.relations, together, tuple(self.moves), self.books, source=self.source
+            )
             sums = self._checksums(manifest.files())
             manifest = replace(manifest, checksums=sums, parent=before.identity if before else None)
             self._sync()
@@ -188,8 +211,8 @@ class Draft:
         """Have the folders of what was written outlive a loss of power, whoever has made them and was killed then."""
         files, folder = self.store.files, self.store.folder
         with writing(folder):
-            if self.written:
-                files.sync(f"{folder}/relations")
+            for part in sorted({path.partition("/")[0] for path in self.written}):
+                files.sync(f"{folder}/{part}")
             if self.store.manifest is None and files.exists(folder):
                 files.anchor(folder)
 
@@ -208,6 +231,14 @@ class Draft:
         return path
 
     def _path(self, predicate: Predicate, kind: str) -> str:
-        path = f"relations/{escaped(predicate.name, safe='')}/{self.version:06d}-{uuid4().hex[:8]}.{kind}"
+        path = f"relations/{_folder_of(predicate.name)}/{self.version:06d}-{uuid4().hex[:8]}.{kind}"
         self.written.append(path)
         return path
+
+
+def _folder_of(relation: str) -> str:
+    """Return the name of the folder of a relation; a long one is shortened to what every file system allows."""
+    name = escaped(relation, safe="")
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[:_LONGEST_NAME]}-{sha256(relation.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

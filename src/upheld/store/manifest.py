@@ -38,6 +38,9 @@ _RANKS = frozenset(("top", "bottom", "below"))
 #: Files of a version: beside each other in the folder of a relation, and nowhere else.
 _FILE = re.compile(r"relations/(?!\.\.?/)[^/\\\0]+/\d{6,}-[^/\\\0]+")
 
+#: The file with the text of a program.
+_SOURCE = re.compile(r"program/\d{6,}-[0-9a-f]{16}-[0-9a-f]{8}\.(dl|dlog)")
+
 #: The global part of saved ranks: their bounds, and the number of derivations per stratum.
 _SUM = re.compile(r"top|bottom|below|stratum \d{1,9}")
 
@@ -116,6 +119,8 @@ class Manifest:
     checksums: dict[str, Checksum] = field(default_factory=dict)
     #: The identity of the version that this one follows from; None if it is the first, or follows from a damaged one.
     parent: str | None = None
+    #: The file with the text of the program; None in versions of releases that did not save it.
+    source: str | None = None
     #: The SHA-256 of the manifest, which distinguishes versions of the same number. Not part of the file.
     identity: str = ""
     #: Whether the manifest is of this release's format, which has checksums.
@@ -123,7 +128,7 @@ class Manifest:
 
     def files(self) -> set[str]:
         mine = {path for relation in self.relations.values() for path in relation.files()}
-        return mine | (self.books.files() if self.books else set())
+        return mine | (self.books.files() if self.books else set()) | ({self.source} if self.source else set())
 
     def to_json(self) -> bytes:
         """Return the bytes of the manifest file: a line for each field, which is written in C and not in Python."""
@@ -179,11 +184,14 @@ class Manifest:
             books,
             sums,
             content.get("parent"),
+            content.get("source"),
             is_summed=is_summed,
         )
         if books is not None and not manifest.relations.keys() <= books.relations.keys():
             raise ValueError("a relation that the bookkeeping does not know")
-        if not all(map(_FILE.fullmatch, manifest.files())):
+        if manifest.source is not None and not _SOURCE.fullmatch(manifest.source):
+            raise ValueError("a program outside its folder")
+        if not all(map(_FILE.fullmatch, manifest.files() - {manifest.source})):
             raise ValueError("a file outside the folder of a relation")
         summed = sums.keys() | {path.rpartition("/")[0] for path in sums}
         if is_summed and not manifest.files() <= summed:

@@ -6,6 +6,7 @@ from hashlib import sha256
 
 from upheld.errors import Problem, UsageError, quote
 from upheld.language.core import Core
+from upheld.language.edits import without_unread
 from upheld.language.normal_form import normal_texts
 from upheld.store.manifest import Manifest
 
@@ -33,28 +34,38 @@ def _digest_of_format_1(core: Core, equality: str) -> str:
     return _sha256(lines)
 
 
-def check_program(saved: Manifest, core: Core, equality: str, folder: str) -> None:
-    """Raise if a version was saved by another program, or its relations have columns of other names.
+def other_program(saved: Manifest, core: Core, equality: str) -> str | None:
+    """Return how the program that saved a version differs from this one; None if it is this one.
 
     To rename columns makes no other facts, but to exchange their names does.
     """
     message = f"version {saved.version} was saved by another program"
-    if saved.program == (digest if saved.program.startswith("2:") else _digest_of_format_1)(core, equality):
-        columns = {p.name: p.columns for p in core.predicates.values()}
-        renamed = [name for name, relation in saved.relations.items() if relation.columns != columns.get(name)]
-        if not renamed:
-            return
-        then, now = (", ".join(names) for names in (saved.relations[renamed[0]].columns, columns.get(renamed[0], ())))
-        message += f": the columns of {quote(renamed[0])} were {quote(then)}, and are {quote(now)}"
-    raise UsageError(
-        Problem(
-            "other-program",
-            message,
-            place=folder,
-            note="a program is its relations, its rules, the facts it states, and how equality is treated",
-            hint="use the program that saved it, or materialise this one and save it in another folder",
+    of = digest if saved.program.startswith("2:") else _digest_of_format_1
+    # A program whose rules were changed has no hidden relations that nothing reads, unlike one that was compiled.
+    if saved.program not in (of(core, equality), of(without_unread(core), equality)):
+        return message
+    columns = {p.name: p.columns for p in core.predicates.values()}
+    renamed = [name for name, relation in saved.relations.items() if relation.columns != columns.get(name)]
+    if not renamed:
+        return None
+    then, now = (", ".join(names) for names in (saved.relations[renamed[0]].columns, columns.get(renamed[0], ())))
+    return f"{message}: the columns of {quote(renamed[0])} were {quote(then)}, and are {quote(now)}"
+
+
+def check_program(saved: Manifest, core: Core, equality: str, folder: str) -> None:
+    """Raise if a version was saved by another program, or its relations have columns of other names."""
+    message = other_program(saved, core, equality)
+    if message is not None:
+        raise UsageError(
+            Problem(
+                "other-program",
+                message,
+                place=folder,
+                note="a program is its relations, its rules, the facts it states, and how equality is treated",
+                hint="use the program that saved it, open it with `edited` if the program was edited since, or "
+                "materialise this one and save it in another folder",
+            )
         )
-    )
 
 
 def _sha256(lines: list[str]) -> str:

@@ -4,6 +4,7 @@
     superseded-000006.json                      what version 6 was
     relations/edge/000001-9c04.explicit.parquet   facts of a relation, first written for version 1
     relations/edge/000007-51fe.changes.parquet    facts, and what version 7 says of each
+    program/000001-5f0c91d2e07a4b88-2b6e.dl       the text of the program
     relations/path/000001-70ab.facts/             facts that Spark held, and has written: a folder of Parquet files
 
 A manifest is made whole, under a name that nobody else can take: the second writer has written in vain, and gets
@@ -209,6 +210,15 @@ class Store:
             return [*plus, values.filter(mask(status == EXPLICIT))], [values.filter(mask(status != EXPLICIT))]
         return plus, []
 
+    def program(self) -> tuple[str, str] | None:
+        """Return the text of the program of the version at hand, and its dialect; None if it was not saved."""
+        path = self.last().source
+        if path is None:
+            return None
+        where = f"{self.folder}/{path}"
+        with reading(where):
+            return self.files.read(where).decode("utf-8", "surrogatepass"), path.rpartition(".")[2]
+
     def as_written(self, saved: SavedRelation, kind: str, numbers: int = 0) -> pyarrow.Table | None:
         """Return what the `explicit` or the `facts` file of a relation holds; `numbers` columns follow its own."""
         path = getattr(saved, kind)
@@ -332,9 +342,10 @@ class Store:
                 self.files.remove(f"{self.folder}/{name}")
         versions = [known.get(number) or self._read_manifest(number, numbered) for number in kept]
         needed = {file for version in versions for file in version.files()}
-        for name in self.files.names(f"{self.folder}/relations"):
-            for file in self.files.names(f"{self.folder}/relations/{name}"):
-                path = f"relations/{name}/{file}"
+        folders = ["program", *(f"relations/{name}" for name in self.files.names(f"{self.folder}/relations"))]
+        for folder in folders:
+            for file in self.files.names(f"{self.folder}/{folder}"):
+                path = f"{folder}/{file}"
                 # A run that makes the next version may be writing it now.
                 made_for = _MADE_FOR.match(file)
                 if path not in needed and made_for and int(made_for[1]) <= self.version:

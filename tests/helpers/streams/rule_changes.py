@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from tempfile import TemporaryDirectory
 
 from tests.helpers.programs.aggregates import random_aggregate_case, random_grouping_case
 from tests.helpers.programs.records import random_record_case
@@ -32,8 +33,9 @@ from upheld.errors import EvaluationError, UpheldError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.strata import stratify
+from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_text
-from upheld.materialisation.build import materialise_core
+from upheld.materialisation.build import materialise_core, restore
 from upheld.materialisation.materialisation import Materialisation
 
 
@@ -125,7 +127,7 @@ class Changing:
                         m.update(delete=update.deletions, insert=update.insertions)
                         self.explicit = after
                         self.check(m)
-                self.step(m)
+                m = self.step(m)
         return self.changes
 
     def expected(self, rules: list[str], explicit: set[Fact]) -> set[Fact] | None:
@@ -141,7 +143,7 @@ class Changing:
         types = {"triple": ("term",) * 3} if program.dialect == "dlog" else {}
         return compile_program(program, types).core
 
-    def step(self, m: Materialisation) -> None:
+    def step(self, m: Materialisation) -> Materialisation:
         r = self.r
         out = r.sample(self.rules, min(len(self.rules), r.choice((0, 1, 1, 2))))
         into = [rule for rule in self.book.pool if rule not in self.rules]
@@ -152,6 +154,8 @@ class Changing:
             after = [rule for rule in self.book.pool if r.random() < 0.5]
             program = read_text(self.book.text(r.sample(after, len(after))), self.book.case.dialect)
             given = {"replace": program}
+            if r.random() < 0.5:
+                return self.reopen(m, program, after)
         before = held(m)
         now = self.expected(after, self.explicit)
         self.changes += 1
@@ -161,7 +165,7 @@ class Changing:
             except UpheldError:
                 assert held(m) == before
                 self.check(m)
-                return
+                return m
             raise AssertionError("a rule change that should have been refused")
         visible = self.visible(m)
         if r.random() < 0.3:
@@ -173,6 +177,29 @@ class Changing:
         self.rules = after
         assert self.visible(m) == now
         self.check(m)
+        return m
+
+    def reopen(self, m: Materialisation, program: Program, rules: list[str]) -> Materialisation:
+        """Save it, and open the state with another program."""
+        now, before = self.expected(rules, self.explicit), self.visible(m)
+        self.changes += 1
+        options = {"engine": self.engine, "algorithm": self.algorithm, "decompose": self.book.decompose}
+        options |= {"stratification": self.stratification, "edited": True}
+        with TemporaryDirectory() as folder:
+            m.save(folder)
+            try:
+                again = restore(program, folder, **options)
+            except UpheldError:
+                assert now is None
+                assert self.visible(restore(m._written.program, folder, **options)) == before
+                return m
+        assert now is not None, "a program that should have been refused"
+        if again.program_change is not None:
+            self.told(again.program_change.change, before, now)
+        self.rules = rules
+        assert self.visible(again) == now
+        self.check(again)
+        return again
 
     def visible(self, m: Materialisation) -> set[Fact]:
         return {fact for fact in held(m) if not m._core.predicates[fact[0]].hidden}

@@ -7,8 +7,8 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_evaluation, add_files, add_profile, add_program, program_of
-from upheld.cli.outcome import check_violations, finish
+from upheld.cli.options import add_evaluation, add_files, add_profile, add_program, add_state, program_of
+from upheld.cli.outcome import check_edited, check_violations, finish
 from upheld.cli.progress import commits_line
 
 EXAMPLES = """\
@@ -57,12 +57,14 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     add_files(command, outputs=True)
     add_evaluation(command, decompose=True)
+    add_state(command)
     add_profile(command)
     add_limits(command)
 
 
 def execute(options: argparse.Namespace) -> int:
     check_violations(options)
+    check_edited(options)
     with commits_line(shown=options.changes != "-") as (progress, committed):
         # Once `done` has a value, Ctrl-C finds the outputs written.
         options.done = upheld.apply(
@@ -84,5 +86,7 @@ def execute(options: argparse.Namespace) -> int:
             committed=committed,
             profile=options.profile,
             on_violation=options.on_violation,
+            state=options.state,
+            edited=options.edited,
         )
     return finish(options, options.done, sys.stderr if options.changes == "-" else sys.stdout)

@@ -7,8 +7,8 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.options import add_evaluation, add_files, add_profile, add_program, program_of
-from upheld.cli.outcome import check_violations, finish
+from upheld.cli.options import add_evaluation, add_files, add_profile, add_program, add_state, program_of
+from upheld.cli.outcome import check_edited, check_violations, finish
 
 EXAMPLES = """\
 upheld run reach.dl -F facts -D out
@@ -20,12 +20,14 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add_program(command)
     add_files(command, outputs=True)
     add_evaluation(command, decompose=True)
+    add_state(command)
     add_profile(command)
     add_limits(command)
 
 
 def execute(options: argparse.Namespace) -> int:
     check_violations(options)
+    check_edited(options)
     # Once `done` has a value, Ctrl-C finds the outputs written.
     options.done = upheld.run(
         program_of(options),
@@ -39,5 +41,7 @@ def execute(options: argparse.Namespace) -> int:
         progress=sys.stderr.isatty(),
         profile=options.profile,
         on_violation=options.on_violation,
+        state=options.state,
+        edited=options.edited,
     )
     return finish(options, options.done, sys.stdout)

@@ -81,9 +81,11 @@ def keep_books(draft: Draft, core: Core, state: State) -> None:
 def rules_digest(strata: Stratification) -> str:
     """Return a digest of rules as they are evaluated: stratum by stratum, with the rules that passes add.
 
-    The order of rules in a stratum and the names of variables mean nothing.
+    The order of rules in a stratum and the names of variables mean nothing. Patterns of removed rules that still place
+    facts in strata are part of it: a program that never had these rules counts other facts.
     """
     lines = sorted(f"{s.index} {normal_text(rule)}" for s in strata for rule in s.rules)
+    lines += sorted(f"{index} {pattern}" for pattern, index in strata.left_over().items())
     return sha256("\n".join(lines).encode()).hexdigest()
 
 
