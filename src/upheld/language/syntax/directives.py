@@ -38,6 +38,9 @@ EQUIVALENCE = "eqrel"
 QUALIFIERS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", OVERRIDABLE)
 ESCAPES_HERE = {**ESCAPES, "a": "\a", "v": "\v"}
 
+#: Why a program may not ask for a value that depends on the time, on chance or on the order of evaluation.
+DIFFERS = "its value would differ each time it is evaluated"
+
 REFUSED_DIRECTIVES = (".lattice", ".once", ".limitsize")
 TYPE_DIRECTIVES = {".number_type": "number", ".symbol_type": "symbol"}
 DIRECTIVES = (
@@ -114,7 +117,9 @@ class DirectiveParser(Parser):
             case ".once":
                 self.refuse("unsupported-once", "`.once` is not supported", span)
             case _:
-                self.refuse("unmaintainable", "`.limitsize` cannot be maintained exactly", span)
+                note = "which facts are found before the limit depends on the order of evaluation"
+                hint = "end evaluation with an error by the limit `--max-facts`, or `limits=Limits(facts=n)` in Python"
+                self.refuse("unmaintainable", "`.limitsize` cannot be maintained exactly", span, note=note, hint=hint)
 
     def component(self, start: int) -> None:
         """Read the rest of a component, whose directive begins at an offset."""
@@ -196,7 +201,8 @@ class DirectiveParser(Parser):
         result = self.type_name("the type of the result")
         span = self.since(start)
         if self.token.kind == "name" and self.token.text == "stateful":
-            self.refuse("unmaintainable", "a `stateful` functor cannot be maintained exactly", self.here())
+            what = "a `stateful` functor cannot be maintained exactly"
+            self.refuse("unmaintainable", what, self.here(), note=DIFFERS)
         if not arguments:
             hint = "write the value where it is used, or in a relation of one fact"
             self.refuse("unsupported-functor", "a functor without arguments is not supported", span, hint=hint)
@@ -215,7 +221,13 @@ class DirectiveParser(Parser):
         while self.token.kind == "name" and not self.begins_clause():
             span, word = self.here(), self.token.text
             if word == "choice":
-                self.refuse("unmaintainable", "`choice-domain` cannot be maintained exactly", span)
+                self.refuse(
+                    "unmaintainable",
+                    "`choice-domain` cannot be maintained exactly",
+                    span,
+                    note="which fact is chosen depends on the order of evaluation",
+                    hint="choose by an order: `chosen(x, y) :- r(x, y), y = min z : { r(x, z) }.`",
+                )
             if word not in (*QUALIFIERS, EQUIVALENCE):
                 known = (".input", ".output", ".printsize")
                 hint = f"write `.{word} {relations[0]}` on a line of its own" if f".{word}" in known else None

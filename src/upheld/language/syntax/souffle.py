@@ -22,7 +22,7 @@ from upheld.language.syntax.ast import (
     Variable,
     Wildcard,
 )
-from upheld.language.syntax.directives import DIRECTIVES, NAME, QUALIFIED, DirectiveParser
+from upheld.language.syntax.directives import DIFFERS, DIRECTIVES, NAME, QUALIFIED, DirectiveParser
 from upheld.language.syntax.lexer import (
     BLANKS,
     COMMENT,
@@ -205,7 +205,8 @@ class SouffleParser(DirectiveParser):
             case "@":
                 return self.user_functor()
             case "stray" if token.text == "$":
-                self.refuse("unmaintainable", "`$` (`autoinc`) cannot be maintained exactly", self.here())
+                what = "`$` (`autoinc`) cannot be maintained exactly"
+                self.refuse("unmaintainable", what, self.here(), note=DIFFERS)
             case _:
                 self.fail("an atom or a comparison" if level <= LITERAL else "a term")
 
@@ -273,15 +274,15 @@ class SouffleParser(DirectiveParser):
         start = self.advance().start
         name = self.expect("name", "the name of a functor").text
         if name in UNSTABLE:
-            self.refuse("unmaintainable", f"{quote('@' + name)} cannot be maintained exactly", self.since(start))
+            what = f"{quote('@' + name)} cannot be maintained exactly"
+            self.refuse("unmaintainable", what, self.since(start), note=DIFFERS)
         if self.token.kind != "(":
             self.fail("`(`")
         return Call(f"@{name}", self.terms(")"), self.since(start))
 
     def functor_call(self, name: str, terms: tuple[Term, ...], span: Span) -> Term:
         if name in UNSTABLE:
-            note = "its value would differ each time it is evaluated"
-            self.refuse("unmaintainable", f"{quote(name)} cannot be maintained exactly", span, note=note)
+            self.refuse("unmaintainable", f"{quote(name)} cannot be maintained exactly", span, note=DIFFERS)
         return Call(name, terms, span)
 
     def prefixed(self) -> Term:
