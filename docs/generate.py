@@ -281,7 +281,7 @@ def functors() -> str:
         table.append((f"`{name}`", types(signature)[0], meaning, f"`{example}`", holds(example)))
     lines.append(as_table(table))
     lines.append(
-        "Regular expressions are those of [RE2](https://github.com/google/re2/wiki/Syntax), matched in linear time. In "
+        "Regular expressions follow [RE2](https://github.com/google/re2/wiki/Syntax), matched in linear time. In "
         "a string a backslash is written twice."
     )
     lines.append("## The `.dlog` dialect")

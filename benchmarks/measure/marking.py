@@ -3,7 +3,7 @@
     python -m benchmarks.measure.marking small
     python -m benchmarks.measure.marking large --only P_seq
 
-The tests are those of Illich and Glimm 2025: P_trans and P_seq on random graphs, and ways of a map around a GPS track.
+The tests follow Illich and Glimm 2025: P_trans and P_seq on random graphs, and ways of a map around a GPS track.
 A stream is `undone` if each update deletes what the one before has inserted (the paper's counts of marks imply that of
 its stream for P_seq), `half undone` if it deletes half of that and other facts, and `random` if it deletes any facts.
 At the large size there are a thousand graphs side by side, and updates a hundred times as large.

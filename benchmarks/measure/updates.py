@@ -105,7 +105,7 @@ class Times:
 
 
 def count(m: upheld.Materialisation) -> int:
-    """Return how many facts there are, those of hidden relations left out."""
+    """Return the number of facts in visible relations."""
     return sum(m._state.I.count(name) for name in m.relations)
 
 

@@ -1,4 +1,4 @@
-"""The tables of equality, from what `measure/equality.py` measured: those of table 1 of Motik et al. 2015."""
+"""The tables of equality, from the measurements of `measure/equality.py`: table 1 of Motik et al. 2015."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def read_results(results: Path, size: str) -> dict[str, Any]:
 
 
 def write_results(results: Path, size: str, found: dict[str, Any]) -> None:
-    """Write the measurements of a size; those of updates are many numbers, and go into a file with long lines."""
+    """Write the measurements of a size; updates have many numbers, and go into a file with long lines."""
     rest = {part: value for part, value in found.items() if part != "updates"}
     (results / f"{size}.json").write_text(json.dumps(rest, indent=1) + "\n", encoding="utf-8")
     if "updates" in found:

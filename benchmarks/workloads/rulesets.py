@@ -154,7 +154,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Ruleset:
-    """The rules of a program, the arities of its relations, and those of them that are read from files."""
+    """The rules of a program, the arities of its relations, and the relations that are read from files."""
 
     rules: tuple[Rule, ...]
     arities: dict[str, int]

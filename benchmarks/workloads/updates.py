@@ -110,7 +110,7 @@ WALKS = "10 1000 10%"
 
 
 def sparse(count: int, sizes: str, walks: str, rest: int = 0) -> Maintained:
-    """Small digraphs; those of the `rest` are only there, and all updates are of the others."""
+    """Small digraphs; updates change all of them except the `rest`."""
     touched = components(count, np.random.default_rng(3))
     made = cells(touched, sizes, walks)
     if rest:

@@ -137,9 +137,9 @@ class Ranks(Protocol):
         ...
 
     def renumber(self, strata: Mapping[int, int]) -> None:
-        """Let the derivations of each stratum be derivations of the stratum that a mapping gives its number.
+        """Move the derivations of each stratum to the stratum whose number `strata` maps it to.
 
-        Law: `derivations` of a stratum is then the sum of those of the strata that became it.
+        Law: `derivations(s)` is then the sum of the former `derivations(t)` over all `t` that are mapped to `s`.
         """
         ...
 

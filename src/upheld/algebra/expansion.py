@@ -110,7 +110,7 @@ def between(gone: Callable[[], Parts], came: Callable[[], Parts]) -> tuple[Expan
 
 
 def pair_blocks(constants: Iterable[tuple[Value, Value, Value]]) -> tuple[Blocks, Blocks]:
-    """Return blocks by the representatives of before and by those of now, of constants with both of these."""
+    """Return blocks of constants by their old and new representatives, for constants that have both."""
     members: dict[tuple[Value, Value], list[Value]] = defaultdict(list)
     for constant, before, now in constants:
         members[before, now].append(constant)

@@ -204,7 +204,7 @@ class SetEngine(Protocol):
         ...
 
     def declare(self, predicate: Predicate) -> None:
-        """Add a predicate to those of the program, without facts."""
+        """Add a predicate without facts to the program."""
         ...
 
     def forget(self, predicate: Predicate) -> None:

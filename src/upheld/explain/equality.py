@@ -66,7 +66,7 @@ class Kept:
 
     @cached_property
     def sought(self) -> FactSet:
-        """The normal facts, with normal facts for those of exact relations as well."""
+        """The normal facts; facts of exact relations are made normal, too."""
         facts = self.I
         for name in sorted(self.exact):
             rows = list(self.I.rows(name))

@@ -47,7 +47,7 @@ HUGE = 10**18
 
 @dataclass
 class Layers:
-    """Facts such that those of each layer have derivations from explicit facts and lower layers. K has all of them."""
+    """Facts in layers: each is derivable from explicit facts and facts of lower layers. K has all of them."""
 
     K: FactSet
     layers: list[Bag] = field(default_factory=list)
@@ -129,7 +129,7 @@ class Prover:
         return None
 
     def with_spliced(self, known: Layers, delta: FactSet, R: FactSet | None = None) -> FactSet:
-        """Add the hidden facts that follow from those just added, only those of R if it is given; return both."""
+        """Add the hidden facts that follow from the facts just added, restricted to R if given; return both."""
         new = delta
         while self.rules.spliced:
             one_rule = derive(self.rules.spliced, self.E | known.K, self.I, via=new)

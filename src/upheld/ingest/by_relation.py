@@ -31,7 +31,7 @@ FactsGiven = Mapping[str, object] | str | Path | Sequence[str | Path] | Graph
 
 
 def by_name(facts: FactsGiven | None) -> Mapping[str, object]:
-    """Return facts for each relation; those of RDF files and graphs are for `triple` and `quad`."""
+    """Return facts for each relation; RDF files and graphs have facts of `triple` and `quad`."""
     if facts is None or isinstance(facts, Mapping):
         return facts or {}
     if is_graph(facts):

@@ -134,7 +134,7 @@ def _type_of(column: Column) -> str:
 
 
 def fit(source: Source, types: Sequence[str]) -> Columns | Unfit | None:
-    """Return the columns as those of the types, or the rows that do not fit; None if each must be looked at."""
+    """Return the columns with these types, or the rows that do not fit; None if each value must be checked."""
     import numpy as np
 
     if len(source.columns) != len(types):

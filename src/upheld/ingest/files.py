@@ -51,7 +51,7 @@ def read_text(
 ) -> tuple[list[Row] | Columns, tuple[str, ...], tuple[str, ...] | None]:
     """Return the facts in a text file, their types and the names of their columns in the file, if it has any.
 
-    Types are those of the relation, or inferred from the texts.
+    Types come from the relation, or are inferred from the texts.
     """
     data = read_bytes(path)
     csv = kind_of(relation, path) == ".csv"

@@ -43,7 +43,7 @@ def _wrong_length(table: Table, index: int, arity: int) -> Problem:
 
 
 def inferred(table: Table) -> tuple[str, ...]:
-    """Return the types of the columns: those the table has, else those of the values, `symbol` if there are none."""
+    """Return the types of the columns: of the table, else of the values, `symbol` if there are none."""
     problems: list[Problem] = []
     types = tuple(type or _inferred(table, i, problems) for i, type in enumerate(table.types))
     if problems:

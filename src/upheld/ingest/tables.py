@@ -27,7 +27,7 @@ FILES = {
 #: Names of a table that a message lists.
 NAMES_SHOWN = 20
 
-#: The way out where the columns of a table have other names than those of its relation.
+#: The hint where the column names of a table differ from the relation's.
 BY_POSITION = "rename the columns, or pass tuples, which are matched by position: `frame.itertuples(index=False)`"
 
 
@@ -49,7 +49,7 @@ class Table:
 
 
 def table_of(relation: str, data: object, name: str, types: tuple[str, ...] | None, columns: tuple[str, ...]) -> Table:
-    """Return `data` as a table of that name. `types` and `columns` are those of the relation, if they are known."""
+    """Return `data` as a table of that name. `types` and `columns` come from the relation, if it is known."""
     # A package that was not imported cannot have been passed.
     pandas, pyarrow, numpy = (sys.modules.get(module) for module in ("pandas", "pyarrow", "numpy"))
     if isinstance(data, Relation):
@@ -155,7 +155,7 @@ def _from_columns(relation: str, data: Mapping[Any, Any], name: str) -> Table:
 def _from_dictionaries(
     relation: str, rows: list[Any], name: str, types: tuple[str, ...] | None, columns: tuple[str, ...]
 ) -> Table:
-    """Return rows that are dictionaries as a table; if the relation has no names, those of the first row."""
+    """Return rows that are dictionaries as a table; without a relation, the first row has the column names."""
     wanted = tuple(map(str, rows[0])) if types is None else columns
     bad = BadRows(name)
     result: list[tuple[Any, ...]] = []
@@ -211,7 +211,7 @@ def order_of(
     """Return where each column of a relation is in a table of `found` columns.
 
     Columns go by name, and those that the relation does not have are left out. They go by position only if the table
-    has no names, or if nobody knows those of the relation.
+    has no names, or if the relation is unknown.
     """
     if names is not None:
         check_distinct(names, place)

@@ -231,7 +231,7 @@ class _Builder:
                 "invalid-regex",
                 f"{quote(pattern)} is not a regular expression: {e}",
                 place.span,
-                note="patterns are those of RE2, without backreferences and lookaround; `match` compares the whole "
+                note="patterns follow RE2, without backreferences and lookaround; `match` compares the whole "
                 "string, `REGEX` searches it",
                 hint="write `\\\\` before a character to match it literally",
             )

@@ -150,8 +150,8 @@ class Classing:
 class Aggregation:
     """A hidden relation with the value of an aggregate for each group of the facts of another relation.
 
-    Its columns are those of the groups and then the numbers that the function keeps (`types.aggregates`), of which the
-    last is the value. A group without facts has none.
+    Its columns are the columns of the groups, then the numbers that the function keeps (`types.aggregates`). The last
+    of these is the value. A group without facts has none.
     """
 
     relation: str

@@ -35,7 +35,7 @@ def _may_grow(rule: Rule, stratum: Stratum) -> bool:
 
 
 def _fields(rule: Rule, bound: set[str]) -> Iterator[tuple[str, set[str]]]:
-    """Yield the variables of fields of bound records, each with those of its record; `bound` grows meanwhile."""
+    """Yield the variables of fields of bound records, each with its record's variables; `bound` grows meanwhile."""
     waiting = [field for field in map(taken, rule.builtins) if field is not None and isinstance(field.value, Variable)]
     while ready := next((field for field in waiting if bound.issuperset(expression_variables(field.record))), None):
         waiting.remove(ready)

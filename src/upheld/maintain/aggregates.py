@@ -1,7 +1,7 @@
 """Strata with values of aggregates, whatever the algorithm is by which the others are maintained.
 
 I, D, A   as in `dred`
-left      values that are no longer those of their groups; `come` has those that are
+left      values that their groups no longer have; `come` has the new values
 
 Facts that an aggregate ranges over are in lower strata, so all that has changed of them is known. A group that none of
 them belongs to keeps its value.

@@ -37,7 +37,7 @@ class Abort:
             self.budget -= instances
 
 
-#: Returns those of some facts that are known to hold without recursive rules: explicit, or derived by other strata.
+#: Returns the given facts that hold without recursive rules: explicit ones, or derived by other strata.
 Grounds = Callable[[FactSet], FactSet]
 
 
@@ -86,7 +86,7 @@ class Proving:
 
     @phase("forward")
     def saturate(self, H: FactSet) -> None:
-        """Prove those of the facts that hold on other grounds than recursive rules, and what follows for others."""
+        """Prove the given facts that hold without recursive rules, and the facts that follow from them."""
         C, P, Y = self.C, self.P, self.Y
         C |= H  # 87
         N = settle(self.grounds(H) | (H & Y))  # 88, 89

@@ -170,7 +170,7 @@ class Traced(Bookkeeping):
 
 
 class Ranked(Bookkeeping):
-    """Totals, supports, and the rank of each fact: facts of later rounds rank above those of earlier ones."""
+    """Totals, supports, and the rank of each fact: later rounds have higher ranks."""
 
     kinds = ("ranks",)
     columns = ("rank", "total", "support")

@@ -61,7 +61,7 @@ def insert(s: Stratum, I: FactSet, E_plus: FactSet, D: FactSet, A: FactSet, gone
 
 
 def add(s: Stratum, I: FactSet, D: FactSet, A: FactSet, N: FactSet, ranks: Ranks) -> None:
-    """Add to A those of the facts N that are not there, and what follows from them."""
+    """Add to A the facts of N that are not there, and their consequences."""
     while delta := settle(N - ((I - D) | A)):
         # Morally:  ranks.put_on_top(delta)  # all derivations that they have so far come from below
         #           A |= delta

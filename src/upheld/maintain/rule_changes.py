@@ -10,7 +10,7 @@ inserted, by whatever algorithm: the join that these two facts drive considers t
 maintenance goes on from there. After that the guards are taken out of the rules. A guard is in a lower stratum than the
 head, so counters, ranks and levels are the same with and without it.
 
-The strata in between are those of both programs together. Strata are not split again: the dependencies of
+The strata in between belong to both programs together. Strata are not split again: the dependencies of
 removed rules stay (`Rules.past`), so that facts keep their stratum and their bookkeeping. Where an added rule makes one
 stratum of several, derivations that were nonrecursive may become recursive; those strata are counted anew. If both
 programs together have no stratification, the old rules go first and the new ones come in a second step.
@@ -92,7 +92,7 @@ class Plan:
 
 
 def plan(rules: Rules, core: Core, stratification: str, *, counted: bool) -> Plan:
-    """Return how to change rules to those of another program; raise `ProgramError` if it cannot be stratified.
+    """Return the plan to change to the rules of another program; raise `ProgramError` if it cannot be stratified.
 
     Where derivations are `counted`, facts must keep their strata, or all are derived again.
     """

@@ -1,7 +1,7 @@
 """Seminaive materialisation: Motik et al. 2019, algorithms 1 and 2.
 
 E, I      explicit facts; the materialisation, as far as it has come
-N, delta  facts derived in a round; those of them not seen before
+N, delta  facts derived in a round; the new ones among them
 trace     for each stratum, the multisets N of its rounds (algorithm 2)
 
 Departures from the paper: none. `bookkeeping` counts derivations on the way, for algorithms that rely on counts.

@@ -73,7 +73,7 @@ class Plain:
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def is_live(self, name: str) -> bool:
-        """Return whether the rows of a relation are those of the state."""
+        """Return whether the rows of a relation are the rows that the state has."""
         return True
 
     def shown(self, state: State) -> FactSet:

@@ -93,7 +93,7 @@ def unsigned_of(bits: Column) -> Column:
 
 
 def laid_out(frame: DataFrame, types: Sequence[str]) -> DataFrame:
-    """Return rows of Spark's types for those of a predicate, in columns `c0`, `c1`, ..., as layouts have them."""
+    """Return the rows of a predicate as Spark's types, in columns `c0`, `c1`, ..., as layouts have them."""
     names = [F.col(f"c{i}") for i in range(len(types))]
     codes = [bits_of(c) if type == "unsigned" else c for c, type in zip(names, types, strict=True)]
     return frame.select(*(code.alias(f"c{i}") for i, code in enumerate(codes)))

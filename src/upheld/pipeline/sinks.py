@@ -163,7 +163,7 @@ def _told(spark: SparkSession, path: str, version: int, like: DataFrame) -> Data
 
 
 def changes(now: DataFrame, before: DataFrame | None) -> DataFrame:
-    """Return the rows of `now` alone with the operation `+`, and those of `before` alone with `-`."""
+    """Return the rows that only `now` has with the operation `+`, and the rows that only `before` has with `-`."""
     inserted, deleted = F.lit("+").alias("operation"), F.lit("-").alias("operation")
     if before is None:
         return now.select(inserted, "*")

@@ -50,7 +50,7 @@ def _problem(said: str, place: str) -> Problem | None:
         hint = "restore or download the file again, or leave it out"
         return Problem("unreadable-file", "the file cannot be read: it is damaged, or empty", place=place, hint=hint)
     if "[TABLE_OR_VIEW_NOT_FOUND]" in said or "[PARSE_SYNTAX_ERROR]" in said:
-        message, note = "Spark knows no table or view of this name", "tables are those of the session's catalogue"
+        message, note = "Spark knows no table or view of this name", "the session's catalogue has the tables"
         return Problem("unknown-table", message, place=place, note=note, hint="correct the name, or make a view first")
     return None
 

@@ -152,7 +152,7 @@ class Draft:
         return len(saved.changes) >= _MOST_FILES or changed > max(facts, _MOST_ROWS)
 
     def commit(self, notes: Mapping[str, Any] | None = None) -> int:
-        """Make this the last version, with notes that replace those of their names, and return its number."""
+        """Make this the last version, with notes that replace earlier ones of the same names, and return its number."""
         before = self.store.manifest
         with self:
             together = {**(before.notes if before else {}), **(notes or {})}
@@ -190,7 +190,7 @@ class Draft:
                 self.store.files.remove(path)
 
     def _checksums(self, named: set[str]) -> dict[str, Checksum]:
-        """Return the checksums of files; those of a version that has none are computed now."""
+        """Return the checksums of files; missing ones are computed now."""
         before = self.store.manifest
         known = {**(before.checksums if before else {}), **self.checksums}
         sums = {path: sum for path, sum in known.items() if path in named or path.rpartition("/")[0] in named}

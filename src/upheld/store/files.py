@@ -66,7 +66,7 @@ class Summed:
 
 
 class Files(Protocol):
-    """A file system, by paths as texts. Errors are those of `OSError`."""
+    """A file system, by paths as texts. Methods raise `OSError`."""
 
     def read(self, path: str) -> bytes: ...
 

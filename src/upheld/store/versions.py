@@ -227,7 +227,7 @@ class Store:
         return self._table(path, whole) if path else None
 
     def _said(self, saved: SavedRelation) -> pyarrow.Table | None:
-        """Return what the changes say at last of each fact they speak of: a column for that, and those of the fact."""
+        """Return the last sign of each changed fact: a column for the sign, and the columns of the fact."""
         if not saved.changes:
             return None
         import pyarrow

@@ -121,7 +121,7 @@ class Columns:
             yield from zip(*map(plain, self[start : start + _CHUNK].columns))
 
     def arrays(self) -> list[npt.NDArray[Any]]:
-        """Return a new array for each column; those of texts hold objects."""
+        """Return a new array for each column; columns of texts become arrays of objects."""
         return [column.values() if isinstance(column, Texts) else column.copy() for column in self.columns]
 
 

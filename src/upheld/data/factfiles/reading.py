@@ -89,7 +89,7 @@ def rows_of(block: Block, types: Sequence[str], format: Format, bad: BadRows) ->
 def blocks(data: bytes, path: Path, format: Format, bad: BadRows, line: int = 1, offset: int = 0) -> Iterator[Block]:
     """Yield the records of a file, without its header line. Wrong quoting is added to `bad` and ends the file.
 
-    Where the data is a part of the file, `line` and `offset` are those of its first byte.
+    Where the data is a part of the file, `line` and `offset` are the position of its first byte.
     """
     allow(len(data), path)
     text = decoded(data, path, line, offset)
@@ -174,7 +174,7 @@ class Unpacked:
 
 
 def decoded(data: bytes, path: Path, line: int = 1, offset: int = 0) -> str:
-    """Return the text that the bytes of a file are. `line` and `offset` are those of the first byte."""
+    """Return the bytes of a file as text. `line` and `offset` are the position of the first byte."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -35,7 +35,7 @@ def owners_of(values, parts, out):
 
 @kernel
 def grouped(tasks, parts, order, ends):
-    """Write the places of each task's values, task by task, and where those of each end."""
+    """Write the places of the values task by task, and the end of each task's range."""
     counts = np.zeros(parts + 1, np.int64)
     for task in tasks:
         counts[task + 1] += 1

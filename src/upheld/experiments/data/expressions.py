@@ -6,7 +6,7 @@ import numpy as np
 
 from upheld.experiments.data.facts import Facts
 
-#: An expression has an observation for each of its values; those of leaves are given.
+#: An expression has an observation for each of its values; observations of leaves are explicit.
 RULES = "".join(
     f"""
 value(o, n) :- {name}(e, l, r), of(o, e), at(o, s), of(p, l), at(p, s), value(p, u), of(q, r), at(q, s), value(q, v),

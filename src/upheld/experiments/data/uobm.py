@@ -12,10 +12,10 @@ from upheld.experiments.measuring.sampling import sample
 
 #: Facts of a department of LUBM that rules read, roughly.
 DEPARTMENT = 4_000
-#: Part of the facts that are those of LUBM, and people of one home town, whose closure is a clique.
+#: The share of facts taken from LUBM, and the number of people per home town, whose closure is a clique.
 CAMPUS, TOWN = 0.7, 12
 PEOPLE = ("FullProfessor", "AssociateProfessor", "Lecturer", "UndergraduateStudent", "GraduateStudent")
-#: Numbers of interests and subjects, beyond those of people and things.
+#: The first numbers of interests and subjects, above the numbers of people and things.
 INTERESTS = 1_500_000_000
 
 

@@ -19,7 +19,7 @@ STEPS = 10
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the search: a number of facts, the seconds of the update, and those of starting again without them."""
+    """A step of the search: a number of facts, seconds to delete them, and seconds to start again without them."""
 
     size: int
     update: float

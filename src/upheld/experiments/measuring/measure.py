@@ -27,7 +27,7 @@ from upheld.experiments.catalogue import experiment_named
 from upheld.experiments.measuring.spending import seconds_of
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings
 
-#: CPU seconds after which a process is stopped. The next cell and those of its name are given up.
+#: CPU seconds after which a process is stopped. The next cell and all others of its name are given up.
 PATIENCE = {"tiny": 600.0, "small": 600.0, "default": 900.0, "paper": 7200.0}
 
 #: Seconds between two looks at what a process has used.

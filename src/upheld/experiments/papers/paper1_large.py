@@ -23,7 +23,7 @@ EFFORT: dict[str, tuple[int, tuple[float, ...]]] = {
     "default": (STEPS, (0.25, 0.5, 0.75, 1.0)),
     "paper": (STEPS, (0.25, 0.5, 0.75, 1.0)),
 }
-#: Times of starting again: without counters, and with those of counting.
+#: Times of starting again: without counters, and with the counters of counting.
 AGAIN = {"Remat": "", "CRemat": "counting-by-rounds"}
 STRATA = ("N", "Y")
 T7, T8 = "Break-even points of deletions", "Deleting the largest break-even point"
@@ -36,7 +36,7 @@ def cells(settings: Settings) -> list[Cell]:
 
 
 def measure(settings: Settings, cells: list[Cell]) -> Iterator[tuple[Cell, Values]]:
-    """Search the break-even points of a row, then measure all algorithms at parts of those of the paper's three."""
+    """Search the break-even points of a row, then measure all algorithms at fractions of the paper's three."""
     scale = SIZES[settings.size][0]
     steps, parts = EFFORT[settings.size]
     ways = PAPERS if settings.size == "tiny" else WAYS
@@ -96,7 +96,7 @@ def points_table(measured: Measured) -> Table:
             table.put(key, f"{way} %", 100 * point / values["facts"])
     keys = list(table.rows)
     for strat in STRATA:
-        # A point is the better the larger it is, so scores are those of its inverse.
+        # A point is the better the larger it is, so the score is computed from its inverse.
         mine = [[table.ours(key, way) for way in WAYS] for key in keys if key[1] == strat]
         scored = [scores([1 / point if point else None for point in line]) for line in mine]
         for k, way in enumerate(WAYS):
@@ -111,7 +111,7 @@ def points_table(measured: Measured) -> Table:
         "compared with starting again with its counters. N: all rules in one stratum. Y: by levels.",
         "The search halves what is left: six times at size `small`, ten times at larger ones. A point of 1.6 % or "
         "0.1 % is where it ended, so the true one may be lower.",
-        "Scores count our own algorithms too, so that those of the paper's three are higher than among themselves.",
+        "Scores compare all algorithms, our own included, so the paper's three score higher than among themselves.",
         *origin(measured),
     ]
     return table.beside(printed("p1-table7"))

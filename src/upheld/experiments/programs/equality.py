@@ -71,7 +71,7 @@ def aliased(row: str, scale: int, size: str, programs: str | None, seed: int = 1
         it = instance(RULES_OF.get(row, row), scale, size, programs, seed)
         it = Instance(KEY + it.rules, dict(it.facts))
     if not real:
-        # The keys are numbers beyond those of things.
+        # The keys are numbers above the numbers of things.
         keys = [np.stack([c, np.full(len(c), 10**8 + k)], 1) for k, c in enumerate(classes)]
         it.facts["key"] = np.concatenate(keys)
     return Aliased(upheld.parse(in_triples(it.rules, same), dialect="dlog"), triples(it.facts, same), published)

@@ -32,7 +32,7 @@ def scaled(profile: Profile, rules: int) -> list[tuple[int, int]]:
 
 
 def program(profile: Profile, seed: int, *, explicit_relations: int = 40) -> tuple[str, list[Relation]]:
-    """Return the rules, and the relations that facts are given of: those below all levels, and those of level 1."""
+    """Return the rules, and the relations of explicit facts: below all levels, and on level 1."""
     r = np.random.default_rng(seed)
     below: list[Relation] = [(f"e{k}", 1 + k % 2) for k in range(explicit_relations)]
     explicit = list(below)

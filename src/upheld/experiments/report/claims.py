@@ -8,7 +8,7 @@ from statistics import median
 
 from upheld.experiments.report.tables import Table, number
 
-#: The tables of all experiments by id; those of unmeasured ones have the papers' numbers alone.
+#: The tables of all experiments by id; unmeasured ones have the papers' numbers alone.
 Tables = dict[str, Table]
 
 CONFIRMED, CONTRADICTED, OPEN = "confirmed", "contradicted", "open"

@@ -7,7 +7,7 @@ Departures: the paper takes the size of the join of a node for its cost; here th
 so that a node of three atoms is more expensive than one of two. Several nodes have the rows of the result added, which
 a single one has among its joins: so costs can be compared with that of the body as it stands. A node that is one atom
 and has all its variables costs nothing: it is that relation. In semijoins a row counts a little more for each of its
-columns. Sizes are those of what is stored, which leaves out variables that no one else needs. Atoms that a node covers
+columns. Sizes are of stored relations, without variables that no other node needs. Atoms that a node covers
 are joined in it, wherever that is first: a covered atom only makes a join smaller.
 """
 

@@ -16,7 +16,7 @@ class Hypergraph:
 
     @cached_property
     def vertices(self) -> tuple[str, ...]:
-        """The vertices, in the order in which the edges mention them; those of one edge in alphabetical order."""
+        """The vertices, in the order of the edges, within an edge in alphabetical order."""
         return tuple(dict.fromkeys(v for edge in self.edges for v in sorted(edge)))
 
     @cached_property

@@ -113,7 +113,7 @@ def _match(clause: Clause, hidden: dict[str, Clause], texts: dict[Aggregate, str
 
 
 class _Matching:
-    """Takes the patterns out of the bodies of one rule: its own, and those of its aggregates."""
+    """Moves the patterns out of the bodies of one rule and of its aggregates."""
 
     def __init__(self, hidden: dict[str, Clause], texts: dict[Aggregate, str]):
         self.hidden, self.texts = hidden, texts

@@ -42,7 +42,7 @@ def pattern(skipped: str, *tokens: str) -> re.Pattern[str]:
 
 
 class Scanner:
-    """Tokens of a source. The pattern's groups name the kinds; those of group `sign` are their own kind."""
+    """Tokens of a source. The pattern's groups name the kinds; a token of group `sign` is its own kind."""
 
     def __init__(self, source: Source, pattern: re.Pattern[str], reserved: frozenset[str]):
         self.source = source

@@ -1,6 +1,6 @@
 """Values of literals: which literals have one, and one literal for each value, whatever way it is written.
 
-The value spaces are those of XML Schema 1.1 part 2, as RDF 1.1 takes them over: an integer is a decimal, and the values
+Value spaces follow XML Schema 1.1 part 2, as RDF 1.1 adopts them: an integer is a decimal, and the values
 of `xsd:float` and `xsd:double` are neither decimals nor each other. No space is trimmed: RDF takes a literal as it is.
 """
 

@@ -4,7 +4,7 @@ A function takes and returns terms, as N-Triples writes them, and raises `NoValu
 function gets its arguments as functions without arguments, which raise `NoValue` themselves: IF, COALESCE, `||`, `&&`
 and IN go on where an argument has no value.
 
-Departures from SPARQL: regular expressions are those of RE2, without backreferences, lookaround and the classes of XML
+Departures from SPARQL: regular expressions follow RE2, without backreferences, lookaround and the classes of XML
 such as `\\i`; integers have no bound; functions of dateTimes take dates and times as well.
 """
 

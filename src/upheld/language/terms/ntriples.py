@@ -52,7 +52,7 @@ _LANGUAGE = (
 #: Tags in lower case, which is how they are compared. Of RDF 1.2 they may have a direction.
 _TAG = rf"(?:{_LANGUAGE}|x(?:-[a-z0-9]{{1,8}})+|{_IRREGULAR})(?:--(?:ltr|rtl))?"
 
-#: Datatypes that a text implies: that of strings, and those of strings in a language.
+#: Datatypes that a text implies: strings, and strings in a language.
 _IMPLIED = {f"{XSD}string", f"{RDF}langString", f"{RDF}dirLangString"}
 _ESCAPED = r'\\[tbnrf"\\]|\\u00(?:0[0-7BEF]|1[0-9A-F]|7F)|\\uFFF[EF]'
 _UNESCAPED = r'[^"\\\x00-\x1f\x7f\ufffe\uffff\ud800-\udfff]*+'

@@ -31,7 +31,7 @@ _BY_IDENTITY = frozenset(("iri", "blank", "string", "tagged", "unknown"))
 
 
 class Value(NamedTuple):
-    """The value of a term: its kind, and the value among those of this kind.
+    """The value of a term: its kind, and its value within this kind.
 
     The kinds of literals are the types of numbers, `string`, `tagged`, `boolean`, `dateTime`, `date`, `time` and
     `duration`; literals of other datatypes, and those that are not well-formed, are `unknown`.

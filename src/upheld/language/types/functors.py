@@ -55,7 +55,7 @@ class Undefined(Exception):
 class Functor:
     """A functor at one type. `evaluate` takes and returns plain values; a generator yields any number of them.
 
-    The type of a functor that constructs a record is those of its arguments, with commas between them. The type of one
+    The type of a functor that constructs a record is the list of its argument types, with commas. The type of one
     that makes decimals is that of its argument, and behind `>` that of its results.
     """
 

@@ -65,7 +65,7 @@ _KNOWN = {"number": NUMERIC}
 #: The types of the fields of records.
 _IN_RECORDS = ALL - {"term"}
 
-#: The number under which all facts stand; those of rules count from zero.
+#: The number of all facts; rules are numbered from zero.
 FACTS = -1
 
 
@@ -231,7 +231,7 @@ class Inference:
                     self._uses[number, id(literal)] = self._apply(number, CONSTRAINTS[operator], terms)
 
     def _aggregation(self, aggregation: Aggregation) -> None:
-        """Fit the columns of a relation with values of an aggregate to those of the facts that are aggregated."""
+        """Unify the column types of an aggregate's relation with the types of the aggregated facts."""
         span, function = aggregation.span, aggregation.function
         columns, body = self.columns[aggregation.relation], self.columns[aggregation.body]
         for column, group in zip(columns, aggregation.groups):
@@ -302,7 +302,7 @@ class Inference:
         if [*signature.arguments, signature.result] != types:
             registered = f"({', '.join(signature.arguments)}): {signature.result}"
             message = f"the Python function for `@{declared.name}` is registered with the types `{registered}`"
-            note = "the primitive types of the declaration must be those of the function"
+            note = "the primitive types of the declaration must equal the function's"
             self.draft.problem("functor-types", message, declared.span, note=note)
             return False
         return True

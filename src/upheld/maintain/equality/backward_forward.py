@@ -4,7 +4,7 @@ E, I          explicit facts after the update; the normal facts that represent a
 E_minus       explicit facts that were deleted
 pi, Pi        the classes of equal constants before the update; the rules with representatives by pi
 gamma, Gamma  the classes that the proved equalities make, at first none; the rules with representatives by gamma
-D, O          doubtful facts of I; those of them that were processed and have an expansion that is not proved
+D, O          doubtful facts of I; processed facts of D with an expansion that is not proved
 C             checked facts of I: the facts whose proofs have been looked for
 P             proved facts, all normal by gamma: the paper's P without its outdated facts
 Y             proved facts whose representative by pi has not been checked: they are delayed

@@ -120,7 +120,7 @@ class MaintainedClasses:
 
 
 def add(engine: Engine, s: Stratum, I: FactSet, D: FactSet, A: FactSet, N: FactSet, links: FactSet) -> None:
-    """Add to A those of the facts N that are not there, what these and other links connect, and what follows."""
+    """Add to A the facts of N that are not there, the pairs that these and other links connect, and consequences."""
     while True:
         delta = settle(N - ((I - D) | A))
         A |= delta

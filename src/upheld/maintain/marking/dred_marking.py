@@ -17,7 +17,7 @@ inserts all the explicit facts that they depend on, and nothing is gone of what 
 them.
 
 Departures from the paper: the paper is known to us by its description in the paper of `marking` (sections 3.1 and 4).
-The line numbers are those of `dred`, which this follows, and the conditions under which a mark is passed on are ours.
+Line numbers refer to `dred`, which this follows, and the conditions under which a mark is passed on are ours.
 One-step rederivation (42) does not pass marks on, and rules with negation do not pass on positive ones.
 """
 

@@ -29,7 +29,7 @@ class Reopened:
 
     books: SavedBooks
     version: int
-    #: All facts of each relation, followed by those of their numbers that the algorithm asks for, if they have any.
+    #: All facts of each relation, followed by the counters that the algorithm asks for.
     facts: Sequence[tuple[str, Iterable[Row]]]
     #: Explicit facts of relations that have changed since: as they were, as they are, and what of that is taken away.
     then: Sequence[tuple[str, Iterable[Row]]]

@@ -1,6 +1,6 @@
 """Acknowledged facts of a materialisation whose tasks may be lost: explicit facts in memory, versions in a folder.
 
-The files in the folder are those of saved states: a snapshot, and the change of each update since. An update is
+The folder has the files of a saved state: a snapshot, and the change of each update since. An update is
 acknowledged once its change is there, so a driver that is killed leaves the last acknowledged version, or the one that
 it was about to acknowledge.
 """

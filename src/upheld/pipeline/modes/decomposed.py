@@ -49,7 +49,7 @@ def materialise(
 ) -> Derived:
     """Return all that follows from facts; `texts` has the text of each id among them.
 
-    `limits` are those of each part, `allowed` those of what is done in the driver.
+    `limits` apply to each part, `allowed` to the work of the driver.
     """
     own = frozenset(fact for fact in core.facts if fact[0] in pivots.in_driver)
     given = [one for one in facts if one.predicate.name in pivots.in_driver]

@@ -1,7 +1,7 @@
 """Plain files by Arrow: what nearly every file holds, read by tasks in columns, for the memory engine in the driver.
 
 Spark's readers make a row of each line and a Java object of each text, which takes several times as long. A file with
-anything in it that is not plain, right or wrong, is read again by Spark, so the rows and the errors are those of
+anything in it that is not plain, right or wrong, is read again by Spark, so the rows and the errors equal those of
 Spark's readers, whichever of the two gave them. Of N-Triples only the lines that are not plain are.
 """
 
@@ -165,7 +165,7 @@ def _told(number: int, source: Plain, split: Split) -> Iterator[tuple[int, bool,
 
 
 def _local(file: str) -> str:
-    """Return the path of a file that Python can open, which those of other file systems are not."""
+    """Return the path of a file that Python can open; paths on other file systems are not among them."""
     path = shown(file)
     if "%" in file or not path.startswith("/"):
         raise NotPlain

@@ -155,7 +155,7 @@ def choose(table: Table, source: Source, predicate: Predicate) -> tuple[str, ...
         if not missing:
             chosen = tuple(folded[name.lower()] for name in wanted)
         elif table.named:
-            hint = "name those of the source with `columns = [...]`, in the order of the relation"
+            hint = "name the columns of the source with `columns = [...]`, in the order of the relation"
             raise FactsError(missing_columns(predicate.name, missing, names, table.place, wanted, hint))
         elif len(names) != predicate.arity:
             raise FactsError(wrong_arity(predicate.name, count(len(names), "column"), predicate.arity, table.place))

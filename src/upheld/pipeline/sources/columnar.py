@@ -19,7 +19,7 @@ from upheld.spark.paths import verbatim
 
 @dataclass(frozen=True)
 class Columnar:
-    """Parquet or ORC files, whose columns are those of the first file."""
+    """Parquet or ORC files; the first file determines the columns."""
 
     spark: SparkSession
     files: tuple[str, ...]

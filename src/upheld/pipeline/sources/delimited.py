@@ -22,7 +22,7 @@ _WHOLE = "_upheld_line"
 
 @dataclass(frozen=True)
 class Delimited:
-    """Files of rows. `names` are those of the first file that is not empty, or numbers if files have no header.
+    """Files of rows. `names` come from the first file that is not empty, or numbers if files have no header.
 
     Files without a header that are all empty have whatever columns they are asked for.
     """

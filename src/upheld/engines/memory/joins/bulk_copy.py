@@ -35,7 +35,7 @@ class Copying:
     """Rules of one shape: instances of one atom are copied to become instances of the other.
 
     `keys` are the constants of the first atom, each once; `first` and `following` list the rules that have a key, by
-    their numbers, and `constants` are those of the second atom of each rule, in the columns that have any.
+    their numbers, and `constants` has the constants of the second atom of each rule, by column.
     """
 
     rules: tuple[Rule, ...]
@@ -84,7 +84,7 @@ class Copying:
 def copying_of(
     rules: Iterable[tuple[Rule, Atom, Atom]], tables: Mapping[str, Table], codec: Codec
 ) -> Iterator[Copying]:
-    """Yield rules that copy instances of an atom to instances of another, those of one shape together."""
+    """Yield rules that copy instances of an atom to instances of another, grouped by shape."""
     shapes: dict[_Shape, list[tuple[Rule, Atom, Atom]]] = defaultdict(list)
     for rule, atom, copied in rules:
         shapes[_shape(atom, copied)].append((rule, atom, copied))

@@ -1,4 +1,4 @@
-"""The kernel of rules that copy rows. Names of arrays are those of `kernels`."""
+"""The kernel of rules that copy rows. Arrays are named as in `kernels`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels that sort the rows of a table into groups. Names of arrays are those of `kernels`."""
+"""The kernels that sort the rows of a table into groups. Arrays are named as in `kernels`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def count_groups(numbers, start, n, counts):
 
 @kernel
 def sort_by_group(numbers, start, n, places, out):
-    """Write the rows from `start` on, those of each group from its place on, in order."""
+    """Write the rows from `start` on, group by group, in order, each group from its place on."""
     for row in range(start, n):
         group = numbers[row]
         if group >= 0:

@@ -1,4 +1,4 @@
-"""The kernels of indexes over some columns of a table. Names of arrays are those of `kernels`.
+"""The kernels of indexes over some columns of a table. Arrays are named as in `kernels`.
 
 An index of chains has for each key its newest row, and for each row the next older one; an index of blocks has the row
 numbers of a key side by side.

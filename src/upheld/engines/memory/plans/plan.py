@@ -262,10 +262,10 @@ class Planner:
         needed: Sequence[str] | None = None,
         builtins: Sequence[Builtin] | None = None,
     ) -> Plan:
-        """Return a plan that begins with bindings of `start` and matches the atoms where they are to be matched.
+        """Return a plan that begins with bindings of the variables `start` and matches each of `atoms` in its set.
 
-        At the end it holds the variables `needed`, by default those of the head. The built-ins are those of the rule
-        unless some are given.
+        At the end it holds the variables `needed`, by default the variables of the head. `builtins` replaces the
+        built-ins of the rule.
         """
         last = tuple(needed) if needed is not None else tuple(dict.fromkeys(rule.head.variables()))
         if HEIGHT in start:

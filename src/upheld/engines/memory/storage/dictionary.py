@@ -67,7 +67,7 @@ class TextPool:
         return int(self._size[CODES] - self._size[FREED])
 
     def nbytes(self) -> int:
-        """Return the bytes of all that is kept, without those of Python objects."""
+        """Return the bytes of all arrays; Python objects are not counted."""
         arrays = self._data, self._starts, self._slots, *self._made
         return sum(array.nbytes for array in arrays)
 

@@ -7,7 +7,7 @@ import numpy as np
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.storage.table import BlockIndex, Table
 
-#: Rows of the rehearsal: so many that every index grows.
+#: Rows of the rehearsal: enough to make every index grow.
 ROWS = 200
 
 

@@ -223,8 +223,8 @@ def _literals(rule: Rule, kind: Kind) -> Iterator[Literal]:
 class _Legs:
     """Makes the legs of a body from bindings of `start` at a place, which is None if they may be anywhere.
 
-    `last` are the variables at the end, by default those of the head, and `carried` those that no literal binds. With
-    `spread` all tasks have all the bindings; it stays so if all literals are of replicated relations.
+    `last` has the variables at the end, by default the variables of the head; `carried` has the variables that no
+    literal binds. With `spread` all tasks have all the bindings; it stays so if all relations are replicated.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Search for a decomposition of width k: det-k-decomp (Gottlob and Samer 2008).
 
-The letters are those of `separation`.
+The letters are explained in `separation`.
 
 Every hypergraph of hypertree width k has a decomposition in normal form, in which each node has a vertex of its
 component that its parent lacks, and all vertices of its atoms that the component has (Gottlob, Leone and Scarcello

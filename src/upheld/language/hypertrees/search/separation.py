@@ -1,7 +1,7 @@
 """How sets of vertices take a hypergraph apart: what every search for decompositions is made of.
 
 C     a component: edges that are still to be covered, connected outside of the variables of the nodes above
-conn  those of its vertices that the node above has; the node to come must have them too
+conn  its vertices that the node above has; the node to come must have them too
 S     a separator: the edges of the node to come (its lambda)
 chi   the vertices of S that lie in the component
 
