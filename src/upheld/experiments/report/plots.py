@@ -72,9 +72,14 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREYS = ("0.0", "0.25", "0.4", "0.5", "0.6", "0.15", "0.3", "0.45")
 
 
+def _measured(table: Table, columns: list[str]) -> list[tuple[str, ...]]:
+    """Return the keys of the rows with a measurement in one of the columns; summaries are left out."""
+    return [key for key, row in table.rows.items() if not is_summary(key) and any(_ours(row.get(c)) for c in columns)]
+
+
 def dots(table: Table, columns: list[str], file: Path, unit: str) -> bool:
     """Draw the columns of each row on a log axis: ours filled with its interval, the paper's hollow."""
-    rows = [key for key, row in table.rows.items() if not is_summary(key) and any(_ours(row.get(c)) for c in columns)]
+    rows = _measured(table, columns)
     if not rows:
         return False
     plt = pyplot()
@@ -106,7 +111,7 @@ def dots(table: Table, columns: list[str], file: Path, unit: str) -> bool:
 
 def bars(table: Table, columns: list[str], file: Path, unit: str) -> bool:
     """Draw a bar for each column of each row, with the paper's number as a hollow diamond on it."""
-    rows = [key for key, row in table.rows.items() if not is_summary(key) and any(_ours(row.get(c)) for c in columns)]
+    rows = _measured(table, columns)
     if not rows:
         return False
     plt = pyplot()
