@@ -33,7 +33,7 @@ _COMMON = settings(deadline=None, suppress_health_check=_UNFIT, print_blob=True)
 # Where a verdict is wanted on one change, the examples are the same each time; elsewhere each run looks at new ones.
 settings.register_profile("default", _COMMON, max_examples=usually(15, 40), derandomize=bool(os.environ.get("CI")))
 # For a second look at what has been looked at well: the kernels once more, in slower modes.
-settings.register_profile("quick", _COMMON, max_examples=usually(8, 15))
+settings.register_profile("quick", _COMMON, max_examples=usually(5, 15))
 # For a night: pytest --hypothesis-profile=soak
 settings.register_profile("soak", _COMMON, max_examples=20_000)
 settings.load_profile("default")
@@ -58,8 +58,17 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return f"{argname} of {len(val)} characters" if isinstance(val, str) and len(val) > 400 else None
 
 
+#: The test that compiles most kernels, and tests on Spark that need few: at the same time in two processes.
+_FIRST = ("tests/cli/test_cli.py::test_demo", "tests/pipeline/sources/", "tests/pipeline/test_dictionary.py")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests marked `exhaustive`, unless everything is to run."""
+    """Deselect the tests marked `exhaustive`, unless everything is to run, and put some tests first.
+
+    With an empty cache, processes that need a kernel at the same time all compile it. This took half a minute in the
+    process of Spark, in each of its Python workers, and in the process of the other tests.
+    """
+    items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
     left = [] if ALL else [item for item in items if item.get_closest_marker("exhaustive")]
     if left:
         config.hook.pytest_deselected(items=left)

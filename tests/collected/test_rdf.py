@@ -20,6 +20,7 @@ import pytest
 import upheld
 from tests.helpers.cases import CASES, requires_cases
 from tests.helpers.isomorphism import entails
+from tests.helpers.sizes import exhaustive
 from upheld.language.terms.datatypes import canonical
 from upheld.language.terms.terms import NoValue
 
@@ -166,7 +167,7 @@ def lubm_queries() -> list[tuple[str, str, int]]:
     ]
 
 
-@pytest.mark.parametrize("program", ["lubm.dlog", "owl2rl"])
+@pytest.mark.parametrize("program", ["lubm.dlog", pytest.param("owl2rl", marks=exhaustive)])
 def test_lubm(program):
     """The published numbers of answers, under the rules of the ontology and under OWL 2 RL with the ontology."""
     lubm = CASES / "lubm"
@@ -224,7 +225,7 @@ def test_brick(tmp_path):
     come_and_go(upheld.rdf.rules("owl2rl", without=["eq-ref"]), tmp_path / "Brick.ttl", some, 1, checks=2)
 
 
-@pytest.mark.parametrize("bound", ["lower", "upper"])
+@pytest.mark.parametrize("bound", ["lower", pytest.param("upper", marks=exhaustive)])
 def test_biopax(bound):
     """Pathways of BioPAX under the rules of its ontology."""
     folder = CASES / "ontologies"

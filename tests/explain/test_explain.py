@@ -12,7 +12,7 @@ from hypothesis import given
 
 import upheld
 from tests.helpers.programs.strategies import Case, cases, random_case, random_typed_case
-from tests.helpers.sizes import examples
+from tests.helpers.sizes import examples, usually
 from upheld.algebra.instances import evaluate, evaluate_builtin, unify
 from upheld.algebra.sets import derive, settle, supports
 from upheld.cli import main
@@ -426,15 +426,16 @@ def chain(n: int) -> Proof:
     return Proof((*steps, ProofStep(("p", (n,)), f"p({n})")))
 
 
-def test_a_hundred_thousand_levels():
-    """The text of a deep proof grows with its facts, as levels beyond some are told by their number."""
-    explanation = Explanation(("p", (0,)), "p(0)", chain(100_000))
-    assert explanation.proof is not None and explanation.proof.height == 100_000
+def test_many_thousands_of_levels():
+    """The text of a deep proof grows with its facts: levels beyond some have their number instead of blanks."""
+    levels = usually(20_000, 100_000)
+    explanation = Explanation(("p", (0,)), "p(0)", chain(levels))
+    assert explanation.proof is not None and explanation.proof.height == levels
     shown = explanation.to_text(depth=None).splitlines()
-    assert len(shown) == 100_001
+    assert len(shown) == levels + 1
     assert shown[LEVELS_INDENTED + 1].startswith(f"{'  ' * LEVELS_INDENTED}({LEVELS_INDENTED + 1}) p(")
-    assert shown[-1].endswith("(100000) p(100000)  explicit")
-    assert len(json.loads(explanation.to_json())["proof"]) == 100_001
+    assert shown[-1].endswith(f"({levels}) p({levels})  explicit")
+    assert len(json.loads(explanation.to_json())["proof"]) == levels + 1
 
 
 def test_a_cut_fact_may_be_shown_higher_up():
@@ -749,7 +750,7 @@ def needs(r: Random) -> dict[str, list[tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize("little", [0, proof.LITTLE])
-@pytest.mark.parametrize("seed", range(65, 90))
+@pytest.mark.parametrize("seed", range(65, usually(73, 90)))
 def test_no_high_proof_is_shorter(seed, little, engine, monkeypatch):
     """The same for proofs of many levels, looked for from both ends or mostly from above."""
     monkeypatch.setattr(proof, "LITTLE", little)

@@ -7,10 +7,14 @@ kind; the reliability programme (`make reliability`) and `make test-all` run the
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
 
 #: Whether everything runs, at full size.
 ALL = os.environ.get("UPHELD_TESTS") == "all"
@@ -24,6 +28,15 @@ Size = TypeVar("Size")
 def usually(size: Size, everything: Size) -> Size:
     """Return the first size in `make test`, the second one in `make test-all`."""
     return everything if ALL else size
+
+
+def one_in(n: int, cases: Iterable[tuple[object, ...]]) -> list[ParameterSet]:
+    """Return cases as parameters of a test: `make test` runs every n-th of them, `make test-all` all of them.
+
+    For cases that vary two things, choose an `n` that has no common divisor with the number of inner values: then each
+    value of either occurs.
+    """
+    return [pytest.param(*case, marks=[exhaustive] if k % n else []) for k, case in enumerate(cases)]
 
 
 def examples(count: int) -> settings:

@@ -21,7 +21,7 @@ from upheld.language.terms.terms import XSD
 from upheld.maintain.registry import ALGORITHMS
 
 #: Streams come in blocks, so that test processes can share them. Each block makes so many updates by every algorithm.
-BLOCKS, UPDATES = usually((5, 40), (14, 100))
+BLOCKS, UPDATES = usually((3, 40), (14, 100))
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))

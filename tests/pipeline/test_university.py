@@ -12,10 +12,11 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 
 def test_the_whole_story(spark, tmp_path, capsys, monkeypatch):
-    from examples.university import demonstration
+    from examples.university import demonstration, generator
 
     updates = usually(3, demonstration.UPDATES)
     monkeypatch.setattr(demonstration, "UPDATES", updates)
+    monkeypatch.setattr(generator, "FACULTIES", usually(1, generator.FACULTIES))
     demonstration.main(["--keep", str(tmp_path / "demo")])
     printed = capsys.readouterr().out
     assert len(re.findall(r"version \d+: \+\d+ -\d+ facts in", printed)) == updates

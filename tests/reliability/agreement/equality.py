@@ -141,7 +141,7 @@ def with_odd_updates(stream: JudgedStream, r: Random) -> JudgedStream:
     return stream
 
 
-@goal("R1", "maintenance equals naive recomputation", sample=2_000, full=1_000_000)
+@goal("R1", "maintenance equals naive recomputation", sample=800, full=1_000_000)
 def equality(run: Run) -> None:
     databases = DATABASES if run.size > 100_000 else FEW  # a small run looks at more programs
     seen = Counter({"programs": 0, "streams": 0, "livened": 0, "by the naive oracle": 0, "marked": 0})

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import upheld
-from tests.helpers.sizes import usually
+from tests.helpers.sizes import exhaustive, usually
 from upheld.engines.memory.kernels import jit, machine_code
 
 #: Uses two kernels, one of which calls others, and says how many were read from the cache and how many compiled.
@@ -224,7 +224,7 @@ print(calls > 1, file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize("last", [1, 40, 400])
+@pytest.mark.parametrize("last", [1, pytest.param(40, marks=exhaustive), 400])
 def test_compiled_in_the_middle_of_an_update(last):
     """From one call to the next, all kernels are compiled: nothing that comes out is different."""
     run = [sys.executable, "-c", SWITCHED]
