@@ -20,6 +20,8 @@ from tests.helpers.streams.layered_streams import (
 from tests.maintain.equality.test_rewriting import SEARCHING, case, fact_names, triple, triples
 from upheld.engines import ENGINES
 from upheld.errors import ProgramError
+from upheld.language.compile import compile_program
+from upheld.language.equality import layers
 from upheld.maintain import adaptive
 from upheld.maintain.equality import rewriting
 
@@ -69,6 +71,30 @@ def test_aggregates_and_local_bodies(engine, algorithm):
     first = {"adaptive": 0, "bf": 1000}[algorithm]
     seeds = range(first, first + usually(10, 200))
     assert sum(check_layered_stream(random_local_case(seed), engine, algorithm).made for seed in seeds) > 10
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_members_one_after_the_other(engine):
+    """The same facts where members of classes are found for one variable after the other."""
+    with patch.object(layers, "MOST_CHOICES", 0):
+        for seed in range(300, 300 + usually(8, 40)):
+            check_layered_stream(random_layered_case(seed), engine)
+            check_layered_stream(random_local_case(seed), engine)
+
+
+def test_rules_that_look_at_many_variables():
+    """The rules grow with the variables that a built-in looks at, not with the choices of members for all of them."""
+    body = ", ".join(f"[?a, :p{i}, ?x{i}]" for i in range(9))
+    text = ", ".join(f"STR(?x{i})" for i in range(9))
+    made = case(f"[?a, :all, ?t] :- {body}, BIND(CONCAT({text}) AS ?t).", *(f"a p{i} x{i}" for i in range(9)))
+    core = compile_program(made.program).core
+    assert len(layers.layers(core, core.rules).upper.rules) < 40
+    m = opened(made, "rewrite", "memory")
+    for equal, answers in (("x3 = y3", 2), ("x7 = y7", 4), ("x7 = z7", 6)):
+        m.update(insert={"triple": triples(equal)})
+        assert len(m.query("[?a, <http://e/all>, ?t]")) == answers
+    proof = m.explain("triple", next(row for row in m["triple"] if row[1] == iri("all")))
+    assert "looked at" not in str(proof)
 
 
 XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"

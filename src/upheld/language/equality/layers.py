@@ -19,7 +19,7 @@ are an ordinary program over normal facts, with two exceptions, for which they a
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from typing import NamedTuple, TypeVar
@@ -41,6 +41,9 @@ MEMBER = Predicate("$member", ("representative", "member"), ("term", "term"), hi
 REPRESENTED = Predicate("$represented", ("member",), ("term",), hidden=True)
 #: A constant that a rule of the upper layer has brought.
 LOOP = Predicate("$loop", ("constant",), ("term",), hidden=True)
+
+#: Variables of a rule for which there is a rule for each choice of what they look at: representatives or members.
+MOST_CHOICES = 3
 
 T = TypeVar("T")
 
@@ -420,11 +423,36 @@ class Upper:
         )
 
     def _looking(self, rule: Rule, names: Sequence[str]) -> Iterator[Rule]:
-        """Yield a rule in which representatives look at themselves, or at other members of their classes."""
+        """Yield a rule in which representatives look at themselves, or at other members of their classes.
+
+        A few variables take a rule for each choice. Where there are more, members of the first ones are found before,
+        one variable after the other.
+        """
+        begin = max(len(names) - MOST_CHOICES, 0)
+        early, names = names[:begin], names[begin:]
+        for number, name in enumerate(early):
+            rule = yield from self._finding_member(rule, name, {_member(later) for later in (*early[number:], *names)})
         for chosen in _subsets(names):
             members = tuple(Atom(MEMBER.name, (Variable(name), Variable(_member(name)))) for name in chosen)
             looking = substitute_rule(rule, {_member(n): Variable(n) for n in names if n not in chosen})
             yield replace(looking, positive=(*looking.positive, *members), part_of=rule.whole)
+
+    def _finding_member(self, rule: Rule, name: str, unknown: Set[str]) -> Generator[Rule, None, Rule]:
+        """Yield rules that find the members of the class of a variable, and return the rule that asks for them.
+
+        They ask for what the rule does without the members in `unknown`, of which this is one.
+        """
+        before = tuple(atom for atom in rule.positive if unknown.isdisjoint(atom.variables()))
+        rest = tuple(atom for atom in rule.positive if atom not in before)
+        parts: list[Builtin | Atom] = [rule.head, *rest, *rule.negative, *rule.builtins]
+        used = {name for part in parts for name in part.variables()}
+        columns = dict.fromkeys(n for a in before for n in a.variables() if n in used or _member(n) in unknown)
+        member = Variable(_member(name))
+        head = self._relation("looked at", (*map(Variable, columns), member), rule)
+        finding = replace(rule, head=head, positive=before, negative=(), builtins=(), part_of=rule.whole)
+        yield substitute_rule(finding, {member.name: Variable(name)})
+        yield replace(finding, positive=(*before, Atom(MEMBER.name, (Variable(name), member))))
+        return replace(rule, positive=(head, *rest), part_of=rule.whole)
 
     def _represented(self, rule: Rule, names: Sequence[str]) -> Iterator[Rule]:
         """Yield a rule in which constants represent themselves, or others do."""
