@@ -60,12 +60,12 @@ def test_a_loss_between_two_calls(m):
 
 
 def test_a_loss_in_an_update():
-    """The update fails and is not made, or it is acknowledged and stays, whatever command a task is lost at."""
+    """The update fails and is not made, or it is acknowledged and stays, whatever step a task is lost at."""
     after = [("b", "c"), ("c", "d"), ("d", "e")]
     engine, failed = Losing([]), 0
     with upheld.materialise(RULES, {"edge": EDGES}, engine=engine) as m, warnings.catch_warnings(action="ignore"):
-        for command in (1, 2, 20, 40, 60, 80, 1_000_000):
-            engine.lose_after(command)
+        for step in (1, 2, 20, 40, 60, 80, 1_000_000):
+            engine.lose_after(step)
             before = m.version
             with suppress(UpheldError):
                 m.update(delete={"edge": [("a", "b")]}, insert={"edge": [("d", "e")]})
@@ -187,9 +187,9 @@ def test_what_nobody_holds_is_freed():
 
 @pytest.mark.parametrize("algorithm", ["ranked", "counting", "dred-marking"])
 def test_random_losses(algorithm):
-    """A stream of updates with losses at random commands leaves what it leaves without them."""
+    """A stream of updates with losses at random steps leaves what it leaves without them."""
     r, edges = Random(algorithm), set(EDGES)
-    engine = Losing(r.randrange(1, 2_000) for _ in range(8))
+    engine = Losing(r.randrange(1, 1_000) for _ in range(8))
     nodes = "abcdef"
     with warnings.catch_warnings(action="ignore"):
         m = engine.until_it_lasts(

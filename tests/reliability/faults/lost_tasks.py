@@ -1,4 +1,4 @@
-"""R21: tasks of the Spark engine are lost at random commands; what was acknowledged last is there again.
+"""R21: tasks of the Spark engine are lost at random commands and exchanges; what was acknowledged last is there again.
 
 A case materialises, updates and saves, and goes on with the same materialisation whenever a task is lost: while facts
 are loaded, in an update, in a save, or in the recovery itself. An update is acknowledged once `update` returns. Tasks
@@ -25,7 +25,7 @@ lone(cat(x, "!"), n) :- edge(x, _), !path(x, x), n = count : { path(x, _) }.
 """
 NODES = [f"node {i}" for i in range(8)]
 UPDATES = 4
-#: Losses of a case, and the commands after which one comes: an update has about a hundred.
+#: Losses of a case, and the steps after which one comes: an update has about a hundred commands and exchanges.
 LOSSES, LATEST = 4, 1_000
 
 Edges = frozenset[tuple[str, str]]

@@ -71,6 +71,8 @@ class PartitionedEngine:
 
     def load_all(self, facts: Mapping[str, Iterable[tuple[Value, ...]]]) -> PartitionedSet:
         """The facts that the tasks are given, each some of them or all; all tasks name the same predicates."""
+        if not facts:
+            return self.nothing
         context, outbox = self.context, self.context.outbox()
         for predicate, codes in self._agreed({p: self._encoded(p, rows) for p, rows in facts.items()}).items():
             context.home_of(outbox, predicate, codes)

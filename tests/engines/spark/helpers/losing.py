@@ -1,4 +1,4 @@
-"""An engine that loses a task after some commands."""
+"""An engine that loses a task after some steps: commands that are sent, and exchanges."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ R = TypeVar("R")
 
 
 class Losing:
-    """A choice of engine whose tasks are lost after some commands each time that they are started.
+    """A choice of engine whose tasks are lost after some steps each time that they are started.
 
-    Tasks are threads, whose wire breaks, or processes, one of which is killed. `after` has the numbers of commands;
-    when it is used up, nothing more is lost. A message of several commands is cut in two where a task is lost in it.
+    Tasks are threads, whose wire breaks, or processes, one of which is killed. `after` has the numbers of steps; when
+    it is used up, nothing more is lost. A step is a command or an exchange of the driver. A message of several commands
+    is cut in two where a task is lost in it.
     """
 
     name = "spark"
@@ -32,9 +33,9 @@ class Losing:
         self._left: int | None = None
         self.lost = self.opened = 0
 
-    def lose_after(self, commands: int) -> None:
-        """Lose a task of the engine that was opened last after some commands."""
-        self._left = commands
+    def lose_after(self, steps: int) -> None:
+        """Lose a task of the engine that was opened last after some steps."""
+        self._left = steps
 
     def open(self, core: Any, limits: Any = None) -> Any:
         self.opened += 1
@@ -43,7 +44,7 @@ class Losing:
         start = processes.in_processes if self._in_processes else ThreadTasks
         started: Any = start(2, new_engine)
         pids = [p.pid for p in multiprocessing.active_children() if p not in before]
-        send, self._left = started.send, next(self._after, None)
+        send, swap, self._left = started.send, started.wire.swap, next(self._after, None)
 
         def lose() -> None:
             self.lost, self._left = self.lost + 1, None
@@ -64,7 +65,14 @@ class Losing:
             lose()
             send(pickle.dumps(after))
 
-        started.send = send_or_lose
+        def swap_or_lose(frames: Any) -> Any:
+            if self._left is not None:
+                self._left -= 1
+                if not self._left:
+                    lose()
+            return swap(frames)
+
+        started.send, started.wire.swap = send_or_lose, swap_or_lose
         return DrivenEngine(core, started, limits)
 
     def until_it_lasts(self, work: Callable[[], R]) -> R:

@@ -9,6 +9,8 @@ from tests.engines.spark.helpers.tasks import Driven
 from upheld.engines.spark.tasks.commands import Command
 from upheld.engines.spark.tasks.tasks import ThreadTasks
 
+CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
+
 
 def test_a_source_is_sent_once(monkeypatch):
     """Every rule knows the text it stands in, which is as long as all rules: it must not go with each of them."""
@@ -22,3 +24,32 @@ def test_a_source_is_sent_once(monkeypatch):
     commands = [Command(*command) for message in sent for command in pickle.loads(message)]
     assert sum(mark.encode() in pickled for command in commands for _, pickled in command.sent) == 1
     assert len(sent) < len(commands) / 2, "commands go together, until the driver waits for tasks"
+
+
+def test_rounds_of_few_facts_are_one_command():
+    """Members go through the rounds of a stratum by themselves, with the rounds and facts of one command each."""
+    edges = [(i, i + 1) for i in range(20)]
+    with upheld.materialise(CLOSURE, {"edge": edges}, engine=Driven(2), algorithm="ranked") as m:
+        begun = m._engine.driver._step
+        change = m.update(delete={"edge": [(0, 1)]})
+        commands = m._engine.driver._step - begun
+        rounds = m.statistics.rounds
+        assert len(change.deleted["path"]) == 20
+        assert rounds > 20 and commands < 100, "more commands than rounds of four commands each would not need"
+        assert m.facts() == upheld.materialise(CLOSURE, {"edge": edges[1:]}).facts()
+        reference = upheld.materialise(CLOSURE, {"edge": edges}, engine="reference", algorithm="ranked")
+        reference.update(delete={"edge": [(0, 1)]})
+        assert rounds == reference.statistics.rounds
+
+
+def test_the_change_of_an_update_is_read_at_once():
+    """However many relations change, the driver reads them in one exchange."""
+    relations = 12
+    rules = "".join(f"p{i + 1}(x) :- p{i}(x).\n" for i in range(relations))
+    with upheld.materialise(rules, {"p0": [(1,), (2,)]}, engine=Driven(2), algorithm="ranked") as m:
+        wire, read = m._engine.driver._member.wire, []
+        exchange = wire.exchange
+        wire.exchange = lambda operator, *rest: (read.append(operator), exchange(operator, *rest))[1]
+        change = m.update(delete={"p0": [(1,)]})
+        assert [len(change.deleted[f"p{i}"]) for i in range(relations + 1)] == [1] * (relations + 1)
+    assert sum(operator.startswith("rows") for operator in read) <= 2

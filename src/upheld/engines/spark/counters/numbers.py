@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.counters import Numbered
-from upheld.algebra.rounds import RoundByRound
+from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import LOWEST
 from upheld.engines.memory.counters.counting import Counting
@@ -89,6 +89,10 @@ class PartitionedNumbers:
         return ((fact, n) for fact, (n,) in numbered(self.context, (self.local.column,)))
 
 
+#: Rounds that all members go through in one command, and the facts of each at most: signals wait until it is done.
+_MOST_ROUNDS, _SMALL = 32, 1 << 12
+
+
 class PartitionedRanks(RoundByRound):
     """Ranks, totals and supports.
 
@@ -163,6 +167,44 @@ class PartitionedRanks(RoundByRound):
 
     def _ranks(self, table: Table, rows: Rows) -> Codes:
         return table.column(self.local.rank)[rows].astype(np.int64)[None]
+
+    def lose_from(
+        self,
+        delta: FactSet,
+        s: Stratum,
+        I: FactSet,
+        D: FactSet,
+        A: FactSet,
+        gone: FactSet,
+        enough: int = MANY,
+    ) -> FactSet:
+        before, rounds = self.derivations(s), 0
+        while True:
+            N = super().lose_from(delta, s, I, D, A, gone)
+            rounds += 1
+            if rounds == _MOST_ROUNDS or delta.count() > _SMALL or before - self.derivations(s) > enough:
+                return N
+            delta = self._next(self.unsupported(N - D))
+            if not delta:
+                return delta
+
+    def gain_from(self, delta: FactSet, s: Stratum, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
+        rounds = 0
+        while True:
+            N = super().gain_from(delta, s, I, D, A)
+            rounds += 1
+            if rounds == _MOST_ROUNDS or delta.count() > _SMALL:
+                return N
+            delta = self._next(N - ((I - D) | A))
+            if not delta:
+                return delta
+
+    def _next(self, facts: FactSet) -> PartitionedSet:
+        """Return the facts of the next round, settled; an empty round is noted by whoever settles it again."""
+        delta = own_set(facts).settled("settle")
+        if delta:
+            self.context.meter.round(delta.count())
+        return delta
 
     def derivations(self, stratum: Stratum) -> int:
         return self.local.derivations(stratum)

@@ -27,6 +27,7 @@ from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Column, Rows, Table, distinct_values
 from upheld.engines.spark.context import Context
+from upheld.engines.spark.owners import Values
 from upheld.engines.spark.tasks.wire import Parcel
 from upheld.language.core import Atom
 from upheld.language.strata import Stratification, Stratum
@@ -83,9 +84,25 @@ class PartitionedSet:
         if table is None:
             return Columns((), (), 0)
         mine = context.owners.at_home(table, self.local.of(table))
-        came, _ = context.wire.exchange("rows", context.wire.read_by([(predicate, table.rows[mine])]))
-        codes = np.concatenate([table.rows[:0], *(codes for parcels in came for _, codes in parcels)])
-        return context.codec.reading.columns(codes, table.types)
+        return self._gathered("rows", {table: mine})[predicate]
+
+    def rows_of_all(self) -> dict[str, Columns]:
+        """The argument tuples of all facts by predicate, from all tasks, in one exchange; each reader gets them all."""
+        return self._gathered("rows of all", self.here())
+
+    def _gathered(self, operator: str, rows: dict[Table, Rows]) -> dict[str, Columns]:
+        context = self.context
+        parcels: list[Parcel] = [(table.name, table.rows[some]) for table, some in rows.items()]
+        came, _ = context.wire.exchange(operator, context.wire.read_by(parcels))
+        arrived: dict[str, list[Values]] = {table.name: [] for table in rows}
+        for theirs in came:
+            for predicate, codes in theirs:
+                arrived.setdefault(predicate, []).append(codes)
+        return {predicate: self._columns(predicate, parts) for predicate, parts in arrived.items()}
+
+    def _columns(self, predicate: str, parts: list[Values]) -> Columns:
+        table = self.context.local.tables[predicate]
+        return self.context.codec.reading.columns(np.concatenate([table.rows[:0], *parts]), table.types)
 
     def here(self) -> dict[Table, Rows]:
         """Return the rows that are at home in this task."""

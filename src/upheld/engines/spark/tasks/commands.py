@@ -163,6 +163,10 @@ class Member:
                 continue
 
 
+#: Types of values without others in them: asking whether each is a mapping takes as long as all else.
+_PLAIN = frozenset((int, str, float, bool, bytes, type(None)))
+
+
 def is_held(thing: Any) -> bool:
     """Return whether something is an object of an engine, which members hold under a number.
 
@@ -173,6 +177,8 @@ def is_held(thing: Any) -> bool:
 
 def mapped(thing: Any, function: Callable[[Any], Any]) -> Any:
     """Return a value with a function applied to all values that tuples, lists and mappings in it have."""
+    if type(thing) in _PLAIN:
+        return function(thing)
     if isinstance(thing, tuple | list):
         things = [mapped(one, function) for one in thing]
         return type(thing)(*things) if hasattr(thing, "_fields") else type(thing)(things)

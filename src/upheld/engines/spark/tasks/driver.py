@@ -22,6 +22,7 @@ from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet
 from upheld.data.columns import Columns, Row
 from upheld.engines.memory.equality.code_sets import CodeSet
+from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.spark.counters.bags import PartitionedBag, PartitionedInstances
 from upheld.engines.spark.counters.numbers import PartitionedRanks
 from upheld.engines.spark.engine import PartitionedEngine
@@ -65,10 +66,19 @@ class Held:
         self.driver.dropped.append(self.number)
 
 
+#: Facts of a set that the driver reads at once, of all predicates, when it is asked for one of them.
+_FEW = 1 << 12
+
+
 class HeldSet(Held):
     """A set of facts."""
 
-    __slots__ = ()
+    __slots__ = ("_read",)
+
+    def __init__(self, driver: Driver, local: Any, number: int):
+        super().__init__(driver, local, number)
+        #: The rows of a small set by predicate, once somebody has asked for some.
+        self._read: dict[str, Columns] | None = None
 
     @property
     def engine(self) -> DrivenEngine:
@@ -97,6 +107,17 @@ class HeldSet(Held):
     def predicates(self) -> Any:
         """The predicates that facts of the set may have, which the driver knows by itself."""
         return self.local.predicates()
+
+    def rows(self, predicate: str) -> Columns:
+        """The facts of one predicate. A small set that does not change is read once, as the change of an update is."""
+        mine = self.local
+        is_fixed = type(mine) is PartitionedSet and isinstance(mine.local, Settled)
+        if not is_fixed or not mine.counts or predicate not in mine.counts or mine.counts.total() > _FEW:
+            rows: Columns = self.driver.call(self, "rows", predicate)
+            return rows
+        if self._read is None:
+            self._read = self.driver.call(self, "rows_of_all")
+        return self._read[predicate]
 
     def has(self, predicate: str, row: Sequence[object]) -> bool:
         """Whether a row is in the set. The driver knows its codes, if it can be: only codes go to the tasks."""
