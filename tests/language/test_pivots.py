@@ -8,7 +8,9 @@ from random import Random
 
 import pytest
 
+from tests.helpers.programs.aggregates import random_aggregate_case
 from tests.helpers.programs.strategies import random_case
+from upheld.errors import EvaluationError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
@@ -83,6 +85,26 @@ def test_recursion_that_all_parts_ask_for_is_left_to_the_driver():
     assert not find_pivots(core_of(CLOSURE)).is_recursive_before
 
 
+def test_aggregates_that_keep_the_pivot():
+    """Groups by the pivot are in one part each; an aggregate over a whole relation is known before there are parts."""
+    program = (
+        CLOSURE + "degree(x, n) :- path(x, _), n = count : { path(x, _) }. edges(n) :- n = count : { edge(_, _) }."
+    )
+    found = find_pivots(core_of(program))
+    assert isinstance(found, Pivots)
+    assert {name: c for name, c in found.columns.items() if name[0] != "["} == {"path": 0, "degree": 0, "edges": 0}
+    assert [a.body for a in found.within.aggregations] == ["path"]
+    assert [a.body for a in found.before.aggregations] == ["edge"]
+
+
+def test_aggregates_over_all_parts():
+    """What is aggregated is derived where all facts are, or the program does not fall into parts."""
+    found = find_pivots(core_of(CLOSURE + "most(n) :- n = count : { path(_, _) }."))
+    assert isinstance(found, Pivots) and found.is_recursive_before and "path" not in found.columns
+    program = CLOSURE + "some() :- 2 < count : { path(_, _) }."
+    assert obstacle(program) == "None: `count : { path(_, _) }` may aggregate over all parts"
+
+
 @pytest.mark.parametrize(
     "program, why",
     [
@@ -136,6 +158,26 @@ def derived(core: Core, facts: Iterable[Fact]) -> set[Fact]:
     for name, row in facts:
         by_name.setdefault(name, []).append(row)
     return materialise_core(replace(core, facts=frozenset()), by_name.items(), engine="reference").facts()
+
+
+def test_parts_together_aggregate_what_the_program_does():
+    """On random programs with aggregates, in parts and before there are any."""
+    within = before = 0
+    for seed in range(100):
+        case = random_aggregate_case(Random(seed), 0)
+        core = core_of(case.program)
+        pivots = find_pivots(core)
+        if isinstance(pivots, Obstacle):
+            continue
+        facts = {(name, row) for name, rows in case.facts.items() for row in rows}
+        try:
+            expected = derived(core, facts | core.facts)
+        except EvaluationError:  # a sum does not fit
+            continue
+        within, before = within + bool(pivots.within.aggregations), before + bool(pivots.before.aggregations)
+        visible = {fact for fact in in_parts(core, pivots, facts, 1 + seed % 3) if not core.predicates[fact[0]].hidden}
+        assert visible == expected, f"seed {seed}\n{case}\n{pivots.columns}"
+    assert within > 8 and before > 8, (within, before)
 
 
 def test_parts_together_derive_what_the_program_does():

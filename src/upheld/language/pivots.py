@@ -12,15 +12,18 @@ Relations have one of three roles:
 
 A rule keeps to one part if the pivots of all parted atoms, its head included, are one term. A rule without a positive
 parted atom would be applied in all parts: a guard, an atom that holds for the pivots of the part, keeps it to one.
+
+The values of an aggregate over a parted relation are parted if the pivot is one of the variables that make its groups:
+then each group is in one part. The values of an aggregate over a whole relation are whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from upheld.errors import quote
-from upheld.language.core import Atom, Core, CoreTerm, Predicate, Rule
+from upheld.language.core import Aggregation, Atom, Core, CoreTerm, Predicate, Rule, unnamed_columns
 from upheld.language.syntax.ast import Constant, Variable
 
 
@@ -60,7 +63,8 @@ class Pivots:
     def in_driver(self) -> frozenset[str]:
         """The relations that are known before there are parts."""
         used = {atom.predicate for rule in self.before.rules for atom in (rule.head, *rule.atoms)}
-        return (self.whole | used) - self.gathered
+        aggregated = {name for a in self.before.aggregations for name in (a.relation, a.body)}
+        return (self.whole | used | aggregated) - self.gathered
 
     @property
     def is_recursive_before(self) -> bool:
@@ -70,13 +74,13 @@ class Pivots:
 
 def find_pivots(core: Core) -> Pivots | Obstacle:
     """Return a program in parts, with as many recursive relations parted as can be, or what is in the way."""
-    if core.aggregations:
-        return Obstacle(None, f"{quote(core.aggregations[0].text)} may aggregate over all parts")
     if constraint := next((name for name, p in core.constraints.items() if p.hidden), None):
         return Obstacle(None, f"the constraint {quote(constraint)} is checked where all facts are")
+    rules = (*core.rules, *(_rule_of(aggregation, core) for aggregation in core.aggregations))
     derived = list(dict.fromkeys(rule.head.predicate for rule in core.rules))
     recursive = _recursive(core)
-    roles = _Roles(core, _users(core), {}, frozenset())
+    aggregated = {aggregation.relation: aggregation for aggregation in core.aggregations}
+    roles = _Roles(core, rules, aggregated, _users(rules), {}, frozenset())
     obstacle: Obstacle | None = None
     for name in [*recursive, *(name for name in derived if name not in recursive)]:
         if roles.is_whole(name):
@@ -96,6 +100,9 @@ class _Roles:
     """The parted relations with their pivots, and the gathered ones; all others are whole."""
 
     core: Core
+    #: The rules of the program, and one for each aggregate that says what its values depend on.
+    rules: tuple[Rule, ...]
+    aggregated: dict[str, Aggregation]
     users: dict[str, list[Rule]]
     columns: dict[str, int]
     gathered: frozenset[str]
@@ -128,19 +135,26 @@ class _Roles:
                     columns[head] = places[0]
                     todo.append(head)
                 elif columns.get(head) not in places:
+                    if head in self.aggregated:
+                        return self._over_parts(head)
                     if head in self.users or head == name:
                         kept = f"its body has {_shown(pivot)} in column {columns[changed] + 1} of {changed}"
                         return Obstacle(rule, f"{kept}, and its head does not keep that")
                     columns.pop(head, None)
                     gathered.add(head)
         roles = replace(self, columns=columns, gathered=frozenset(gathered))
-        return next((o for rule in self.core.rules if (o := roles.obstacle(rule))), roles)
+        return next((o for rule in self.rules if (o := roles.obstacle(rule))), roles)
+
+    def _over_parts(self, values: str) -> Obstacle:
+        return Obstacle(None, f"{quote(self.aggregated[values].text)} may aggregate over all parts")
 
     def obstacle(self, rule: Rule) -> Obstacle | None:
         """Return how a rule leaves its part, if it does."""
         pivots = dict.fromkeys(self._pivots(rule))
         if not pivots:
             return None
+        if rule.head.predicate in self.aggregated and (len(pivots) > 1 or not self._is_parted(rule)):
+            return self._over_parts(rule.head.predicate)
         if self.is_whole(rule.head.predicate):
             return Obstacle(rule, f"{rule.head.predicate} would have to be known to all parts, and its body is not")
         if len(pivots) > 1:
@@ -149,6 +163,10 @@ class _Roles:
         bound = isinstance(pivot, Constant) or any(pivot in atom.terms for atom in rule.positive)
         return None if bound else Obstacle(rule, f"it computes {_shown(pivot)}, so any part may derive it")
 
+    def _is_parted(self, rule: Rule) -> bool:
+        """Return whether all atoms of a rule are of parted relations."""
+        return all(atom.predicate in self.columns for atom in (rule.head, *rule.atoms))
+
     def spread(self) -> _Roles:
         """Return these roles with relations parted that need not be whole, since rules ask them for pivots only."""
         roles: _Roles = self
@@ -156,7 +174,7 @@ class _Roles:
             for name in self.core.predicates:
                 if roles.is_whole(name) and (column := roles._pivot_asked_of(name)) is not None:
                     more = replace(roles, columns={**roles.columns, name: column})
-                    if not any(map(more.obstacle, self.core.rules)):
+                    if not any(map(more.obstacle, self.rules)):
                         roles = more
                         break
             else:
@@ -196,14 +214,17 @@ class _Roles:
                 guard = guards.setdefault(type, f"pivot of type {type}")
                 within.append(replace(rule, positive=(Atom(guard, (pivot,)), *rule.positive)))
         # Relations that a pass has made are looked at like all others, from outside of parts.
-        core = replace(self.core, facts=frozenset())
+        core = replace(self.core, facts=frozenset(), aggregations=())
+        aggregations = self.aggregated.values()
+        parted = tuple(a for a in aggregations if a.relation in self.columns)
+        whole = tuple(a for a in aggregations if a.relation not in self.columns)
         predicates = {name: replace(predicate, hidden=False) for name, predicate in core.predicates.items()}
         known = {guard: Predicate(guard, ("pivot",), (type,)) for type, guard in guards.items()}
         return Pivots(
             self.columns,
             self.gathered,
-            replace(core, rules=tuple(before), predicates=predicates),
-            replace(core, rules=tuple(within), predicates={**predicates, **known}),
+            replace(core, rules=tuple(before), predicates=predicates, aggregations=whole),
+            replace(core, rules=tuple(within), predicates={**predicates, **known}, aggregations=parted),
             guards,
             frozenset(sources),
             frozenset(constants),
@@ -215,10 +236,19 @@ def _place(variable: Variable, rule: Rule) -> tuple[str, int]:
     return next((a.predicate, i) for a in rule.positive for i, term in enumerate(a.terms) if term == variable)
 
 
-def _users(core: Core) -> dict[str, list[Rule]]:
+def _rule_of(aggregation: Aggregation, core: Core) -> Rule:
+    """Return a rule that says which facts the value of a group depends on. It derives nothing."""
+    columns = tuple(map(Variable, unnamed_columns(core.predicates[aggregation.body].arity)))
+    arity = core.predicates[aggregation.relation].arity - len(aggregation.groups)
+    values = (Variable(f"value {number}") for number in range(arity))
+    head = Atom(aggregation.relation, (*(columns[group] for group in aggregation.groups), *values))
+    return Rule(head, (Atom(aggregation.body, columns),))
+
+
+def _users(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
     """Return for each relation the rules that look at it."""
     users: dict[str, list[Rule]] = {}
-    for rule in core.rules:
+    for rule in rules:
         for name in {atom.predicate for atom in rule.atoms}:
             users.setdefault(name, []).append(rule)
     return users
@@ -226,7 +256,7 @@ def _users(core: Core) -> dict[str, list[Rule]]:
 
 def _recursive(core: Core) -> list[str]:
     """Return the relations whose facts may depend on others of the same relation, in the order of the program."""
-    users = _users(core)
+    users = _users(core.rules)
 
     def depends_on_itself(name: str) -> bool:
         found: set[str] = set()

@@ -128,6 +128,37 @@ def test_random_programs(spark):
             assert run.report.relations[name]["facts"] == len(m[name]), (seed, name)
 
 
+def test_aggregates_that_keep_the_pivot(spark):
+    """Groups by the pivot are aggregated in their parts, whole relations before that: counts, floats and texts."""
+    program = """
+    .decl edge(x:symbol, y:symbol)
+    .decl weighs(x:symbol, w:float)
+    .decl within(x:symbol, y:symbol)
+    .decl load(x:symbol, n:number, w:float)
+    .decl edges(x:symbol, n:number)
+    .decl compared(x:symbol, n:number, all:float)
+    within(x, y) :- edge(x, y).
+    within(x, z) :- within(x, y), edge(y, z).
+    load(x, n, w) :- within(x, _), n = count : { within(x, _) }, w = sum v : { within(x, y), weighs(y, v) }.
+    edges(x, n) :- edge(x, _), n = count : { edge(x, _) }.
+    compared(x, n, a) :- load(x, n, _), edges(x, n), a = mean v : { weighs(_, v) }.
+    .output load, compared
+    """
+    facts = {
+        "edge": [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("e", "é")],
+        "weighs": [("b", 0.1), ("c", 0.2), ("d", 1e16), ("é", -1.5)],
+    }
+    sources = {
+        "edge": spark.createDataFrame(facts["edge"], "x string, y string"),
+        "weighs": spark.createDataFrame(facts["weighs"], "x string, w double"),
+    }
+    m = upheld.materialise(program, facts)
+    run = upheld.Pipeline(program, sources, mode="decomposed").run(spark)
+    assert rows_of(run["load"]) == m["load"].to_set() and len(m["load"]) == 4
+    assert rows_of(run["compared"]) == m["compared"].to_set() and len(m["compared"]) == 3
+    assert "(`within` by column 1" in run.report.choices[0].why
+
+
 def test_a_program_without_pivots(spark):
     program = (
         ".decl e(x:number, y:number)\n.decl p(x:number, y:number)\np(x, y) :- e(x, y).\np(x, z) :- p(x, y), p(y, z).\n"
