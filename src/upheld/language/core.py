@@ -168,6 +168,8 @@ class Aggregation:
     type: str = "number"
     #: The types of the columns that make groups.
     group_types: tuple[str, ...] = ()
+    #: A relation without columns: there are values only while it has its fact. A rule change has such aggregates.
+    guard: str | None = field(default=None, compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

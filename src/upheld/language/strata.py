@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol, TypeVar
 
@@ -82,7 +82,8 @@ class Stratum:
         """The classes of the atoms in the bodies of the rules, and of facts that connect values or are aggregated."""
         of = self.stratification
         bodies = {of.class_of(a) for rule in self.rules for a in rule.atoms}
-        others = [*(c.relation for c in self.classings), *(a.body for a in self.aggregations)]
+        aggregated = (name for a in self.aggregations for name in (a.body, a.guard) if name is not None)
+        others = [*(c.relation for c in self.classings), *aggregated]
         return frozenset(bodies.union(*map(of.classes_of, others)))
 
     @cached_property
@@ -269,7 +270,7 @@ class Stratification:
         return self._levels
 
     def exchanged(self, rules: Mapping[Rule, Rule | None]) -> Stratification:
-        """Return the same strata with other rules in the place of some, or none.
+        """Return the same strata with other rules in the place of some, or none, and without guards of aggregates.
 
         Only rules whose atoms have the strata of those that they replace may come in.
         """
@@ -280,7 +281,8 @@ class Stratification:
                 now = [new for rule in s.rules if (new := rules.get(rule, rule)) is not None]
                 own = {rule: any(self.level(atom) == s.index for atom in rule.positive) for rule in now}
                 recursive, nonrecursive = (tuple(r for r in now if own[r] is leans) for leans in (True, False))
-            result.strata.append(Stratum(s.index, recursive, nonrecursive, result, s.classings, s.aggregations))
+            aggregations = tuple(replace(a, guard=None) for a in s.aggregations)
+            result.strata.append(Stratum(s.index, recursive, nonrecursive, result, s.classings, aggregations))
         return result
 
     def left_over(self) -> dict[Pattern, int]:
@@ -372,7 +374,8 @@ def _values_depend(aggregation: Aggregation, core: Core) -> Rule:
     def any_fact(name: str) -> Atom:
         return Atom(name, tuple(map(Variable, core.predicates[name].columns)))
 
-    return Rule(any_fact(aggregation.relation), (), (any_fact(aggregation.body),))
+    guards = () if aggregation.guard is None else (any_fact(aggregation.guard),)
+    return Rule(any_fact(aggregation.relation), guards, (any_fact(aggregation.body),))
 
 
 def _columns_from(rule: Rule, columns: set[tuple[str, int]]) -> list[int]:

@@ -18,15 +18,22 @@ def aggregates(engine: Engine, s: Stratum, I: FactSet) -> FactSet:
     """Return the values of the aggregates of a stratum, over what I holds of the strata below."""
     values = engine.nothing
     for aggregation in s.aggregations:
-        _, come = engine.aggregate(aggregation).changed(engine.nothing, I, engine.nothing, I)
-        values = settle(values | come)
+        if aggregation.guard is None or I.count(aggregation.guard):
+            _, come = engine.aggregate(aggregation).changed(engine.nothing, I, engine.nothing, I)
+            values = settle(values | come)
     return values
 
 
 def maintain_aggregates(engine: Engine, s: Stratum, I: FactSet, D: FactSet, A: FactSet) -> None:
     """Add to D the values that change in an update, and to A what they change to."""
-    gone, came = settle(D - A), settle(A - D)
+    gone, came, nothing = settle(D - A), settle(A - D), engine.nothing
     for aggregation in s.aggregations:
-        left, come = engine.aggregate(aggregation).changed(gone, came, I, (I - D) | A)
+        now = (I - D) | A
+        if aggregation.guard is None:
+            left, come = engine.aggregate(aggregation).changed(gone, came, I, now)
+        elif came.count(aggregation.guard):  # there was no value before
+            left, come = engine.aggregate(aggregation).changed(nothing, now, nothing, now)
+        else:
+            continue
         D |= left
         A |= come

@@ -7,8 +7,9 @@ $removed, $added        guards: relations without columns, each with one fact wh
 A rule change is an update. Each removed rule gets the guard `$removed`, which is an explicit fact, and each added rule
 the guard `$added`, which is not yet: so the materialisation is what it was. Then `$removed` is deleted and `$added`
 inserted, by whatever algorithm: the join that these two facts drive considers the instances of the changed rules, and
-maintenance goes on from there. After that the guards are taken out of the rules. A guard is in a lower stratum than the
-head, so counters, ranks and levels are the same with and without it.
+maintenance goes on from there. Aggregates that come have a guard too: they may have no value on the facts of before.
+After that the guards are taken out. A guard is in a lower stratum than the head, so counters, ranks and levels are the
+same with and without it.
 
 The strata in between belong to both programs together. Strata are not split again: the dependencies of
 removed rules stay (`Rules.past`), so that facts keep their stratum and their bookkeeping. Where an added rule makes one
@@ -26,7 +27,7 @@ from dataclasses import dataclass, field, replace
 
 from upheld.algebra.sets import FactSet, settle
 from upheld.errors import ProgramError
-from upheld.language.core import Aggregation, Atom, Core, Predicate, Rule
+from upheld.language.core import Atom, Core, Predicate, Rule
 from upheld.language.edits import changed
 from upheld.language.strata import Stratification, Stratum, stratify
 from upheld.maintain.overlay import from_there, take_off
@@ -57,14 +58,12 @@ class Step:
 
     during, after   the strata with guarded rules, and with the new rules as they are
     guarded         rules of the old and the new program, each with its guarded version
-    values          aggregates that come
     gone            relations whose values of aggregates go
     """
 
     during: Stratification
     after: Stratification
     guarded: Mapping[Rule, Rule]
-    values: tuple[Aggregation, ...]
     gone: tuple[str, ...]
 
 
@@ -121,17 +120,18 @@ def _step(before: Core, after: Core, stratification: str, past: Sequence[Rule], 
     staying = [rule for rule in after.rules if rule not in guarded]
     there = {a.relation for a in before.aggregations}
     stay = {a.relation for a in after.aggregations}
-    values = tuple(a for a in after.aggregations if a.relation not in there)
     together = replace(
         after,
         predicates=dict(known),
         rules=(*staying, *guarded.values()),
-        aggregations=after.aggregations,  # values that go are not maintained any more: removed rules alone read them
+        # Values that go are not maintained any more: removed rules alone read them. Aggregates that come have a guard,
+        # as added rules have.
+        aggregations=tuple(a if a.relation in there else replace(a, guard=ADDED.name) for a in after.aggregations),
     )
     during = stratify(together, stratification, past)
     gone = tuple(name for name in there if name not in stay)
     places = {**{guarded[r]: None for r in removed}, **{guarded[r]: r for r in added}}
-    return Step(during, during.exchanged(places), guarded, values, gone)
+    return Step(during, during.exchanged(places), guarded, gone)
 
 
 def _guarded(rule: Rule, guard: Predicate) -> Rule:
@@ -179,9 +179,6 @@ def _carry_out(state: State, one: Step, update: Update, E_minus: FactSet, E_plus
     on, off = engine.load(REMOVED.name, [()]), engine.load(ADDED.name, [()])
     E |= on
     I |= on
-    for aggregation in one.values:
-        _, come = engine.aggregate(aggregation).changed(engine.nothing, I, engine.nothing, I)
-        I |= settle(come)
     if state.bookkeeping.kinds:
         _recount(state, before, one)
     outcome = step(state, update, settle(E_minus | on), settle(E_plus | off))

@@ -155,6 +155,17 @@ def test_aggregates_come_and_go():
     recounted(m)
 
 
+@pytest.mark.parametrize("algorithm", ["dred", "counting", "adaptive"])
+def test_an_aggregate_that_comes_has_no_value_on_the_facts_of_before(algorithm):
+    declared = ".decl e(x:number)\n.decl t(x:number)\n.decl s(n:number)\nt(x) :- e(x).\n"
+    before = declared + "t(1) :- e(_)."
+    m = materialise(before, {"e": [(2**63 - 1,)]}, algorithm=algorithm)
+    change = m.change_rules(replace=parse(declared + "s(n) :- n = sum x : { t(x) }."))
+    assert m["s"].to_rows() == change.inserted["s"].to_rows() == [(2**63 - 1,)]
+    m.update(delete={"e": [(2**63 - 1,)]}, insert={"e": [(5,), (6,)]})
+    assert m["s"].to_rows() == [(11,)]
+
+
 def test_a_rule_that_two_clauses_make_stays_with_one_of_them():
     m = materialise("q(x), r(x) :- p(x). q(y) :- p(y).", {"p": [1]})
     assert not m.change_rules(remove="q(y) :- p(y).")
