@@ -99,6 +99,13 @@ class Engine(SetEngine, Protocol):
         """A block within a transaction that can be undone before it ends."""
         ...
 
+    def complete(self) -> None:
+        """Do what was deferred of the changes made so far in a transaction, so that `abandon` leaves them as they are.
+
+        Law: it changes no set and no number that somebody could read.
+        """
+        ...
+
     # -- storage -------------------------------------------------------------------------------------------------------
 
     def rows_with_numbers(

@@ -63,6 +63,7 @@ class State:
     beside    further sets, of the classes of equal constants
     layer     the last step, which the bookkeeping does not count: without it, E and I are what it counts
     marks     hints for the next update
+    earlier   sets of an earlier state that a transaction may go back to
     """
 
     engine: Engine
@@ -73,11 +74,13 @@ class State:
     layer: Layer | None = None
     marks: Marks | None = None
     beside: tuple[FactSet, ...] = ()
+    earlier: tuple[FactSet, ...] = ()
 
     def sets(self) -> tuple[FactSet, ...]:
         """The sets that the state consists of."""
         ahead = [further for further in (self.layer, self.marks) if further is not None]
-        return self.E, self.I, *self.beside, *(facts for further in ahead for facts in further.sets())
+        further_sets = (facts for further in ahead for facts in further.sets())
+        return self.E, self.I, *self.beside, *further_sets, *self.earlier
 
     def keeping(self, kind: type[B]) -> B:
         """Return the bookkeeping, which must be of this kind."""

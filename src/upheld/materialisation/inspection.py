@@ -20,6 +20,7 @@ from upheld.materialisation.reports.history import FactEvent, FactHistory, Past,
 from upheld.materialisation.reports.memory import Memory, memory_of
 from upheld.materialisation.reports.profile import Costs, Profile
 from upheld.materialisation.reports.verification import Compared
+from upheld.materialisation.updates.transaction import Part, refuse_in_transaction
 from upheld.runtime.interruptions import interrupted_once
 
 
@@ -36,6 +37,7 @@ class Inspection(Reading):
 
     _costs: Costs
     _past: Past
+    _open_transaction: Part | None
 
     @property
     @abstractmethod
@@ -92,6 +94,7 @@ class Inspection(Reading):
         >>> [(event.update, event.appeared, event.causes) for event in history.events]
         [(1, True, ('edge(2, 3) appeared',)), (2, False, ('edge(1, 2) vanished',))]
         """
+        refuse_in_transaction(self._open_transaction, "there is no history of facts")
         goal, prefixes = self._compile_fact(fact, row)
         with self._turns.work():
             events = tuple(

@@ -46,6 +46,7 @@ from upheld.materialisation.representation import Plain, representation_of
 from upheld.materialisation.updates.rule_changes import (
     RemovedRules,
 )
+from upheld.materialisation.updates.transaction import Part, refuse_in_transaction
 from upheld.materialisation.versions.sparql import SparqlStore
 from upheld.materialisation.versions.views import History, not_copied
 from upheld.runtime.interruptions import interrupted_once
@@ -92,6 +93,8 @@ class Lifecycle(Inspection):
         #: Whoever uses the engine waits for a turn.
         self._turns = Turns()
         self._history = History(core)
+        #: The transaction that is open, if there is one.
+        self._open_transaction: Part | None = None
         self._costs, self._past = Costs(), Past()
         #: The rules that were removed, as far as the strata still have their dependencies.
         self._removed_rules = RemovedRules()
@@ -255,6 +258,7 @@ class Lifecycle(Inspection):
         2
         """
         if self._down is None and self._remote is not None:
+            refuse_in_transaction(self._open_transaction, "a materialisation cannot be parked")
             with self._turns.work():
                 self._down = "was parked"
                 self._engine.close()
@@ -268,6 +272,7 @@ class Lifecycle(Inspection):
         ...     len(m["q"])
         2
         """
+        refuse_in_transaction(self._open_transaction, "a materialisation cannot be closed")
         self._turns.prepare = None
         self._end_watch()
         with self._turns.work():
@@ -294,6 +299,7 @@ class Lifecycle(Inspection):
         Args:
             folder: Folder of the saved state; created if it does not exist.
         """
+        refuse_in_transaction(self._open_transaction, "a materialisation cannot be saved")
         with self._turns.look():
             store = open_state(self._chosen_engine, folder)
             store.check_follows(self._base)

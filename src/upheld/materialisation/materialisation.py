@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +23,7 @@ from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import Rules, change_rules
 from upheld.maintain.update import Outcome, Requested, merged, net_effect
-from upheld.materialisation.constraints import REPORT, Refusal, violations_among
+from upheld.materialisation.constraints import REFUSE, REPORT, Refusal, violations_among
 from upheld.materialisation.lifecycle import Lifecycle
 from upheld.materialisation.reports.history import Past
 from upheld.materialisation.reports.log import log_update
@@ -34,9 +36,10 @@ from upheld.materialisation.updates.rule_changes import (
     refuse_rule_changes,
 )
 from upheld.materialisation.updates.stream import Queue, follow, follow_async, updates_text
+from upheld.materialisation.updates.transaction import Part, Transaction, refuse_in_transaction
 from upheld.materialisation.versions.views import Version
 from upheld.materialisation.warming import made_up, rehearse
-from upheld.runtime.interruptions import interrupted_once
+from upheld.runtime.interruptions import interrupted_once, uninterrupted
 from upheld.runtime.statistics import Statistics
 
 #: Called with a change before it is committed, which it refuses by raising an error.
@@ -217,6 +220,7 @@ class Materialisation(Lifecycle):
         before_commit: Callable[[Core], BeforeCommit | None],
     ) -> Change:
         refuse_rule_changes(self._represented_as, self._remote is not None)
+        refuse_in_transaction(self._open_transaction, "rules cannot change")
         asked = read_rule_change(add, remove, program)
         with interrupted_once() as interruptions, self._turns.work():
             edit = asked(self._written, self._equality)
@@ -260,6 +264,7 @@ class Materialisation(Lifecycle):
         >>> freed.rows, freed.texts, len(m["q"]), len(change.deleted["q"])
         (1980, 990, 10, 990)
         """
+        refuse_in_transaction(self._open_transaction, "the memory of deleted facts cannot be freed")
         with interrupted_once(), self._turns.work():
             return self._engine.compact(keep=self._state.sets())
 
@@ -338,6 +343,95 @@ class Materialisation(Lifecycle):
         queue = Queue(load, make, look_ahead, merge_waiting)
         return follow_async(queue, updates) if isinstance(updates, AsyncIterable) else follow(queue, updates)
 
+    @checked()
+    def transaction(self, *, on_violation: str | None = None) -> AbstractContextManager[Transaction]:
+        """Return a `with` block whose updates are committed together at its end, as one version.
+
+        Queries in the block see its updates; other threads see all of them or none, and wait with their own updates
+        until the block ends. An exception rolls everything back. An update that fails by itself leaves the transaction
+        as it was before that update. Constraints are checked at the end: an update may violate one that a later update
+        satisfies. Rules cannot change in a transaction, and transactions do not nest.
+
+        Args:
+            on_violation: Whether to `refuse` a transaction that violates a constraint, or to `report` its violations in
+                the change. By default as for `materialise`.
+
+        >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2)]})
+        >>> with m.transaction() as t:
+        ...     change = m.update(insert={"edge": [(2, 3), (3, 4)]})
+        ...     change = m.update(delete={"edge": [(3, 4)]})
+        ...     len(m["path"])
+        3
+        >>> t.change, m.version
+        (<Change +1 edge, +2 path>, 1)
+        """
+        return self._in_transaction(on_violation)
+
+    @contextmanager
+    def _in_transaction(self, on_violation: str | None) -> Iterator[Transaction]:
+        with self._turns.hold():
+            part = self._begin()
+            t = Transaction(part, lambda commits: self._commit(t, part, on_violation) if commits else self._undo(part))
+            try:
+                yield t
+            except BaseException:
+                if part.is_open:
+                    self._undo(part)
+                raise
+            if part.is_open:
+                t.commit()
+
+    def _begin(self) -> Part:
+        with interrupted_once(), self._turns.work():
+            self._history.settle()
+            self._engine.reclaim(keep=self._state.sets())
+            part = Part(self._engine, self._state)
+            self._history.begin()
+            self._open_transaction = part
+        return part
+
+    def _is_in_transaction(self) -> bool:
+        """Return whether this thread has an open transaction."""
+        return self._open_transaction is not None and self._open_transaction.thread == get_ident()
+
+    def _commit(self, t: Transaction, part: Part, on_violation: str | None) -> None:
+        """Commit a transaction, or undo it if that fails or violates a constraint."""
+        core, choice = self._written, on_violation or self._on_violation
+        with interrupted_once() as interruptions, self._turns.work():
+            try:
+                part.finish_undoing()
+                change = part.combined(core, self._core.predicates)
+                if change.violations and choice == REFUSE:
+                    explain = partial(self._representation.explain, self._explainer, core, self._state)
+                    with self._engine.meter.run():
+                        raise Refusal(core, explain, "the transaction").error(change.violations)
+                interruptions.too_late()  # no interruption may come between the sets and what speaks of them
+                part.commit()
+                if part.changes:
+                    self._acknowledge(change)
+            except BaseException:
+                self._undo(part)
+                raise
+            part.is_open, self._open_transaction = False, None
+            before, after = self._history.now, self._history.tip
+            self._history.commit()
+            t.change = change
+            if part.changes:
+                self._past.note(after.number, change, after.age - before.age, core)
+                self._costs.note(change, *part.work)
+                log_update(after.number, change, self.algorithm)
+
+    def _undo(self, part: Part) -> None:
+        """Restore the state before a transaction."""
+        with uninterrupted():
+            try:
+                self._history.roll_back()
+            finally:
+                part.is_open, self._open_transaction = False, None
+                part.roll_back()
+                if self._remote is None or not self._remote.is_lost():
+                    self._engine.abandon(keep=self._state.sets())
+
     def _in_sequence(self, waiting: list[tuple[Requested, Mapping[str, Iterable[Row]]]]) -> list[Requested]:
         """Return updates that follow each other, each snapshot as the difference from the facts before it.
 
@@ -376,16 +470,24 @@ class Materialisation(Lifecycle):
 
         `before_commit` may still refuse the change, by raising an error. `edited` changes the rules as well.
         """
-        engine, before = self._engine, self._algorithm
+        engine, before, transaction = self._engine, self._algorithm, self._open_transaction
+        if transaction is not None and algorithm is not None and algorithm.name != before.name:
+            refuse_in_transaction(transaction, "the algorithm cannot change")
         self._history.settle()
         try:
-            engine.reclaim(keep=self._state.sets())  # not at the end: what is interrupted here has changed nothing yet
+            if transaction is None:  # not at the end: what is interrupted here has changed nothing yet
+                engine.reclaim(keep=self._state.sets())
             with engine.meter.run() as statistics:
                 self._convert(algorithm or before)
                 E_minus, E_plus, ignored = net_effect(self._state.E, load())
                 change, version = self._make(
                     E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers, before_commit, edited
                 )
+            if transaction is not None:
+                transaction.changes.append(change)
+                transaction.work.append(engine.meter.work)
+                self._history.advance(change, version)
+                return change
             self._acknowledge(change)
             if edited is None:
                 self._past.note(version.number, change, version.age - self._history.now.age, self._written)
@@ -417,14 +519,14 @@ class Materialisation(Lifecycle):
 
         Return what changed, and the version that it leads to.
         """
-        state = self._state
+        state, part = self._state, self._open_transaction
         layer, marks, bookkeeping, strata = state.layer, state.marks, state.bookkeeping, state.strata
         predicates: Mapping[str, Predicate] = self._core.predicates
         core = self._written
         if edited is not None:
             predicates, core = edited.plan.predicates, edited.written
         try:
-            with self._engine.transaction():
+            with self._engine.transaction() if part is None else part.update():
                 outcome = self._update(E_minus, E_plus, ahead, edited)
                 sides = self._representation.changed(state, outcome)
                 deleted, inserted = (ByRelation(predicates, side) for side in sides)
@@ -432,16 +534,18 @@ class Materialisation(Lifecycle):
                     ByRelation(predicates, {name: facts.rows(name) for name in facts.predicates()})
                     for facts in (E_plus, E_minus, ignored)
                 )
-                violations = violations_among(core, sides[1]) if core.constraints else {}
+                resolved, violations = (violations_among(core, side) if core.constraints else {} for side in sides)
                 change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates, violations)
                 if before_commit is not None:
                     before_commit(change)
-                following = self._history.now.after(change, core)
+                following = self._history.after(change, core)
                 interruptions.too_late()  # no interruption may come between the sets and what speaks of them
                 state.layer, state.marks = outcome.layer, outcome.marks
         except BaseException:
             state.layer, state.marks, state.bookkeeping, state.strata = layer, marks, bookkeeping, strata
             raise
+        if part is not None:
+            part.resolved.append(resolved)
         return change, following
 
     def _acknowledge(self, change: Change) -> None:
@@ -469,7 +573,10 @@ class Materialisation(Lifecycle):
 
         `core` is the program from then on, if the change is one of rules.
         """
-        if (on_violation or self._on_violation) == REPORT:
+        if on_violation is not None:
+            hint = "pass it to `m.transaction`, which checks constraints at the end"
+            refuse_in_transaction(self._open_transaction, "`on_violation` cannot be chosen", hint)
+        if (on_violation or self._on_violation) == REPORT or self._is_in_transaction():
             return None
 
         def refuse(change: Change) -> None:

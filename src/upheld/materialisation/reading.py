@@ -95,7 +95,7 @@ class Reading(ABC):
         """
         predicate = self._predicate(name)
         if self._is_live(name):
-            return self._live(predicate, self._history.now, explicit=False)
+            return self._live(predicate, self._history.seen, explicit=False)
         with self._turns.look():
             return self._relation(predicate, self._rows(name))
 
@@ -122,7 +122,7 @@ class Reading(ABC):
         """
         predicate = self._predicate(name)
         if self._is_indexed:
-            return self._live(predicate, self._history.now, explicit=True)
+            return self._live(predicate, self._history.seen, explicit=True)
         with self._turns.look():
             return self._relation(predicate, self._state.E.rows(name))
 
@@ -388,7 +388,7 @@ class Reading(ABC):
     @property
     def version(self) -> int:
         """The number of updates that have been made."""
-        return self._history.now.number
+        return self._history.seen.number
 
     def snapshot(self) -> Snapshot:
         """Return a view of what the materialisation holds now, which stays as it is while updates go on.
@@ -402,7 +402,7 @@ class Reading(ABC):
         >>> len(before["q"]), len(m["q"])
         (2, 1)
         """
-        version = self._history.now
+        version = self._history.seen
         if self._is_indexed and all(map(self._is_live, self.relations)):
             visible = [p for p in version.core.predicates.values() if not p.hidden]
             facts, explicit = ({p.name: self._live(p, version, only) for p in visible} for only in (False, True))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
@@ -54,6 +54,19 @@ class Statistics:
     saved: Counter[str] = field(default_factory=Counter)
     #: The choices made during the run, with their reasons.
     choices: list[str] = field(default_factory=list)
+
+    @classmethod
+    def summed(cls, runs: Sequence[Statistics]) -> Statistics:
+        """Return the work of several runs together."""
+        total = cls()
+        for run in runs:
+            for counter in ("instances", "marks", "saved"):
+                getattr(total, counter).update(getattr(run, counter))
+            total.rounds += run.rounds
+            total.facts += run.facts
+            total.seconds += run.seconds
+            total.choices += run.choices
+        return total
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [(f"instances, {name}", n) for name, n in sorted(self.instances.items())]

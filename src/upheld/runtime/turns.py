@@ -27,12 +27,14 @@ class Turn:
     """The turn of one thread: a block that it executes when all turns before it are over.
 
     `before` is the turn to wait for, and None from when it is this one's turn. `lock` is locked until the turn is over.
+    Within a turn that `holds` the line, its thread takes other turns; `within` is the last of them.
     """
 
-    __slots__ = ("_turns", "alone", "before", "lock", "thread")
+    __slots__ = ("_turns", "alone", "before", "holds", "lock", "thread", "within")
 
-    def __init__(self, turns: Turns, alone: bool):
-        self._turns, self.alone, self.thread = turns, alone, get_ident()
+    def __init__(self, turns: Turns, alone: bool, holds: bool = False):
+        self._turns, self.alone, self.holds, self.thread = turns, alone, holds, get_ident()
+        self.within: Turn | None = None
         self.before: Turn | None = None
         self.lock: LockType = allocate_lock()
 
@@ -45,6 +47,8 @@ class Turn:
         turns = self._turns
         at_work = turns.at_work
         if at_work is not None and at_work.thread == self.thread and at_work.lock.locked():
+            if at_work.holds:
+                return self.enter_within(at_work)
             if self.alone or at_work.alone:
                 raise UsageError(_IN_USE)
             self.lock.acquire()
@@ -62,6 +66,20 @@ class Turn:
         except BaseException:
             self.lock.release()
             raise
+        return self
+
+    def enter_within(self, around: Turn) -> Self:
+        """Begin within a turn of the same thread that holds the line."""
+        if self.holds:
+            raise UsageError(_NESTED)
+        within = around.within
+        if within is not None and within.lock.locked():
+            if self.alone or within.alone:
+                raise UsageError(_IN_USE)
+            self.lock.acquire()
+            return self
+        self.lock.acquire()
+        around.within = self
         return self
 
     def line_up(self) -> None:
@@ -109,6 +127,10 @@ class Turns:
         """Return a turn within which the same thread can take no other."""
         return Turn(self, alone=True)
 
+    def hold(self) -> Turn:
+        """Return a turn within which the same thread takes others, but no such turn again."""
+        return Turn(self, alone=True, holds=True)
+
     def is_at_work_in(self, thread: int) -> bool:
         """Return whether a thread has its turn."""
         at_work = self.at_work
@@ -125,6 +147,13 @@ _IN_USE = Problem(
     "the materialisation is already in use in this thread",
     note="a function called during an update, such as `progress` or a signal handler, cannot use it",
     hint="read what the function needs beforehand, or use the materialisation from another thread",
+)
+
+_NESTED = Problem(
+    "nested-transaction",
+    "a transaction of this materialisation is open in this thread",
+    note="transactions do not nest",
+    hint="make the updates in the open transaction: they are committed with it",
 )
 
 

@@ -1,9 +1,14 @@
-"""Random programs with constraints: an update is refused exactly if recomputation finds new violations."""
+"""Random programs with constraints, updated one by one and in transactions, against recomputation.
+
+An update or transaction is refused exactly if recomputation finds new violations. What is refused or rolled back
+changes nothing; what is committed is the same as its updates one after the other.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
@@ -33,6 +38,10 @@ T = TypeVar("T")
 Found = dict[str, set[tuple[object, ...]]]
 
 
+class _Raised(Exception):
+    """Ends a transaction."""
+
+
 def refused(action: Callable[[], T]) -> tuple[T | None, ConstraintViolated | None]:
     """Return the result of an action, or the error by which a constraint has refused it."""
     try:
@@ -59,9 +68,10 @@ class Guarded:
     engine: str
     algorithm: str
     steps: int = 8
-    #: How many updates were refused, and how many were not.
+    #: How many updates and transactions were refused, made, and rolled back.
     refused: int = 0
     made: int = 0
+    rolled_back: int = 0
     r: Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,11 +133,80 @@ class Guarded:
         with self.stream.constants_in_place():
             m = self.open(now)
             self.check(m, now)
-            for update in self.stream.case.updates:
-                after = self.stream._recomputed(self.after(now.explicit, update))
-                if after is not None:  # else a rule has no result, which other tests are about
-                    now = self.step(m, update, now, after)
+            updates = list(self.stream.case.updates)
+            while updates:
+                if self.r.random() < 0.5:
+                    several, updates = updates[: (n := self.r.randint(1, 4))], updates[n:]
+                    now = self.transaction(m, several, now)
+                else:
+                    update = updates.pop(0)
+                    after = self.stream._recomputed(self.after(now.explicit, update))
+                    if after is not None:  # else a rule has no result, which other tests are about
+                        now = self.step(m, update, now, after)
                 self.check(m, now)
+
+    def transaction(self, m: Materialisation, updates: list[Update], before: Recomputed) -> Recomputed:
+        """Make updates in a transaction, which is committed, rolled back, or ended by an exception."""
+        how, ending = self.r.choice(("refuse", "report")), self.r.choice(("commit", "end", "end", "rollback", "raise"))
+        version, holding = m.version, []
+        now = before
+        with suppress(_Raised), m.transaction(on_violation=how) as t:
+            for update in updates:
+                now = self.step_of_transaction(m, update, now)
+                if self.r.random() < 0.5:
+                    self.check(m, now)
+                if self.r.random() < 0.5:
+                    holding.append(({name: m[name] for name in m.relations}, now))
+                if self.r.random() < 0.3:
+                    self.ask(m, now)
+            new = self.new(before, now)
+            if new and how == "refuse" and ending in ("commit", "end"):
+                self.refused += 1
+                error = refused(t.commit)[1]
+                assert error is not None and self.told(error.violations) == new
+                ending = "refused"
+            elif ending == "commit":
+                t.commit()
+            elif ending == "rollback":
+                t.rollback()
+            elif ending == "raise":
+                raise _Raised
+        for relations, then in holding:
+            for name, relation in relations.items():
+                assert {(name, row) for row in relation.stored_set()} == {f for f in then.visible if f[0] == name}
+        if ending in ("commit", "end"):
+            self.made += 1
+            assert t.change is not None
+            self.assert_told(t.change, before, now)
+            assert m.version in (version, version + 1)
+            return now
+        self.rolled_back += 1
+        assert t.change is None and not t.is_open and m.version == version
+        return before
+
+    def step_of_transaction(self, m: Materialisation, update: Update, now: Recomputed) -> Recomputed:
+        sides = {"delete": update.deletions, "insert": update.insertions}
+        after = self.stream._recomputed(self.after(now.explicit, update))
+        if after is None:
+            with suppress(EvaluationError):
+                m.update(**sides)
+                raise AssertionError("an update that must fail did not")
+            return now
+        if self.r.random() < 0.2:
+            self.assert_told(m.preview(**sides), now, after)
+        self.assert_told(m.update(**sides), now, after)
+        return after
+
+    def ask(self, m: Materialisation, now: Recomputed) -> None:
+        """Queries and explanations see the facts that there are, and leave them as they are."""
+        facts = sorted(f for f in now.visible if f[1])
+        if facts:
+            name, row = self.r.choice(facts)
+            relation = m[name]
+            named = ", ".join(f"v{i}" for i in range(len(row)))
+            answers = m.query(f"{name}({named})").stored_set()
+            assert {(name, r) for r in answers} == {f for f in now.visible if f[0] == name}
+            assert m._explained((name, row)).holds and len(relation) == len(answers)
 
     def step(self, m: Materialisation, update: Update, now: Recomputed, after: Recomputed) -> Recomputed:
         new, sides = self.new(now, after), {"delete": update.deletions, "insert": update.insertions}

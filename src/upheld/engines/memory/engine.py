@@ -186,7 +186,7 @@ class MemoryEngine:
             self.context.journal.begin()
             with self.attempt():
                 yield
-                self.context.pending.count_all()
+                self.complete()
                 self.context.columns.sweep()
                 self.context.journal.entries = (
                     None  # all is done; one step, so that an interruption is before or after it
@@ -212,6 +212,9 @@ class MemoryEngine:
             yield context.journal.mark()
         finally:
             context.kept_before = before
+
+    def complete(self) -> None:
+        self.context.pending.count_all()
 
     # -- derivations ---------------------------------------------------------------------------------------------------
 

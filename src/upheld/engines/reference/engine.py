@@ -166,6 +166,9 @@ class ReferenceEngine:
         self._kept = [reference for reference in self._kept if reference() is not None]
         yield Copies(thing for reference in self._kept if (thing := reference()) is not None)
 
+    def complete(self) -> None:
+        """Nothing to do: nothing is deferred."""
+
     def settle(self, facts: FactSet) -> Facts:
         settled = own_set(facts)
         self.meter.round(settled.count())

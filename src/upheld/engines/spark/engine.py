@@ -221,6 +221,10 @@ class PartitionedEngine:
         with self.context.local.attempt() as attempt:
             yield attempt
 
+    def complete(self) -> None:
+        self.context.compute_all()
+        self.context.local.complete()
+
     # -- storage -------------------------------------------------------------------------------------------------------
 
     def rows_with_numbers(self, facts: FactSet, predicate: str, books: Sequence[Numbered]) -> Columns:

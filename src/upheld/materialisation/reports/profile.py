@@ -178,12 +178,13 @@ class Costs:
         self._first = _cost(0, statistics, 0, 0)
         self._add(work)
 
-    def note(self, change: Change, work: WorkByRule) -> None:
-        """Note what it took to make an update."""
+    def note(self, change: Change, *work: WorkByRule) -> None:
+        """Note what it took to make an update, or the updates of a transaction."""
         self.updates += 1
         sizes = [sum(r.known_size or 0 for r in side.held()) for side in (change.inserted, change.deleted)]
         self._runs.append(_cost(self.updates, change.statistics, *sizes))
-        self._add(work)
+        for part in work:
+            self._add(part)
 
     def _add(self, work: WorkByRule) -> None:
         for key, more in work.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
 
 from upheld.data.relation import Relation
@@ -33,7 +33,7 @@ class SparqlStore:
         relations = [m[name] for name in self.names]
         self._size = sum(map(len, relations))
         self._store: TripleStore | None = TripleStore(relations)
-        self._version: Version = history.now
+        self._version: Version = history.tip
         history.views[id(self)] = self
 
     @property
@@ -57,6 +57,11 @@ class SparqlStore:
     def settle(self, age: int) -> None:
         """Let go of the changes made since the last query, and of the store, if they are many."""
         if age - self._version.age > SPARE + self._size:
+            self._version, self._store = self._history.tip, None
+
+    def leave(self, versions: Set[Version]) -> None:
+        """Let go of the store if it has facts of one of these versions, which are about to be undone."""
+        if self._version in versions:
             self._version, self._store = self._history.now, None
 
     def _catch_up(self) -> None:
@@ -64,7 +69,7 @@ class SparqlStore:
         assert store is not None, "a store that was interrupted"
         for change in self._version.changes():
             store.apply(change, self.names)
-        self._version, self._store = self._history.now, store
+        self._version, self._store = self._history.tip, store
 
 
 def relations_of_triples(names: Sequence[str]) -> list[str]:

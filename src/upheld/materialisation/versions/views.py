@@ -7,7 +7,8 @@ without the rows that have appeared since, and with the rows that have disappear
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from _thread import get_ident
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Protocol
 from weakref import WeakValueDictionary
 
@@ -80,6 +81,10 @@ class Holder(Protocol):
         """Let go of the changes if there are many. Whoever calls this holds a turn."""
         ...
 
+    def leave(self, versions: Set[Version]) -> None:
+        """Let go of these versions, which are about to be undone. Whoever calls this holds a turn."""
+        ...
+
 
 class History:
     """The versions of a materialisation: the one it has now, and others while somebody holds relations of them.
@@ -89,19 +94,61 @@ class History:
     """
 
     def __init__(self, core: Core) -> None:
-        self.now = Version(core, 0, 0, {})
+        #: The last version that was committed, and the version of the facts that the engine has: in a transaction, the
+        #: state after its last update.
+        self.now = self.tip = Version(core, 0, 0, {})
+        #: The thread whose transaction is open.
+        self._thread: int | None = None
         #: The relations that somebody holds, of whichever version.
         self.views: WeakValueDictionary[int, Holder] = WeakValueDictionary()
         self._settled = 0
 
+    @property
+    def seen(self) -> Version:
+        """The version that this thread sees: others see no transaction before it is committed."""
+        return self.now if self._thread is None or self._thread != get_ident() else self.tip
+
+    def after(self, change: Change, core: Core) -> Version:
+        """Return the version that a change leads to. All updates of a transaction make one version."""
+        following = self.tip.after(change, core)
+        following.number = self.now.number + 1
+        return following
+
     def advance(self, change: Change, following: Version) -> None:
         """Let a version follow the one there is."""
-        self.now.change, self.now.following = change, following
-        self.now = following
+        self.tip.change, self.tip.following = change, following
+        self.tip = following
+        if self._thread is None:
+            self.now = following
+
+    def begin(self) -> None:
+        """Begin a transaction in this thread."""
+        self._thread = get_ident()
+
+    def commit(self) -> None:
+        """Let all threads see what the transaction has changed."""
+        self.now, self._thread = self.tip, None
+
+    def roll_back(self) -> None:
+        """Go back to the last version that was committed, before the engine does.
+
+        Relations of the versions in between are read: they stay as they are.
+        """
+        between: set[Version] = set()
+        version = self.now.following
+        while version is not None:
+            between.add(version)
+            version = version.following
+        try:
+            for view in list(self.views.values()):
+                view.leave(between)
+        finally:
+            self.now.change = self.now.following = None
+            self.tip, self._thread = self.now, None
 
     def settle(self) -> None:
         """Read the relations for which many changes are kept. Whoever calls this holds a turn."""
-        age = self.now.age
+        age = self.tip.age
         if age - self._settled < SPARE:
             return
         self._settled = age
@@ -130,14 +177,14 @@ class View:
         if known is not None:
             return known
         with self._turns.look():
-            return self.size_now() if version is self._history.now else None
+            return self.size_now() if version is self._history.tip else None
 
     def has(self, row: Sequence[object]) -> bool | None:
         """Return whether a row is among them, if that is known without reading them, and they have not been read."""
         if self._rows is not None:
             return None
         with self._turns.look():
-            if self._version is not self._history.now:
+            if self._version is not self._history.tip:
                 return None
             return self._viewed._has_now(self._name, self._explicit, row)
 
@@ -146,7 +193,7 @@ class View:
         if any(value != value for value in values.values()):  # a rule has no NaN
             return None
         with self._turns.work():
-            if self._version is not self._history.now:
+            if self._version is not self._history.tip:
                 return None
             return self._viewed._find_now(self._name, self._explicit, values)
 
@@ -162,19 +209,25 @@ class View:
         """Read the rows. Whoever calls this holds a turn."""
         if self._rows is None:
             assert self._version is not None, "a version that was let go unread"
-            came, went = _together(self._sides(change) for change in self._version.changes())
+            came, went = together(self._sides(change) for change in self._version.changes())
             self._rows = self._viewed._rows_now(self._name, self._explicit, came, went)
 
     def settle(self, age: int) -> None:
         """Read the rows if more changes are kept for them than there are rows, and let go of the changes then."""
         if self._rows is None and self._version is not None and age - self._version.age > SPARE + self.size_now():
             self.read()
-        if self._rows is not None and self._version is not self._history.now:
+        if self._rows is not None and self._version is not self._history.tip:
+            self._version = None
+
+    def leave(self, versions: Set[Version]) -> None:
+        """Read the rows if they are of one of these versions, which are about to be undone."""
+        if self._version in versions:
+            self.read()
             self._version = None
 
     def size_now(self) -> int:
         """Return the number of rows that the relation has now. Whoever calls this holds a turn."""
-        sizes = self._history.now.sizes
+        sizes = self._history.tip.sizes
         key = self._name, self._explicit
         if key not in sizes:
             sizes[key] = self._viewed._count_now(*key)
@@ -186,7 +239,7 @@ class View:
         return sides[0].some(self._name), sides[1].some(self._name)
 
 
-def _together(changes: Iterable[tuple[Relation, Relation]]) -> tuple[Rows, Rows]:
+def together(changes: Iterable[tuple[Relation, Relation]]) -> tuple[Rows, Rows]:
     """Return the rows that came and that went with changes that were made one after the other."""
     some = [(came, went) for came, went in changes if len(came) or len(went)]
     if len(some) == 1:

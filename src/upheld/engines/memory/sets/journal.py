@@ -72,7 +72,12 @@ class Journal:
         if self.entries is None:
             return _NO_LOG, used
         log = np.empty(room, np.int32)
-        self.entries.append(lambda: count_kernels.take_back(table.columns[column], log, used, amount))
+
+        def undo() -> None:
+            if (numbers := table.columns.get(column)) is not None:  # else it was dropped with what had it
+                count_kernels.take_back(numbers, log, used, amount)
+
+        self.entries.append(undo)
         return log, used
 
     def note_values(self, table: Table, column: str, rows: Rows) -> None:
@@ -81,6 +86,7 @@ class Journal:
             values = table.columns[column][rows]
 
             def undo() -> None:
-                table.columns[column][rows] = values
+                if (numbers := table.columns.get(column)) is not None:
+                    numbers[rows] = values
 
             self.entries.append(undo)

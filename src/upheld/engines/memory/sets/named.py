@@ -134,6 +134,8 @@ class Named(MemorySet):
 
     def _note_added(self, fresh: dict[Table, Rows]) -> None:
         def undo() -> None:
+            if self._released:
+                return  # within a transaction that goes on: another set may have the bit
             self._total = None
             for table in fresh:
                 self._forget_dense(table)
@@ -143,6 +145,8 @@ class Named(MemorySet):
 
     def _note_removed(self, gone: dict[Table, Rows]) -> None:
         def undo() -> None:
+            if self._released:
+                return
             self._total = None
             bit = self.bit  # before the log: a set that takes its bit back begins another one
             for table, rows in gone.items():
