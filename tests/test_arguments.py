@@ -92,6 +92,7 @@ CALLS: dict[str, dict[str, object]] = {
     "m.save": {"folder": "state"},
     "m.preview": {"insert": {}, "delete": {}, "replace": {}, "add": "", "remove": [], "program": None},
     "m.change_rules": {"add": "", "remove": [], "replace": None, "on_violation": None},
+    "m.transaction": {"on_violation": None},
     "m.short": {"text": "p(1)"},
     "m.sql": {"text": "select 1", "parameters": None},
     "m.update": {"insert": {}, "delete": {}, "replace": {}, "algorithm": None, "on_violation": None},

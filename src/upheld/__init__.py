@@ -20,6 +20,7 @@ from upheld.materialisation.reports.memory import Memory
 from upheld.materialisation.reports.profile import Profile
 from upheld.materialisation.reports.program_change import ProgramChange
 from upheld.materialisation.updates.stream import Arrivals
+from upheld.materialisation.updates.transaction import Transaction
 from upheld.materialisation.versions.snapshot import Snapshot
 from upheld.runs.apply import apply, read_updates
 from upheld.runs.check import Report, check
@@ -66,6 +67,7 @@ __all__ = [
     "Snapshot",
     "SparkEngine",
     "Statistics",
+    "Transaction",
     "Update",
     "UpheldError",
     "UpheldWarning",

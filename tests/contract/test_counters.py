@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from contextlib import suppress
 
 import pytest
 
@@ -355,6 +356,24 @@ def test_transaction(s: Setting):
 def fail_after(kept: Kept) -> None:
     kept.change()
     raise Failure
+
+
+@law_with(examples=15)
+def test_complete(s: Setting):
+    """What a transaction has completed stays when other sets are dropped, and is undone with the transaction."""
+    kept, expected = Kept(s), None
+    before = kept.known()
+    with suppress(Failure), s.engine.transaction():
+        for _ in range(3):
+            with s.engine.attempt():
+                kept.change()
+                s.engine.complete()
+            s.engine.abandon(keep=kept.sets)
+            expected = kept.known()
+            s.engine.abandon(keep=kept.sets)
+            assert kept.known() == expected
+        raise Failure
+    assert kept.known() == before
 
 
 @law_with(examples=25)  # each example is undone at many points

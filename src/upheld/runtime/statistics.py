@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
@@ -55,21 +55,22 @@ class Statistics:
     #: The choices made during the run, with their reasons.
     choices: list[str] = field(default_factory=list)
 
-    @classmethod
-    def summed(cls, runs: Sequence[Statistics]) -> Statistics:
-        """Return the work of several runs together."""
-        total = cls()
-        for run in runs:
-            for counter in ("instances", "marks", "saved"):
-                getattr(total, counter).update(getattr(run, counter))
-            total.rounds += run.rounds
-            total.facts += run.facts
-            total.seconds += run.seconds
-            total.choices += run.choices
-        return total
-
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [(f"instances, {name}", n) for name, n in sorted(self.instances.items())]
         rows += [("rounds", self.rounds), ("facts touched", self.facts), ("seconds", self.seconds)]
         rows += [(f"{of}, {name}", n) for of in ("marks", "saved") for name, n in sorted(getattr(self, of).items())]
         return joined([table(("", ""), rows), *(element("div", choice) for choice in self.choices)])
+
+
+def summed(runs: Iterable[Statistics]) -> Statistics:
+    """Return the work of several runs together."""
+    total = Statistics()
+    for run in runs:
+        total.instances.update(run.instances)
+        total.marks.update(run.marks)
+        total.saved.update(run.saved)
+        total.rounds += run.rounds
+        total.facts += run.facts
+        total.seconds += run.seconds
+        total.choices += run.choices
+    return total

@@ -15,13 +15,17 @@ from upheld.errors import Problem, UsageError, count
 from upheld.language.core import Core, Predicate
 from upheld.maintain.update import State
 from upheld.materialisation.versions.views import together
-from upheld.runtime.statistics import Statistics
+from upheld.runtime.statistics import summed
 
 
 class Transaction:
     """Several updates of a materialisation that are committed together: see `Materialisation.transaction`.
 
     `change` is the change of all of them, once they are committed; until then, and after a rollback, it is None.
+
+    Args:
+        part: The state before the transaction, and the changes made so far.
+        end: Function that commits the transaction, or rolls it back if its argument is False.
     """
 
     change: Change | None = None
@@ -132,7 +136,7 @@ class Part:
         ignored: dict[str, set[Row]] = {}
         for relation in (relation for change in self.changes for relation in change.ignored.held()):
             ignored.setdefault(relation.name, set()).update(relation.stored_set())
-        statistics = Statistics.summed([change.statistics for change in self.changes])
+        statistics = summed(change.statistics for change in self.changes)
         violations: dict[str, Relation] = {}
         for name in {name: None for change in self.changes for name in change.violations}:
             none = relation_of(core.predicates[name], ())
