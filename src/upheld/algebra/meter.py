@@ -109,19 +109,25 @@ class Meter:
         """Note that instances of several rules were considered in one piece of work; they share its time."""
         if not rules:
             return
-        now, total = time.monotonic(), sum(counts)
+        phase, now, total = current_phase.get(), time.monotonic(), sum(counts)
         spent, self._reported = now - self._reported, now
+        self.statistics.instances[phase] += total
         for rule, count in zip(rules, counts, strict=True):
-            self.instances(rule, count)
-            assert self._last is not None, "instances that were not reported"
+            self._busy[rule] += count
+            self._last = self._work_of(phase, rule)
+            self._last.instances += count
             self._last.seconds += spent * count / total
+        self.tried(rules[-1], total)
+
+    def _work_of(self, phase: str, rule: Rule | None) -> Work:
+        work = self.work.get((phase, rule))
+        if work is None:
+            work = self.work[phase, rule] = Work()
+        return work
 
     def _report(self, phase: str, rule: Rule | None) -> Work:
         """Return the work of a rule in a phase, which the time since the last report belongs to."""
-        now, key = time.monotonic(), (phase, rule)
-        work = self.work.get(key)
-        if work is None:
-            work = self.work[key] = Work()
+        now, work = time.monotonic(), self._work_of(phase, rule)
         work.seconds += now - self._reported
         self._reported = now
         return work

@@ -82,14 +82,19 @@ class Columns:
     """Rows by column, in some order. Iterating makes rows of plain values.
 
     Floats have no -0.0, and NaN is `numpy.nan` bit by bit; texts have no lone surrogates. `count` is the number of
-    rows, which rows of no columns have too. Columns may be given as a function, which makes them when they are needed.
+    rows, which rows of no columns have too. Columns may be given as a function, which makes them when they are needed;
+    `own` says that it holds the codes of these rows and nothing larger.
     """
 
     def __init__(
-        self, types: Sequence[str], columns: Sequence[Column] | Callable[[], Sequence[Column]], count: int
+        self,
+        types: Sequence[str],
+        columns: Sequence[Column] | Callable[[], Sequence[Column]],
+        count: int,
+        own: bool = False,
     ) -> None:
         self.types, self.count = tuple(types), count
-        self._given = columns
+        self._given, self._own = columns, own
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -97,7 +102,8 @@ class Columns:
 
     def keep_own_codes(self) -> None:
         """Let go of whatever the columns were to be made from, such as a table; texts stay codes of a dictionary."""
-        self._given = self.columns
+        if not self._own:
+            self._given, self._own = self.columns, True
 
     def keep_own_texts(self) -> None:
         """Let go of dictionaries, which may be large, and of whatever the columns were to be made from."""

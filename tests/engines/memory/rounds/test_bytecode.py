@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from upheld.engines.memory.rounds import bytecode
-from upheld.engines.memory.rounds.bytecode import Bench
+from upheld.engines.memory.rounds.bytecode import Bench, by_table
 
 
 def test_a_bench_that_could_not_be_made_larger(monkeypatch):
@@ -30,3 +30,13 @@ def test_a_bench_that_could_not_be_made_larger(monkeypatch):
         bench.make_room(larger)
     bench.make_room(larger)
     assert len(bench.arrays[0]) == 9
+
+
+@pytest.mark.parametrize("count", [0, 1, 20, 128, 129, 500])
+def test_pairs_by_table(count):
+    """Few pairs and many come out alike: tables in the order of their numbers, rows in the order of the pairs."""
+    pairs = np.random.default_rng(count).integers(0, [4, 1_000, 9], (count, 3)).astype(np.int32)
+    expected = [(t, pairs[pairs[:, 0] == t, 1].tolist()) for t in sorted(set(pairs[:, 0].tolist()))]
+    listed = by_table(list("abcd"), pairs)
+    assert [(name, rows.tolist()) for name, rows in listed] == [("abcd"[t], rows) for t, rows in expected]
+    assert all(rows.dtype == np.int32 and rows.base is not pairs for _, rows in listed)

@@ -76,6 +76,9 @@ Numbers = npt.NDArray[np.int64]
 #: Derivations that one call may handle.
 MOST_HANDLED = 1 << 16
 
+#: Pairs of a table and a row that Python sorts by table sooner than arrays do.
+_FEW_PAIRS = 128
+
 
 class Bench:
     """The arrays of a kernel: values of variables, heights, open steps, values of a fact, instances, and places.
@@ -419,9 +422,12 @@ def _shift(size: int) -> int:
 
 
 def by_table(tables: Sequence[Table], pairs: npt.NDArray[np.int32]) -> list[tuple[Table, Rows]]:
-    """Return the rows of pairs of the number of a table and a row."""
-    if not len(pairs):
-        return []
+    """Return the rows of pairs of the number of a table and a row. Further columns, as a log has them, are left out."""
+    if len(pairs) <= _FEW_PAIRS:
+        rows_of: dict[int, list[int]] = {}
+        for t, row in zip(pairs[:, QUEUE_TABLE].tolist(), pairs[:, QUEUE_ROW].tolist(), strict=True):
+            rows_of.setdefault(t, []).append(row)
+        return [(tables[t], np.array(rows_of[t], np.int32)) for t in sorted(rows_of)]
     numbers = pairs[:, QUEUE_TABLE]
     first = int(numbers[0])
     if (numbers == first).all():  # as a rule

@@ -68,7 +68,9 @@ class Reading:
             )
         else:
             few = held.rows[rows]
-            columns = Columns(types, lambda: [self.column(few[:, c], t) for c, t in enumerate(types)], len(rows))
+            columns = Columns(
+                types, lambda: [self.column(few[:, c], t) for c, t in enumerate(types)], len(rows), own=True
+            )
         self._handed_out.add(columns)
         return columns
 

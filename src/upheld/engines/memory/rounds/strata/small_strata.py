@@ -355,10 +355,9 @@ class Run:
         try:
             for name, which, facts in (("deletion", IN_DELETION, lost), ("insertion", IN_INSERTION, gained)):
                 current_phase.set(name)
-                instances = [(plan, met[which]) for plan, met in plans if met[which]]
-                for plan, count in instances:
-                    meter.instances(code.rules[plan], count)
-                if facts or (instances and rounds):
+                mine = [(plan, met[which]) for plan, met in plans if met[which]]
+                meter.instances_together([code.rules[plan] for plan, _ in mine], [count for _, count in mine])
+                if facts or (mine and rounds):
                     meter.round(facts, rounds)
                     rounds = 0
         finally:
