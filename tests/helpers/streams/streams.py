@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 from tests.helpers.programs.aggregates import random_aggregate_case, random_grouping_case
 from tests.helpers.programs.column_types import random_column_case
+from tests.helpers.programs.combined import random_combined_case
 from tests.helpers.programs.records import random_record_case
 from tests.helpers.programs.strategies import (
     Case,
@@ -308,6 +309,13 @@ def random_column_stream(seed: int, updates: int = 6) -> Stream:
     """Return a stream of a program with dates, timestamps, decimals, Booleans and nulls."""
     r = Random(seed)
     case = random_column_case(r, updates)
+    return Stream(case, some_stratification(r), r.choice(CONSTANTS), r.choice(("auto", "auto", "always")))
+
+
+def random_combined_stream(seed: int, updates: int = 6) -> Stream:
+    """Return a stream of a program that combines aggregates, records, column types and components."""
+    r = Random(seed)
+    case = random_combined_case(r, updates)
     return Stream(case, some_stratification(r), r.choice(CONSTANTS), r.choice(("auto", "auto", "always")))
 
 
