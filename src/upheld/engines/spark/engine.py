@@ -51,6 +51,11 @@ class PartitionedEngine:
         self.matching = Matching(self.context)
         self._groups: dict[Classing, PartitionedGroups] = {}
 
+    @property
+    def rules(self) -> Sequence[Rule]:
+        """The rules of the program, in its order."""
+        return self._core.rules
+
     # -- sets ----------------------------------------------------------------------------------------------------------
 
     @property

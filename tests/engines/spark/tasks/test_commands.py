@@ -12,17 +12,22 @@ from upheld.engines.spark.tasks.tasks import ThreadTasks
 CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
 
-def test_a_source_is_sent_once(monkeypatch):
-    """Every rule knows the text it stands in, which is as long as all rules: it must not go with each of them."""
+def test_rules_are_sent_once(monkeypatch):
+    """Tasks have the rules of the program, and every rule knows the text it stands in, which is as long as all rules.
+
+    Neither goes with a command; the text of a query goes once.
+    """
     sent: list[bytes] = []
     send = ThreadTasks.send
     monkeypatch.setattr(ThreadTasks, "send", lambda tasks, command: (sent.append(command), send(tasks, command)))
-    mark = "the comment of this program"
+    mark, later = "the comment of this program", "the comment of a query"
     rules = "".join(f"p{i + 1}(x) :- p{i}(x).\n" for i in range(20))
     with upheld.materialise(f"// {mark}\n{rules}", {"p0": [(1,)]}, engine=Driven(2)) as m:
         assert len(m["p20"]) == 1
+        assert len(m.query(f"p1(x), /* {later} */ !p2(x + 1)")) == 1
     commands = [Command(*command) for message in sent for command in pickle.loads(message)]
-    assert sum(mark.encode() in pickled for command in commands for _, pickled in command.sent) == 1
+    sent_objects = [pickled for command in commands for _, pickled in command.sent]
+    assert [sum(text.encode() in pickled for pickled in sent_objects) for text in (mark, later)] == [0, 1]
     assert len(sent) < len(commands) / 2, "commands go together, until the driver waits for tasks"
 
 

@@ -116,6 +116,10 @@ class Member:
         """Make the engine."""
         self.engine = self._new_engine(self.wire)
 
+    def know_rules(self, first: int) -> None:
+        """Give the rules of the program numbers from `first` on: every member has them, and none is sent."""
+        self.objects.update(enumerate(self.engine.rules, first))
+
     def ask(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Call a method of the engine."""
         return getattr(self.engine, method)(*arguments, **named)

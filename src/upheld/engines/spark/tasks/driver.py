@@ -280,6 +280,13 @@ class Driver:
         command = Command(self._step, dropped, sent, number, method, pickled, self._last + 1)
         self._outgoing.add(command)
 
+    def know_rules(self, rules: Sequence[Rule]) -> None:
+        """Let all members name the rules of the program by numbers, which they have in its order."""
+        first = self._last + 1
+        self._last += len(rules)
+        self._kept.know(rules, first)
+        self.call(None, "know_rules", first)
+
     def number(self) -> int:
         """Return a number that no object has."""
         self._last += 1
@@ -346,6 +353,11 @@ class _Kept:
         self._numbers: OrderedDict[int, tuple[Any, int]] = OrderedDict()
         #: Functors that the tasks know.
         self._taught: set[str] = set()
+
+    def know(self, rules: Sequence[Rule], first: int) -> None:
+        """Note that tasks have rules, with their functors, under numbers from `first` on."""
+        self._numbers.update((id(rule), (rule, number)) for number, rule in enumerate(rules, first))
+        self._taught |= functors_of(rules)
 
     def pickled(self, thing: Any, sent: list[tuple[int, bytes]]) -> bytes:
         """Return the pickle of something, in which numbers stand for objects. New objects go to `sent`."""
@@ -431,6 +443,7 @@ class DrivenEngine:
         self._end = weakref.finalize(self, tasks.abandon)
         self.driver = Driver(tasks, lambda wire: PartitionedEngine(core, wire, meter))
         self.driver.engine = weakref.proxy(self)
+        self.driver.know_rules(core.rules)
         meter.driver = weakref.proxy(self.driver)  # whose member has an engine with the meter
         self._equivalences: dict[Classing, Equivalence] = {}
 
