@@ -1,20 +1,26 @@
 """Figures of the source tree: `python -m tests.helpers.house FOLDER...` prints a column for each `src/upheld`.
 
 Compare two versions with `git worktree add ../before COMMIT` and
-`python -m tests.helpers.house ../before/src/upheld src/upheld`.
+`python -m tests.helpers.house ../before/src/upheld src/upheld`. For the length of `make test`, run
+`make test ARGS="--junitxml=tests.xml"` in each and add `--tests ../before/tests.xml tests.xml`.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
-import sys
+import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from tests.test_imports import cycles
 
-#: Words in conditions of `materialisation.py` by which it asks how its facts are represented.
+#: Files with the methods of `Materialisation`.
+METHODS = ("materialisation.py", "lifecycle.py", "inspection.py", "reading.py")
+
+#: Words in their conditions by which they ask how facts are represented.
 REPRESENTATIONS = ("Rewriting", "Layered", "_rewriting", "classings", "_tested", "equality")
 
 
@@ -58,7 +64,8 @@ def figures(package: Path) -> dict[str, object]:
     largest, most = max(sizes.items(), key=lambda item: item[1])
     graph = {file: set(imported(package, file, tree)) for file, tree in parsed.items()}
     algebra = [p for f, tree in parsed.items() if "algebra" in f.parts for p in protocol_members(tree)]
-    of_materialisation = next(f for f in parsed if f.name == "materialisation.py")
+    [main_file] = [file for file in parsed if file.name == "materialisation.py"]
+    methods = [tree for file, tree in parsed.items() if file.parent == main_file.parent and file.name in METHODS]
     return {
         "files": len(parsed),
         "folders": len(sizes),
@@ -67,19 +74,32 @@ def figures(package: Path) -> dict[str, object]:
         "files in cycles of imports": sum(map(len, cycles(graph))),
         "protocols of the algebra": len(algebra),
         "members of these protocols": sum(count for _, count in algebra),
-        "branches on representations in `materialisation`": branches_on_representation(parsed[of_materialisation]),
+        "branches on representations in `materialisation`": sum(map(branches_on_representation, methods)),
         "lines of the longest file": max(len(f.read_text(encoding="utf-8").splitlines()) for f in parsed),
     }
 
 
-def main(packages: Sequence[str]) -> None:
+def length_of(report: Path) -> dict[str, object]:
+    """Return the number of tests and the length of a run, from the JUnit report of pytest."""
+    suite = ElementTree.parse(report).getroot().find("testsuite")
+    assert suite is not None, f"{report} has no test suite"
+    minutes, seconds = divmod(round(float(suite.attrib["time"])), 60)
+    return {"tests": int(suite.attrib["tests"]), "length of `make test`": f"{minutes}:{seconds:02}"}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print a Markdown table with a column for each package."""
-    columns = [figures(Path(package)) for package in packages]
-    print("| | " + " | ".join(packages) + " |")
+    parser = argparse.ArgumentParser(prog="python -m tests.helpers.house", description="Print figures of source trees.")
+    parser.add_argument("packages", type=Path, nargs="+", metavar="FOLDER", help="a source tree: `src/upheld`")
+    parser.add_argument("--tests", type=Path, nargs="+", default=[], metavar="FILE", help="JUnit report of each tree")
+    options = parser.parse_args(arguments)
+    runs = (length_of(report) if report else {} for _, report in zip_longest(options.packages, options.tests))
+    columns = [figures(package) | run for package, run in zip(options.packages, runs, strict=True)]
+    print("| | " + " | ".join(map(str, options.packages)) + " |")
     print("|---|" + "--:|" * len(columns))
-    for name in columns[0]:
-        print(f"| {name} | " + " | ".join(str(column[name]) for column in columns) + " |")
+    for name in dict.fromkeys(name for column in columns for name in column):
+        print(f"| {name} | " + " | ".join(str(column.get(name, "")) for column in columns) + " |")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
