@@ -168,10 +168,13 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=__doc__, formatter_class=raw)
+    every = SIZES["small"]["workloads"] + UPDATES
     parser.add_argument("before", type=Path, nargs="?", help="the folder `src` of the version to compare with")
-    parser.add_argument("--only", nargs="+", metavar="WORKLOAD", default=SIZES["small"]["workloads"] + UPDATES)
-    parser.add_argument("--algorithms", nargs="+", choices=ALGORITHMS, default=ALGORITHMS)
+    parser.add_argument("--only", nargs="+", metavar="WORKLOAD", default=every, help=f"of {' '.join(every)} (all)")
+    known, listed = ALGORITHMS, f"of {' '.join(ALGORITHMS)} (all)"
+    parser.add_argument("--algorithms", nargs="+", metavar="ALGORITHM", choices=known, default=known, help=listed)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
