@@ -90,12 +90,28 @@ CALLS: dict[str, dict[str, object]] = {
     "m.representative": {"constant": "a"},
     "m.equals": {"constant": "a", "relation": None},
     "m.save": {"folder": "state"},
-    "m.preview": {"insert": {}, "delete": {}, "replace": {}, "add": "", "remove": [], "program": None},
+    "m.preview": {
+        "insert": {},
+        "delete": {},
+        "replace": {},
+        "add": "",
+        "remove": [],
+        "program": None,
+        "source": None,
+    },
+    "m.retract": {"source": "feed-7", "on_violation": None},
     "m.change_rules": {"add": "", "remove": [], "replace": None, "on_violation": None},
     "m.transaction": {"on_violation": None},
     "m.short": {"text": "p(1)"},
     "m.sql": {"text": "select 1", "parameters": None},
-    "m.update": {"insert": {}, "delete": {}, "replace": {}, "algorithm": None, "on_violation": None},
+    "m.update": {
+        "insert": {},
+        "delete": {},
+        "replace": {},
+        "algorithm": None,
+        "on_violation": None,
+        "source": None,
+    },
     "m.stream": {"updates": [], "algorithm": None, "look_ahead": True, "merge_waiting": 1, "on_violation": None},
     "rdf.read": {"paths": "a.nt", "base": None, "blank_nodes": "file"},
     "rdf.write": {"path": "b.nt", "triples": [], "quads": [], "prefixes": None},
@@ -112,6 +128,7 @@ def m(tmp_path, monkeypatch) -> upheld.Materialisation:
     monkeypatch.chdir(tmp_path)
     Path("a.nt").write_text("<http://e/a> <http://e/b> <http://e/c> .\n")
     m = upheld.materialise(PROGRAM, FACTS, engine="reference")
+    m.update(source="feed-7", insert={})
     m.save("state")
     return m
 

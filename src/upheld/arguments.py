@@ -64,6 +64,7 @@ WHOLE_OR_NONE = Kind(_or_none(WHOLE.accepts), f"{WHOLE.meaning}, or None")
 BY_NAME_OR_NONE = Kind(_or_none(_is(Mapping)), "a dictionary of values by name, or None")
 TEXT_OR_NONE = Kind(_or_none(_TEXT), "a string, or None")
 RULES = Kind(lambda r: isinstance(r, str) or _is_names(r), "the text of a rule, or a list of texts")
+SOURCE = Kind(lambda s: isinstance(s, str) and s != "", "a name of at least one character")
 UPDATES = Kind(_is(Iterable, AsyncIterable), "an iterable of updates")
 
 #: The kinds of parameters, by the names that they have in every public function.
@@ -87,6 +88,7 @@ KINDS = {
     "confined": _TRUTH,
     "edited": _TRUTH,
     "state": PATH_OR_NONE,
+    "source": Kind(_or_none(SOURCE.accepts), f"{SOURCE.meaning}, or None"),
     "strict": _TRUTH,
     "look_ahead": _TRUTH,
     "merge_waiting": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool), "a whole number of at least 1"),

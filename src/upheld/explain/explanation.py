@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,14 @@ class Literal:
         return f"{'!' if self.negated else ''}{atom_text(self.of)}"
 
 
+def _sources_text(sources: Sequence[str | None]) -> str:
+    """Return the sources of an explicit fact as they are shown after it."""
+    if not sources:
+        return ""
+    named = ", ".join(sorted(source for source in sources if source is not None))
+    return f", from {named}" + (" and without a source" if None in sources else "")
+
+
 @dataclass(frozen=True)
 class ProofStep:
     """A fact of a proof, with the rule that derives it and the instance of that rule; an explicit fact has neither.
@@ -61,6 +69,8 @@ class ProofStep:
     premises: tuple[int, ...] = ()
     #: For the value of an aggregate, the bindings of its body; None for a fact.
     bindings: tuple[str, ...] | None = None
+    #: For an explicit fact, the named sources that claim it; None among them is the unnamed source.
+    sources: tuple[str | None, ...] = ()
 
     @property
     def explicit(self) -> bool:
@@ -82,7 +92,7 @@ class ProofStep:
         predicate, values = self.fact
         told: dict[str, Any] = {"fact": self.text, "relation": predicate, "values": [_plain(v) for v in values]}
         if self.explicit:
-            return {**told, "explicit": True}
+            return {**told, "explicit": True, **({"sources": list(self.sources)} if self.sources else {})}
         if self.bindings is not None:
             value = _plain(values[-1])
             return {"aggregate": self.text, "value": value, "explicit": False, "bindings": list(self.bindings)}
@@ -144,7 +154,7 @@ class Proof:
             step = self.steps[which]
             shown.add(which)
             if step.explicit:
-                yield level, f"{step.text}  explicit"
+                yield level, f"{step.text}  explicit{_sources_text(step.sources)}"
             elif step.bindings is not None:
                 proved.add(which)
                 yield level, f"{step.text}  of {count(len(step.bindings), 'binding')}"

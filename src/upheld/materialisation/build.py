@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -35,6 +35,7 @@ from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.reports.program_change import program_change
 from upheld.materialisation.representation import representation_of
 from upheld.materialisation.updates.rule_changes import refuse_rule_changes
+from upheld.materialisation.updates.sources import Sources
 from upheld.runtime.limits import Limits, limited
 from upheld.store import Manifest, SavedBooks, Store, check_program, digest, other_program
 
@@ -356,6 +357,8 @@ def _restored(
         stated=False,
     )
     m._digest, m._base = digest(as_evaluated, equality), store.base
+    m._sources = reader.sources()
+    m._sources_saved = m._sources.revision, saved.identity
     wrong = [name for name, relation in saved.relations.items() if len(m[name]) != relation.sizes[1]]
     if wrong:
         sizes = f"{quote(wrong[0])} has {len(m[wrong[0]])} facts where {saved.relations[wrong[0]].sizes[1]} were saved"
@@ -396,6 +399,17 @@ class _SavedFacts:
         since = [name for name in now if now[name].changes or now[name].explicit != books.relations[name].explicit]
         then = [rows for name in since for rows in self._written(books, name, "explicit", 0)]
         return Reopened(books, self._saved.version, facts, then, *self.explicit(since))
+
+    def sources(self) -> Sources:
+        """Return the sources of the explicit facts."""
+        saved = self._saved.sources
+        return Sources.saved(saved.names, self._claimed(saved.files)) if saved else Sources()
+
+    def _claimed(self, relations: Iterable[str]) -> Iterator[tuple[str, Row, str]]:
+        for name in relations:
+            table = self._store.sources(name)
+            rows = self._rows(name, table.remove_column(0), self._saved.relations[name].column_types)
+            yield from ((name, row, claims) for row, claims in zip(rows, table.column(0).to_pylist(), strict=True))
 
     def _written(self, books: SavedBooks, name: str, kind: str, numbers: int) -> _ByName:
         """Return the rows of a file of a relation: its columns, followed by `numbers` counters."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self, SupportsIndex
@@ -10,7 +11,7 @@ from weakref import WeakMethod, finalize
 
 from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet, settle
-from upheld.data.change import Change
+from upheld.data.change import Change, relation_of
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
 from upheld.engines import EngineChoice, facts_reader, open_engine
@@ -46,6 +47,7 @@ from upheld.materialisation.representation import Plain, representation_of
 from upheld.materialisation.updates.rule_changes import (
     RemovedRules,
 )
+from upheld.materialisation.updates.sources import Sources
 from upheld.materialisation.updates.transaction import Part, refuse_in_transaction
 from upheld.materialisation.versions.sparql import SparqlStore
 from upheld.materialisation.versions.views import History, not_copied
@@ -92,6 +94,8 @@ class Lifecycle(Inspection):
         self._on_violation = default_choice(core)
         #: Whoever uses the engine waits for a turn.
         self._turns = Turns()
+        #: The sources of explicit facts, and the version of a folder that has them as of some revision.
+        self._sources, self._sources_saved = Sources(), (-1, "")
         self._history = History(core)
         #: The transaction that is open, if there is one.
         self._open_transaction: Part | None = None
@@ -338,13 +342,30 @@ def draft_of(m: Lifecycle, store: Store, change: Change | None = None) -> Draft:
 
 def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None) -> Draft:
     draft = Draft.begin(store, m._program_digest())
-    draft.when_in_place = lambda base: setattr(m, "_base", base)
     with draft:
         program = m._written.program
         if program is not None:
             draft.keep_program(to_text(program), program.dialect)
+        saved = m._sources.revision, draft.store.base.identity if draft.store.base else ""
+        if saved != m._sources_saved:
+            draft.keep_sources(m._sources.names(), _claimed_facts(m))
+        draft.when_in_place = partial(_in_place, m, m._sources.revision)
         write_facts(draft, {p.name: p for p in m._visible()}, facts, change, m._bookkeeping_writer())
     return draft
+
+
+def _in_place(m: Lifecycle, revision: int, base: Base | None) -> None:
+    """Note the version that has the facts of a materialisation now, and its sources as of some revision."""
+    m._base, m._sources_saved = base, (revision, base.identity if base else "")
+
+
+def _claimed_facts(m: Lifecycle) -> dict[Predicate, list[tuple[str, Relation]]]:
+    """Return the facts of named sources by relation: facts with the same sources, and these as text."""
+    return {
+        predicate: [(claims, relation_of(predicate, set(rows))) for claims, rows in m._sources.groups(name)]
+        for name in m._sources.relations()
+        for predicate in (m._predicate(name),)
+    }
 
 
 class _Now:

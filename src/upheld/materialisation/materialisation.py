@@ -12,7 +12,7 @@ from typing import overload
 
 from upheld.algebra.engine import Engine, Freed
 from upheld.algebra.sets import FactSet, settle
-from upheld.arguments import ALGORITHM_OR_NONE, PROGRAM_OR_NONE, RULES, UPDATES, checked
+from upheld.arguments import ALGORITHM_OR_NONE, PROGRAM_OR_NONE, RULES, SOURCE, UPDATES, checked
 from upheld.data.change import ByRelation, Change
 from upheld.data.columns import Row
 from upheld.explain import Explainer
@@ -35,6 +35,7 @@ from upheld.materialisation.updates.rule_changes import (
     refuse_facts_with_rules,
     refuse_rule_changes,
 )
+from upheld.materialisation.updates.sources import Claimed, Rows
 from upheld.materialisation.updates.stream import Queue, follow, follow_async, updates_text
 from upheld.materialisation.updates.transaction import Part, Transaction, refuse_in_transaction
 from upheld.materialisation.versions.views import Version
@@ -76,6 +77,7 @@ class Materialisation(Lifecycle):
         replace: FactsGiven | None = None,
         algorithm: str | None = None,
         on_violation: str | None = None,
+        source: str | None = None,
     ) -> Change:
         """Delete and insert explicit facts, bring all derived facts up to date, and return the change.
 
@@ -91,9 +93,54 @@ class Materialisation(Lifecycle):
                 more to build it, which the statistics report.
             on_violation: Whether to `refuse` an update that violates a constraint, or to `report` its violations in the
                 change. By default as for `materialise`.
+            source: Name of the source of these facts. Facts are inserted, deleted and replaced as claims of this source
+                alone: a fact stays explicit while another source claims it. Without a source, `delete` deletes facts
+                whatever their sources, and `insert` inserts them for the unnamed source.
+
+        >>> m = materialise("q(x) :- p(x).", {"p": [1]})
+        >>> m.update(insert={"p": [1, 2]}, source="feed-7")
+        <Change +1 p, +1 q>
+        >>> m.update(delete={"p": [1, 2]}, source="feed-7")
+        <Change -1 p, -1 q>
         """
         chosen = self._represented_as.algorithm(algorithm) if algorithm else None
-        return self._update_to(insert, delete, replace, chosen, self._checking("the update", on_violation))
+        checking = self._checking("the update", on_violation)
+        return self._update_to(insert, delete, replace, chosen, checking, source)
+
+    @checked(source=SOURCE)
+    def retract(self, source: str, *, on_violation: str | None = None) -> Change:
+        """Delete all facts of a source, and return the change; facts that another source claims stay.
+
+        It costs what the facts of this source and their consequences cost, however many other facts there are.
+
+        Args:
+            source: Name of a source, as for `update`. A name that no update has had is an error.
+            on_violation: As for `update`.
+
+        >>> m = materialise("q(x) :- p(x).", {"p": [1]})
+        >>> change = m.update(insert={"p": [1, 2]}, source="feed-7")
+        >>> m.retract("feed-7"), m.sources()
+        (<Change -1 p, -1 q>, {'feed-7': 0})
+        """
+        with interrupted_once() as interruptions, self._turns.work():
+            rows, planned = self._sources.facts_of(source), Claimed()
+            return self._update_or_abandon(
+                lambda: [self._claimed(planned, source, rows, {}, {})], None, interruptions,
+                before_commit=self._checking("the update", on_violation), planned=planned,
+            )  # fmt: skip
+
+    def sources(self) -> dict[str, int]:
+        """Return the number of facts of each source that updates have named.
+
+        Facts that were given without a source, which belong to the unnamed source, are not among them.
+
+        >>> m = materialise("q(x) :- p(x).", {"p": [1]})
+        >>> change = m.update(insert={"p": [2, 3]}, source="feed-7")
+        >>> m.sources()
+        {'feed-7': 2}
+        """
+        with self._turns.look():
+            return self._sources.sizes()
 
     @checked(add=RULES, remove=RULES, program=PROGRAM_OR_NONE)
     def preview(
@@ -105,6 +152,7 @@ class Materialisation(Lifecycle):
         add: str | Sequence[str] = (),
         remove: str | Sequence[str] = (),
         program: str | Path | Program | None = None,
+        source: str | None = None,
     ) -> Change:
         """Return the change that `update` or `change_rules` would make, and change nothing.
 
@@ -118,6 +166,7 @@ class Materialisation(Lifecycle):
             add: As for `change_rules`.
             remove: As for `change_rules`.
             program: The program to change to: `replace` of `change_rules`.
+            source: As for `update`.
 
         >>> m = materialise("q(x) :- p(x).", {"p": [1, 2]})
         >>> m.preview(delete={"p": [1]}), len(m["q"])
@@ -127,10 +176,10 @@ class Materialisation(Lifecycle):
         """
         try:
             if add or remove or program is not None:
-                refuse_facts_with_rules(insert, delete, replace)
+                refuse_facts_with_rules(insert, delete, replace, source)
                 self._change_rules(add, remove, program, lambda _: end_preview)
             else:
-                self._update_to(insert, delete, replace, None, end_preview)
+                self._update_to(insert, delete, replace, None, end_preview, source)
         except Previewed as preview:
             return preview.change
         raise AssertionError("a preview that was committed")
@@ -141,16 +190,29 @@ class Materialisation(Lifecycle):
         delete: FactsGiven | None,
         replace: FactsGiven | None,
         algorithm: Algorithm | None,
-        before_commit: BeforeCommit | None = None,
+        before_commit: BeforeCommit | None,
+        source: str | None,
     ) -> Change:
         minus, plus, whole = self._fitted(delete), self._fitted(insert), self._fitted(replace)
         check_replaced(whole, minus, plus)
+        planned = Claimed()
         with interrupted_once() as interruptions, self._turns.work():
 
             def load() -> list[Requested]:
+                if source is not None:
+                    return [self._claimed(planned, source, minus, plus, whole)]
+                self._sources.plain(planned, minus, plus)
                 return [self._load(minus, plus), *([difference(self._state.E, whole)] if whole else [])]
 
-            return self._update_or_abandon(load, algorithm, interruptions, before_commit=before_commit)
+            return self._update_or_abandon(load, algorithm, interruptions, before_commit=before_commit, planned=planned)
+
+    def _claimed(self, planned: Claimed, source: str, delete: Rows, insert: Rows, replace: Rows) -> Requested:
+        """Return the update of the explicit facts by which a source claims other facts, and plan its claims."""
+
+        def explicit(name: str, rows: list[Row]) -> set[Row]:
+            return set(settle(self._engine.load(name, rows) & self._state.E).rows(name))
+
+        return self._load(*self._sources.claimed(planned, source, delete, insert, replace, explicit))
 
     def warm(self) -> None:
         """Compile now whatever updates, queries and explanations of this program need, and change nothing.
@@ -306,7 +368,8 @@ class Materialisation(Lifecycle):
 
         Args:
             updates: Iterable of updates: each is an `upheld.Update`, or a dictionary with facts to `insert`, to
-                `delete`, and to `replace` relations by.
+                `delete`, and to `replace` relations by; it may have a `source`, as for `update`, such as the name of a
+                file or the number of a batch.
             algorithm: Algorithm for these and later updates.
             look_ahead: Skip work that the next update would undo, if that has arrived. `adaptive`, `bf-marking` and
                 `dred-marking` use it. In a list the next update has always arrived; for an iterator this is unknown
@@ -325,22 +388,39 @@ class Materialisation(Lifecycle):
         def make(given: list[_Waiting], numbers: tuple[int, ...], ahead: Sequence[_Waiting]) -> Change:
             with interrupted_once() as interruptions, self._turns.work():
                 # The difference between a snapshot and the facts is known when all updates before it were made.
-                known = ahead and not any(waiting.replace for waiting in ahead)
+                known = ahead and not any(waiting.replace or waiting.source for waiting in ahead)
                 seen = merged([self._loaded(waiting) for waiting in ahead]) if known else None
-                updates = [(self._loaded(given[0]), given.pop(0).replace) for _ in range(len(given))]
+                planned, first = Claimed(), given[0]
+                if (source := first.source) is not None:
+
+                    def requested() -> list[Requested]:
+                        return [self._claimed(planned, source, first.delete, first.insert, first.replace)]
+
+                else:
+                    for waiting in given:
+                        self._sources.plain(planned, waiting.delete, waiting.insert)
+                    updates = [(self._loaded(given[0]), given.pop(0).replace) for _ in range(len(given))]
+
+                    def requested() -> list[Requested]:
+                        return self._in_sequence(updates)
+
                 return self._update_or_abandon(
-                    lambda: self._in_sequence(updates), chosen, interruptions, seen, numbers,
-                    before_commit=self._checking(updates_text(numbers), on_violation),
+                    requested, chosen, interruptions, seen, numbers,
+                    before_commit=self._checking(updates_text(numbers), on_violation), planned=planned,
                 )  # fmt: skip
 
-        def load(delete: FactsGiven, insert: FactsGiven, replace: FactsGiven) -> _Waiting:
-            waiting = _Waiting(self._fitted(delete), self._fitted(insert), self._fitted(replace))
+        def load(delete: FactsGiven, insert: FactsGiven, replace: FactsGiven, source: str | None) -> _Waiting:
+            waiting = _Waiting(self._fitted(delete), self._fitted(insert), self._fitted(replace), source)
             check_replaced(waiting.replace, waiting.delete, waiting.insert)
-            with self._turns.work():
-                self._loaded(waiting)
+            if source is None:  # otherwise it depends on the claims of all updates before
+                with self._turns.work():
+                    self._loaded(waiting)
             return waiting
 
-        queue = Queue(load, make, look_ahead, merge_waiting)
+        def alone(waiting: _Waiting) -> bool:
+            return waiting.source is not None or bool(waiting.replace and self._sources)
+
+        queue = Queue(load, make, look_ahead, merge_waiting, alone)
         return follow_async(queue, updates) if isinstance(updates, AsyncIterable) else follow(queue, updates)
 
     @checked()
@@ -428,6 +508,8 @@ class Materialisation(Lifecycle):
                 self._history.roll_back()
             finally:
                 part.is_open, self._open_transaction = False, None
+                while part.claims:
+                    self._sources.enter(part.claims.pop())
                 part.roll_back()
                 if self._remote is None or not self._remote.is_lost():
                     self._engine.abandon(keep=self._state.sets())
@@ -465,10 +547,12 @@ class Materialisation(Lifecycle):
         numbers: tuple[int, ...] = (),
         before_commit: BeforeCommit | None = None,
         edited: Edited | None = None,
+        planned: Claimed | None = None,
     ) -> Change:
         """Make the updates that are given as one, or leave everything as it was.
 
-        `before_commit` may still refuse the change, by raising an error. `edited` changes the rules as well.
+        `before_commit` may still refuse the change, by raising an error. `edited` changes the rules as well. `planned`
+        has the claims of sources once the updates are loaded.
         """
         engine, before, transaction = self._engine, self._algorithm, self._open_transaction
         if transaction is not None and algorithm is not None and algorithm.name != before.name:
@@ -483,12 +567,18 @@ class Materialisation(Lifecycle):
                 change, version = self._make(
                     E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers, before_commit, edited
                 )
+            undo = self._sources.commit(planned or Claimed(), change)
             if transaction is not None:
                 transaction.changes.append(change)
+                transaction.claims.append(undo)
                 transaction.work.append(engine.meter.work)
                 self._history.advance(change, version)
                 return change
-            self._acknowledge(change)
+            try:
+                self._acknowledge(change)
+            except BaseException:
+                self._sources.enter(undo)
+                raise
             if edited is None:
                 self._past.note(version.number, change, version.age - self._history.now.age, self._written)
             else:
@@ -623,5 +713,6 @@ class _Waiting:
     delete: Mapping[str, Iterable[Row]]
     insert: Mapping[str, Iterable[Row]]
     replace: Mapping[str, Iterable[Row]]
+    source: str | None = None
     engine: Engine | None = None
     loaded: Requested | None = None

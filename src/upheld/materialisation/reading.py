@@ -20,7 +20,7 @@ from upheld.data.relation import Relation, coded_columns, decoded
 from upheld.data.sql import Parameters
 from upheld.engines import EngineChoice
 from upheld.errors import Problem, UsageError, nearest, quote
-from upheld.explain import Explainer, Explanation
+from upheld.explain import Explainer, Explanation, ProofStep
 from upheld.ingest.by_relation import fitted_facts
 from upheld.language.core import Core, Fact, Predicate
 from upheld.language.equality.equivalences import asking_for_classes
@@ -37,6 +37,7 @@ from upheld.maintain.update import State
 from upheld.materialisation.constraints import violations_among
 from upheld.materialisation.reports.plans import Plans
 from upheld.materialisation.representation import Plain
+from upheld.materialisation.updates.sources import Sources
 from upheld.materialisation.versions.lookup import find
 from upheld.materialisation.versions.snapshot import Snapshot
 from upheld.materialisation.versions.sparql import SparqlStore, relations_of_triples
@@ -62,6 +63,7 @@ class Reading(ABC):
     _state: State
     _turns: Turns
     _history: History
+    _sources: Sources
     _sparql: SparqlStore | None
 
     @property
@@ -341,7 +343,16 @@ class Reading(ABC):
         return (fact, next(iter(fitted_facts(core, {fact: [row]}, self._read)[fact]))), prefixes
 
     def _explain(self, goal: Fact, prefixes: Mapping[str, str]) -> Explanation:
-        return replace(self._explained(goal), prefixes=prefixes)
+        explanation = self._explained(goal)
+        if self._sources and explanation.proof is not None:
+            steps = tuple(self._with_sources(step) for step in explanation.proof.steps)
+            explanation = replace(explanation, proof=replace(explanation.proof, steps=steps))
+        return replace(explanation, prefixes=prefixes)
+
+    def _with_sources(self, step: ProofStep) -> ProofStep:
+        """Return a step of a proof with the sources of its fact, if that is explicit."""
+        claims = self._sources.of(step.fact) if step.explicit else ()
+        return replace(step, sources=tuple(sorted(claims, key=lambda s: (s is None, s)))) if claims else step
 
     def _explained(self, goal: Fact) -> Explanation:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -16,7 +16,7 @@ from upheld.language.core import Predicate
 from upheld.runtime.interruptions import uninterrupted
 from upheld.store.access import reading, writing
 from upheld.store.files import Checksum, Summed
-from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
+from upheld.store.manifest import Manifest, SavedBooks, SavedRelation, SavedSources
 from upheld.store.tables import is_file, marked_table, plain_table, statuses
 from upheld.store.versions import Base, Store
 
@@ -46,6 +46,8 @@ class Draft:
     books: SavedBooks | None = None
     #: The file with the text of the program, if it is known.
     source: str | None = None
+    #: The sources of explicit facts, if updates have named some.
+    sources: SavedSources | None = None
     #: Files and folders that were written for this version, and the checksums of files.
     written: list[str] = field(default_factory=list)
     checksums: dict[str, Checksum] = field(default_factory=dict)
@@ -60,7 +62,9 @@ class Draft:
         before = store.manifest
         if before is None:
             return cls(store, program, {})
-        return cls(store, program, dict(before.relations), books=before.books, source=before.source)
+        return cls(
+            store, program, dict(before.relations), books=before.books, source=before.source, sources=before.sources
+        )
 
     @property
     def version(self) -> int:
@@ -78,6 +82,16 @@ class Draft:
         with writing(where), self.store.files.written(where) as file:
             file.write(data)
         self.checksums[path] = Checksum.of(data)
+
+    def keep_sources(self, names: Sequence[str], facts: Mapping[Predicate, Iterable[tuple[str, Relation]]]) -> None:
+        """Write the facts of named sources: for each relation, facts with the same sources, and these as text."""
+        import pyarrow
+
+        files: dict[str, str] = {}
+        for predicate, groups in facts.items():
+            tables = [marked_table(relation, claims) for claims, relation in groups]
+            files[predicate.name] = self._write(predicate, "sources", pyarrow.concat_tables(tables))
+        self.sources = SavedSources(tuple(names), files) if names else None
 
     def whole(self, predicate: Predicate, explicit: Relation, facts: Relation) -> None:
         """Write all facts of a relation."""
@@ -156,9 +170,8 @@ class Draft:
         before = self.store.manifest
         with self:
             together = {**(before.notes if before else {}), **(notes or {})}
-            manifest = Manifest(
-                self.version, self.program, self.relations, together, tuple(self.moves), self.books, source=self.source
-            )
+            manifest = Manifest(self.version, self.program, self.relations, together, tuple(self.moves), self.books)
+            manifest = replace(manifest, source=self.source, sources=self.sources)
             sums = self._checksums(manifest.files())
             manifest = replace(manifest, checksums=sums, parent=before.identity if before else None)
             self._sync()

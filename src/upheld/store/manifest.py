@@ -102,6 +102,14 @@ class SavedBooks:
 
 
 @dataclass(frozen=True)
+class SavedSources:
+    """The sources of explicit facts: their names, and by relation the file with the facts of named sources."""
+
+    names: tuple[str, ...]
+    files: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Manifest:
     """The manifest of a version."""
 
@@ -121,6 +129,8 @@ class Manifest:
     parent: str | None = None
     #: The file with the text of the program; None in versions of releases that did not save it.
     source: str | None = None
+    #: The sources of explicit facts, if updates have named some.
+    sources: SavedSources | None = None
     #: The SHA-256 of the manifest, which distinguishes versions of the same number. Not part of the file.
     identity: str = ""
     #: Whether the manifest is of this release's format, which has checksums.
@@ -128,6 +138,7 @@ class Manifest:
 
     def files(self) -> set[str]:
         mine = {path for relation in self.relations.values() for path in relation.files()}
+        mine |= set(self.sources.files.values()) if self.sources else set()
         return mine | (self.books.files() if self.books else set()) | ({self.source} if self.source else set())
 
     def to_json(self) -> bytes:
@@ -139,6 +150,7 @@ class Manifest:
         else:
             relations = {name: vars(relation) for name, relation in self.books.relations.items()}
             content["books"] = {**vars(self.books), "relations": relations, "format": BOOKS_FORMAT}
+        content["sources"] = vars(self.sources) if self.sources else None
         del content["identity"], content["is_summed"]
         lines = [f'  "{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in content.items()]
         body = ",\n".join(lines) + "\n}\n"
@@ -185,8 +197,11 @@ class Manifest:
             sums,
             content.get("parent"),
             content.get("source"),
+            _sources(named) if (named := content.get("sources")) else None,
             is_summed=is_summed,
         )
+        if manifest.sources is not None and not manifest.sources.files.keys() <= manifest.relations.keys():
+            raise ValueError("sources of facts of an unknown relation")
         if books is not None and not manifest.relations.keys() <= books.relations.keys():
             raise ValueError("a relation that the bookkeeping does not know")
         if manifest.source is not None and not _SOURCE.fullmatch(manifest.source):
@@ -235,6 +250,11 @@ def _relation(given: Mapping[str, Any]) -> SavedRelation:
         tuple(given["changes"]),
         (_typed(explicit, int), _typed(facts, int), _typed(changed, int)),
     )
+
+
+def _sources(content: Mapping[str, Any]) -> SavedSources:
+    names = tuple(_typed(name, str) for name in content["names"])
+    return SavedSources(names, {name: _typed(path, str) for name, path in content["files"].items()})
 
 
 def _books(given: Mapping[str, Any]) -> SavedBooks | None:

@@ -219,6 +219,13 @@ class Store:
         with reading(where):
             return self.files.read(where).decode("utf-8", "surrogatepass"), path.rpartition(".")[2]
 
+    def sources(self, name: str) -> pyarrow.Table:
+        """Return the facts of a relation that named sources claim, behind a column with these sources as text."""
+        manifest = self.last()
+        assert manifest.sources is not None, "sources of a version that has none"
+        count = len(manifest.relations[name].columns) + 1
+        return self._read(f"{self.folder}/{manifest.sources.files[name]}", count)
+
     def as_written(self, saved: SavedRelation, kind: str, numbers: int = 0) -> pyarrow.Table | None:
         """Return what the `explicit` or the `facts` file of a relation holds; `numbers` columns follow its own."""
         path = getattr(saved, kind)

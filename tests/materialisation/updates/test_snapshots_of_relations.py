@@ -118,7 +118,7 @@ def test_a_stream_with_a_snapshot_and_changes_of_one_relation():
     m = opened()
     with pytest.raises(upheld.UpheldError, match="replaced-relation"):
         list(m.stream([{"replace": {"edge": []}, "insert": {"edge": [(1, 1)]}}]))
-    with pytest.raises(upheld.UpheldError, match="has only `insert`, `delete` and `replace`"):
+    with pytest.raises(upheld.UpheldError, match="has only `insert`, `delete`, `replace` and `source`"):
         list(m.stream([{"set": {}}]))
     assert m.version == 0
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
 
-from upheld.arguments import UPDATES, checked
+from upheld.arguments import SOURCE, UPDATES, checked
 from upheld.errors import Problem, UpheldError, UsageError, described_type, quote
 
 #: An update as a stream brings it, as it waits to be made, and what comes of it.
@@ -165,21 +165,23 @@ class Arrived(Generic[L]):
 class Queue(Generic[L, C]):
     """The updates of a stream that have arrived, and how they are made.
 
-    `load` takes the facts that an update deletes, inserts, and replaces relations by. `make` gets a list of one update,
-    or of several to make as one, their numbers, and the next updates that have arrived.
+    `load` takes the facts that an update deletes, inserts, and replaces relations by, and their source. `make` gets a
+    list of one update, or of several to make as one, their numbers, and the next updates that have arrived. An update
+    that is `alone` is not merged with others.
     """
 
     def __init__(
         self,
-        load: Callable[[Mapping[str, object], Mapping[str, object], Mapping[str, object]], L],
+        load: Callable[[Mapping[str, object], Mapping[str, object], Mapping[str, object], str | None], L],
         make: Callable[[list[L], tuple[int, ...], Sequence[L]], C],
         look_ahead: bool,
         merge_waiting: int,
+        alone: Callable[[L], bool] = lambda update: False,
     ):
         if merge_waiting < 1:
             message = f"`merge_waiting` must be at least 1, got {merge_waiting}"
             raise UsageError(Problem("bad-merge-waiting", message, hint="1 applies each update by itself"))
-        self._load, self._make, self._together = load, make, merge_waiting
+        self._load, self._make, self._together, self._alone = load, make, merge_waiting, alone
         self._wanted = 2 * merge_waiting if look_ahead else merge_waiting
         self._waiting: deque[Arrived[L]] = deque()
         self._taken = 0
@@ -207,6 +209,8 @@ class Queue(Generic[L, C]):
         if self._waiting[0].error is not None:
             raise self._waiting.popleft().error  # type: ignore[misc]
         chosen = self._good(self._together)
+        apart = next((i for i, update in enumerate(chosen) if self._alone(update)), len(chosen))
+        chosen = chosen[: max(apart, 1)]
         numbers = tuple(self._waiting.popleft().number for _ in chosen)
         return self._make(chosen, numbers, self._good(self._wanted - self._together))
 
@@ -272,19 +276,23 @@ def updates_text(numbers: Sequence[int]) -> str:
     return f"the merge of updates {numbers[0]} to {numbers[-1]} of the stream"
 
 
-#: The facts that an update deletes, inserts, and replaces whole relations by.
-Sides = tuple[Mapping[str, object], Mapping[str, object], Mapping[str, object]]
+#: The facts that an update deletes, inserts, and replaces whole relations by, and their source.
+Sides = tuple[Mapping[str, object], Mapping[str, object], Mapping[str, object], str | None]
 
 
 def facts_of_update(update: object) -> Sides:
-    """Return the facts that an update deletes, inserts, and replaces whole relations by."""
+    """Return the facts that an update deletes, inserts, and replaces whole relations by, and their source."""
     if isinstance(update, Mapping):
-        if other := next((name for name in update if name not in ("insert", "delete", "replace")), None):
-            only = "an update has only `insert`, `delete` and `replace`"
+        if other := next((name for name in update if name not in ("insert", "delete", "replace", "source")), None):
+            only = "an update has only `insert`, `delete`, `replace` and `source`"
             raise UsageError(Problem("unsupported-update", f"an update of the stream has {quote(other)}, but {only}"))
-        return update.get("delete") or {}, update.get("insert") or {}, update.get("replace") or {}
+        source = update.get("source")
+        if source is not None and not SOURCE.accepts(source):
+            message = f"`source` of an update must be {SOURCE.meaning}, got {described_type(source)}"
+            raise UsageError(Problem("bad-argument", message))
+        return update.get("delete") or {}, update.get("insert") or {}, update.get("replace") or {}, source
     try:
-        return update.delete or {}, update.insert or {}, getattr(update, "replace", None) or {}  # type: ignore[attr-defined]
+        return update.delete or {}, update.insert or {}, getattr(update, "replace", None) or {}, None  # type: ignore[attr-defined]
     except AttributeError:
         message = f"an update of the stream is {described_type(update)}"
         note = "an update is an `upheld.Update`, or a dictionary with the facts to `insert`, `delete` and `replace`"

@@ -14,6 +14,7 @@ from upheld.data.relation import Relation
 from upheld.errors import Problem, UsageError, count
 from upheld.language.core import Core, Predicate
 from upheld.maintain.update import State
+from upheld.materialisation.updates.sources import Claimed
 from upheld.materialisation.versions.views import together
 from upheld.runtime.statistics import summed
 
@@ -82,6 +83,8 @@ class Part:
         #: The violations that went with each change, and the work of each.
         self.resolved: list[Mapping[str, Relation]] = []
         self.work: list[WorkByRule] = []
+        #: The claims of sources that each update has changed, as they were before it.
+        self.claims: list[Claimed] = []
         self._engine, self._state = engine, state
         self._before = state.layer, state.marks, state.bookkeeping, state.strata
         #: All bookkeeping since: the journal of the engine has entries for columns of each.
