@@ -28,11 +28,11 @@ def maintain_aggregates(engine: Engine, s: Stratum, I: FactSet, D: FactSet, A: F
     """Add to D the values that change in an update, and to A what they change to."""
     gone, came, nothing = settle(D - A), settle(A - D), engine.nothing
     for aggregation in s.aggregations:
-        now = (I - D) | A
+        # No variable holds (I - D) | A: an engine would have to compute all of it before D and A change below.
         if aggregation.guard is None:
-            left, come = engine.aggregate(aggregation).changed(gone, came, I, now)
+            left, come = engine.aggregate(aggregation).changed(gone, came, I, (I - D) | A)
         elif came.count(aggregation.guard):  # there was no value before
-            left, come = engine.aggregate(aggregation).changed(nothing, now, nothing, now)
+            left, come = engine.aggregate(aggregation).changed(nothing, (I - D) | A, nothing, (I - D) | A)
         else:
             continue
         D |= left

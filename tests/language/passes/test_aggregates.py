@@ -12,6 +12,7 @@ import upheld
 from upheld.engines import ENGINES
 from upheld.engines.memory.counters import aggregates as memory_aggregates
 from upheld.engines.memory.joins.lookup import rows_with
+from upheld.engines.memory.sets import expressions
 from upheld.errors import EvaluationError, ProgramError
 from upheld.language.compile import compile_program
 from upheld.language.core_text import rule_text
@@ -139,6 +140,27 @@ def test_sums_of_floats_do_not_read_their_group(monkeypatch):
     m.update(delete={"w": [(0, 0.0)]}, insert={"w": [(0, 100.0)]})
     assert m["s"].to_set() == {(0, (sum(range(50)) / 8 + 100) / 50), (1, sum(range(50)) / 8 / 50)}
     assert looked_up and "w" not in looked_up
+
+
+@pytest.mark.parametrize("groups", ["", "g, "])
+@pytest.mark.parametrize("function", ["count", "sum", "min"])
+def test_an_update_computes_no_large_set(function, groups, monkeypatch):
+    """Not one of all facts that there are now, in particular, nor one of all facts of the group."""
+    target = "" if function == "count" else "y "
+    rule = f"s({groups}x) :- w(g, _), x = {function} {target}: {{ w({groups or '_, '}y) }}."
+    rules = f".decl w(g:number, y:number)\n.decl s({'g:number, ' if groups else ''}x:number)\n{rule}"
+    m = upheld.materialise(rules, {"w": [(g, y) for g in range(3) for y in range(3000)]}, engine="memory")
+    m.update(insert={"w": [(0, -1)]})
+    sizes = []
+
+    def noted(self, context, rows, bit=None):
+        sizes.append(sum(map(len, rows.values())))
+        made(self, context, rows, bit)
+
+    made = expressions.Settled.__init__
+    monkeypatch.setattr(expressions.Settled, "__init__", noted)
+    m.update(insert={"w": [(0, 5000)]}, delete={"w": [(0, 7)]})
+    assert sizes and max(sizes) < 20
 
 
 def test_queries_aggregate():
