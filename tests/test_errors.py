@@ -279,6 +279,12 @@ def test_division_by_zero(refused):
     assert_says(message, "undefined-result", "rules.dl:2:1", *words)
 
 
+def test_two_divisions_by_zero(refused):
+    """Of several expressions without a value, one is named, whichever fact comes first."""
+    message = refused("e(1).\ne(2).\ne(0).\np(x, a, b) :- e(x), a = 10 / x, b = 20 / x.\n.output p\n")
+    assert_says(message, "undefined-result", "rules.dl:4:1", "division by zero", "note: with x = 0")
+
+
 def test_overflow(refused):
     """The rule and the binding are named."""
     message = refused("e(9223372036854775807).\np(x + 1) :- e(x).\n.output p\n")

@@ -249,10 +249,13 @@ class Join:
         the value that is missing.
         """
         rule, planner = self.plan.rule, self.planner
+        # Among the rest, another built-in may have no result: then there are numbers of bindings already.
+        kept = [row for row, name in enumerate(step.before) if name != NUMBER]
+        before, B = tuple(step.before[row] for row in kept), B[kept]
         rest = self.plan.steps[at + 1 :] + self.plan.later
         atoms = [Literal(s.atom, s.place) for s in rest if isinstance(s, AtomStep)]
         atoms += [Literal(a.atom, a.place) for s in rest if isinstance(s, ChoiceStep) for a in s.ways[0]]
-        bound = set(step.before).union(*(a.atom.variables() for a in atoms if not a.negated))
+        bound = set(before).union(*(a.atom.variables() for a in atoms if not a.negated))
         left = cheapest_first(s.builtin for s in rest if isinstance(s, BuiltinStep))
         builtins: list[Builtin] = []
         while ready := next((b for b in left if is_ready(b, bound)), None):
@@ -260,7 +263,7 @@ class Join:
             builtins.append(ready)
             bound.update(ready.variables())
         atoms = [a for a in atoms if not a.negated or bound.issuperset(a.atom.variables())]
-        plan = planner.plan(rule, (*step.before, NUMBER), atoms, (NUMBER,), builtins)
+        plan = planner.plan(rule, (*before, NUMBER), atoms, (NUMBER,), builtins)
         bindings = sorted(reasons)
         number = (plan.steps[-1].variables if plan.steps else plan.start).index(NUMBER)
 
@@ -268,7 +271,7 @@ class Join:
             i = int(found[number, 0])
             values = {
                 name: planner.codec.decode(column[i : i + 1], self.types[name])[0]
-                for name, column in zip(step.before, B, strict=True)
+                for name, column in zip(before, B, strict=True)
                 if name in self.types
             }
             raise undefined(rule, reasons[i], values)
