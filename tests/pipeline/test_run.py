@@ -197,6 +197,19 @@ def test_nothing_changes_after_an_error(spark):
     assert held_blocks(spark) <= held
 
 
+def test_constraints(spark):
+    """Facts that violate a constraint are refused before anything is written, or counted in the report."""
+    Path("e.csv").write_text("x,y\na,b\nb,a\n")
+    guarded, sinks = REACH + ".constraint cyclic :- path(x, x).", [{"path": "out"}]
+    with pytest.raises(upheld.ConstraintViolated, match="the constraint `cyclic`"):
+        upheld.Pipeline(guarded, {"edge": "e.csv"}, sinks).run(spark)
+    assert not Path("out").exists()
+    run = upheld.Pipeline(guarded, {"edge": "e.csv"}, sinks, on_violation="report").run(spark)
+    assert run.report.violations == {"cyclic": 2} and "constraint cyclic: 2 violations" in run.report.to_text()
+    with pytest.raises(upheld.UpheldError, match="no-pivot"):
+        upheld.Pipeline(guarded, {"edge": "e.csv"}, sinks, mode="decomposed").run(spark)
+
+
 @pytest.mark.parametrize("mode", ["driver", "decomposed", "distributed"])
 def test_tasks_that_fail_are_tried_again(spark, mode):
     """Tasks that fail in their first attempt, after some of their rows, change no fact and no count."""
