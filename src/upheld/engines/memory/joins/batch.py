@@ -250,8 +250,8 @@ class Join:
         """
         rule, planner = self.plan.rule, self.planner
         # Among the rest, another built-in may have no result: then there are numbers of bindings already.
-        kept = [row for row, name in enumerate(step.before) if name != NUMBER]
-        before, B = tuple(step.before[row] for row in kept), B[kept]
+        columns = [row for row, name in enumerate(step.before) if name != NUMBER]
+        before, B = tuple(step.before[row] for row in columns), B[columns]
         rest = self.plan.steps[at + 1 :] + self.plan.later
         atoms = [Literal(s.atom, s.place) for s in rest if isinstance(s, AtomStep)]
         atoms += [Literal(a.atom, a.place) for s in rest if isinstance(s, ChoiceStep) for a in s.ways[0]]
