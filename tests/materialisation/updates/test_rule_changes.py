@@ -145,6 +145,21 @@ def test_saved_in_the_same_folder(tmp_path):
     assert again.facts() == m.facts()
 
 
+def test_books_are_not_used_where_removed_rules_placed_the_facts(tmp_path):
+    """The removed rule makes one stratum of `p` and `q`, so that explicit facts of `q` are counted."""
+    declared = ".decl p(x:number)\n.decl q(x:number)\np(x) :- q(x).\n"
+    m = materialise(declared + "q(x) :- p(x), x > 5.", {"q": [(1,)]}, algorithm="ranked")
+    m.change_rules(remove="q(x) :- p(x), x > 5.")
+    m.save(tmp_path)
+    recounted(m)
+    again = restore(declared, tmp_path, algorithm="ranked")
+    recounted(again)
+    again.change_rules(add="q(x) :- p(x), x > 5.")
+    again.update(delete={"q": [(1,)]})
+    assert not again["q"] and not again["p"]
+    recounted(again)
+
+
 def test_aggregates_come_and_go():
     m = materialise("p(x) :- q(x, _).", {"q": [(1, 2), (1, 3), (2, 5)]})
     rule = "n(x, c) :- p(x), c = sum y : { q(x, y) }."

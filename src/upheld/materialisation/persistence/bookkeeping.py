@@ -15,6 +15,7 @@ from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
+from upheld.language.atom_patterns import pattern_of
 from upheld.language.core import Core, Predicate
 from upheld.language.normal_form import normal_text
 from upheld.language.strata import Stratification
@@ -81,10 +82,11 @@ def keep_books(draft: Draft, core: Core, state: State) -> None:
 def rules_digest(strata: Stratification) -> str:
     """Return a digest of rules as they are evaluated: stratum by stratum, with the rules that passes add.
 
-    The order of rules in a stratum and the names of variables mean nothing. Patterns of removed rules that still place
-    facts in strata are part of it: a program that never had these rules counts other facts.
+    The order of rules in a stratum and the names of variables mean nothing. The strata in which atoms place facts are
+    part of it, also where rules that were removed decide that: a program that never had these counts other facts.
     """
     lines = sorted(f"{s.index} {normal_text(rule)}" for s in strata for rule in s.rules)
+    lines += sorted({f"{strata.level(atom)} {pattern_of(atom)}" for s in strata for r in s.rules for atom in r.atoms})
     lines += sorted(f"{index} {pattern}" for pattern, index in strata.left_over().items())
     return sha256("\n".join(lines).encode()).hexdigest()
 
