@@ -170,7 +170,7 @@ def test_bad_iri(refused):
 
 def test_invalid_regular_expression(refused):
     message = refused('p(x) :- e(x), match("(a", x).\n')
-    words = ("`(a` is not a regular expression", "missing )", "note: patterns are", "hint:")
+    words = ("`(a` is not a regular expression", "missing )", "note: patterns follow", "hint:")
     assert_says(message, "invalid-regex", "rules.dl:1:21", *words, caret='"(a"')
 
 
