@@ -29,7 +29,7 @@ from upheld.runtime.statistics import Statistics
 #: The number of facts, parts or edges of each workload.
 SIZES = {
     "small": {"groups": 1_000_000, "parts": 20_000, "stream": 200_000},
-    "large": {"groups": 10_000_000, "parts": 200_000, "stream": 2_000_000},
+    "large": {"groups": 10_000_000, "parts": 60_000, "stream": 2_000_000},
 }
 #: Materialisations, of which the quickest counts, and updates, of which the median does; the first are not counted.
 RUNS, UPDATES, UNCOUNTED = 3, 30, 5
