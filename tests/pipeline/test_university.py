@@ -22,5 +22,7 @@ def test_the_whole_story(spark, tmp_path, capsys, monkeypatch):
     assert len(re.findall(r"version \d+: \+\d+ -\d+ facts in", printed)) == updates
     assert re.search(r"such as \+answers_to\(\w+, new_teacher\d+\)", printed)
     assert len(re.findall(r"^    department\d+ +\d+$", printed, re.MULTILINE)) == 5
-    assert "gives the same 237," in printed and "times as long" in printed
+    facts = re.search(r"gives the same ([\d,]+)", printed)
+    assert facts is not None and int(facts[1].replace(",", "")) > usually(40_000, 200_000)
+    assert "times as long" in printed
     assert {path.name for path in (tmp_path / "demo").iterdir()} == {"facts", "updates", "state", "out", "feed"}
