@@ -38,9 +38,13 @@ settings.register_profile("quick", _COMMON, max_examples=usually(5, 15))
 settings.register_profile("soak", _COMMON, max_examples=20_000)
 settings.load_profile("default")
 
-# Spark compiles each plan to Java: for the few rows of a test that takes longer than to interpret the plan.
-# `make test-all` runs compiled plans.
-_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+# Spark compiles each plan to Java: for the few rows of a test that takes longer than to interpret the plan. Two
+# partitions show what six do. `make test-all` runs compiled plans, and as many partitions as users have.
+_FOR_FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+}
 
 
 # Otherwise kernels are plain Python in the first tests of a process and compiled in the others, whichever those are.
@@ -95,7 +99,7 @@ def spark() -> SparkSession:
     from upheld.spark.session import open_session
 
     session = open_session(memory="1g", cores=3)
-    for name, value in usually(_INTERPRETED, {}).items():
+    for name, value in usually(_FOR_FEW_ROWS, {}).items():
         session.conf.set(name, value)
     return session
 
