@@ -195,6 +195,25 @@ def test_through(s: Setting):
         return
 
 
+@law
+def test_renumber(s: Setting):
+    """Derivations of strata are those of the strata that they become; a transaction that fails restores them."""
+    strata, kept = stratify(s.core), Ranked.begin(s.engine)
+    with suppress(EvaluationError):  # a rule computes something that has no value
+        seminaive(s.engine, s.named("E", s.some()), strata, kept)
+        before = {stratum.index: kept.ranks.derivations(stratum) for stratum in strata}
+        numbers = {index: s.r.randint(1, len(strata)) for index in before}
+        with suppress(Failure), s.engine.transaction():
+            kept.ranks.renumber(numbers)
+            raise Failure
+        assert {stratum.index: kept.ranks.derivations(stratum) for stratum in strata} == before
+        with s.engine.transaction():
+            kept.ranks.renumber(numbers)
+        for stratum in strata:
+            expected = sum(n for index, n in before.items() if numbers[index] == stratum.index)
+            assert kept.ranks.derivations(stratum) == expected
+
+
 # -- traces -----------------------------------------------------------------------------------------------------------
 
 

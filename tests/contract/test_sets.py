@@ -276,3 +276,16 @@ def test_instances_are_counted(s: Setting):
         settle(derive(s.core.rules, P, P, via=X))
     found = brute_force.instances(s.core.rules, p, p)
     assert statistics.instances.total() == len(list(brute_force.restricted(found, x, frozenset())))
+
+
+@law
+def test_forget_rules(s: Setting):
+    """No result changes when what is kept to evaluate rules is dropped, also if they are evaluated again."""
+    p, x = s.some(), s.some(0.3)
+    P, X, rules = s.named("P", p), s.named("X", x), s.core.rules
+    found = list(brute_force.instances(rules, p, p))
+    via = {i.head for i in brute_force.restricted(found, x & p, frozenset())}
+    for _ in range(2):
+        assert s.plain(derive(rules, P, P)) == {i.head for i in found}
+        assert s.plain(derive(rules, P, P, via=X & P)) == via
+        s.engine.forget_rules([rule for rule in rules if s.r.random() < 0.5])
