@@ -9,7 +9,17 @@ import pytest
 from tests.engines.spark.helpers.tasks import assert_followed, follow
 from tests.helpers.programs.strategies import random_typed_case
 from tests.helpers.sizes import usually
-from tests.helpers.streams.streams import CONSTANTS, NAMES, Stream, random_decomposed_stream, random_stream
+from tests.helpers.streams.streams import (
+    CONSTANTS,
+    NAMES,
+    Stream,
+    random_aggregate_stream,
+    random_column_stream,
+    random_combined_stream,
+    random_decomposed_stream,
+    random_record_stream,
+    random_stream,
+)
 from upheld.language.dependencies import STRATIFICATIONS
 
 PARTS = (1, 2, 3, 5)
@@ -64,3 +74,14 @@ def test_typed_streams(algorithm):
         case = random_typed_case(Random(r.random()), usually(5, 12))
         stream = Stream(case, r.choice(STRATIFICATIONS), r.choice(CONSTANTS))
         followed(stream, algorithm, r.choice(PARTS[1:]), r)
+
+
+@pytest.mark.parametrize("algorithm", ["adaptive", "ranked", "dred", "counting", "bf-c"])
+@pytest.mark.parametrize(
+    "random_case", [random_aggregate_stream, random_record_stream, random_column_stream, random_combined_stream]
+)
+def test_streams_of_features(random_case, algorithm):
+    """Aggregates, records, column types, and all of them together in components."""
+    r = Random(f"{random_case.__name__} {algorithm}")
+    for _ in range(usually(1, 10)):
+        followed(random_case(r.randrange(10_000), usually(4, 8)), algorithm, r.choice(PARTS[1:]), r)

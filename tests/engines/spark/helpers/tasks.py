@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.helpers.programs.strategies import Update
-from tests.helpers.streams.streams import Recomputed, Stream, facts_of
+from tests.helpers.streams.streams import FactsGiven, Recomputed, Stream, facts_of
 from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.sets.sets import PartitionedSet
 from upheld.engines.spark.tasks import driver
@@ -97,7 +97,8 @@ def assert_copies(engine: PartitionedEngine, I: PartitionedSet, ranks: dict[Fact
         mine = np.zeros(len(everything), np.bool_)
         for c in columns if table.types else ():
             mine |= context.owners.of(codes[c]) == context.wire.me
-        if name in context.views.replicated:
+        collects = name in context.views.collected and context.owners.of_name(name) == context.wire.me
+        if name in context.views.replicated or collects:
             mine[:] = True
         if table.types:
             assert set(rows) == {row for row, is_mine in zip(everything, mine) if is_mine}
@@ -116,7 +117,7 @@ class Follower:
         self, core: Core, strata: Stratification, explicit: set[Fact], algorithm: str, replicated: frozenset[str]
     ) -> Kept:
         """Materialise a program."""
-        self.engine, self.algorithm = Task(self.wire, replicated).open(core), algorithm
+        self.engine, self.algorithm, self.core = Task(self.wire, replicated).open(core), algorithm, core
         E = self.engine.named("E")
         E |= self.load(explicit)
         self.state = algorithm_named(algorithm).materialise(self.engine, E, strata)
@@ -131,11 +132,15 @@ class Follower:
             loaded |= self.engine.load(p, rows[p][self.wire.me :: self.wire.parts])
         return loaded
 
+    def facts(self, given: FactsGiven) -> PartitionedSet:
+        """Load facts of an update."""
+        return self.load(facts_of(given, self.core))
+
     def update(self, u: Update, then: Update | None, twice: bool) -> Kept:
         """Make an update; with `twice`, make it, undo it, and make it again. `then` is the one that follows."""
         engine, state, chosen = self.engine, self.state, algorithm_named(self.algorithm)
         with engine.meter.run():
-            minus, plus = self.load(facts_of(u.deletions)), self.load(facts_of(u.insertions))
+            minus, plus = self.facts(u.deletions), self.facts(u.insertions)
             E_minus, E_plus = engine.settle((minus & state.E) - plus), engine.settle(plus - state.E)
             books = state.bookkeeping
             try:
@@ -147,7 +152,7 @@ class Follower:
                         state.bookkeeping = books
                     if self.algorithm.endswith("-marking"):
                         ahead = then and Requested(
-                            *(engine.settle(self.load(facts_of(f))) for f in (then.deletions, then.insertions))
+                            *(engine.settle(self.facts(f)) for f in (then.deletions, then.insertions))
                         )
                         assert chosen.look_ahead is not None
                         done = chosen.look_ahead.make(state, chosen.update, E_minus, E_plus, ahead)
