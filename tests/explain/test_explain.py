@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 
@@ -413,14 +415,14 @@ def test_long_chain():
 def chain(n: int) -> Proof:
     """Return a proof of n levels."""
     rule, head = Rule(Atom("p", (Variable("x"),))), Atom("p", (Constant(0, "number"),))
-    steps = [ProofStep(("p", (i,)), f"p({i})", rule, Rule(head), (i + 1,)) for i in range(n)]
-    return Proof((*steps, ProofStep(("p", (n,)), f"p({n})")))
+    steps = [ProofStep(("p", (i,)), f"p({i})", (i,), rule, Rule(head), (i + 1,)) for i in range(n)]
+    return Proof((*steps, ProofStep(("p", (n,)), f"p({n})", (n,))))
 
 
 def test_many_thousands_of_levels():
     """The text of a deep proof grows with its facts: levels beyond some have their number instead of blanks."""
     levels = usually(20_000, 100_000)
-    explanation = Explanation(("p", (0,)), "p(0)", chain(levels))
+    explanation = Explanation(("p", (0,)), "p(0)", (0,), chain(levels))
     assert explanation.proof is not None and explanation.proof.height == levels
     shown = explanation.to_text(depth=None).splitlines()
     assert len(shown) == levels + 1
@@ -596,3 +598,20 @@ def test_negated_aggregate_of_terms():
     a, b, c, p, m = (f"<http://e/{name}>" for name in "abcpm")
     found = upheld.materialise(upheld.parse(rules, dialect="dlog"), {"triple": [(a, p, b), (a, p, c)]})
     assert ":b != AGGREGATE([?x, :p, ?z] ON ?x BIND MAX(?z) AS ?y)" in str(found.explain("triple", (a, m, b)))
+
+
+def test_values_of_column_types():
+    """Objects and JSON have dates and decimals, not the codes by which engines hold them."""
+    program = """
+        .decl sale(shop: symbol, day: date, amount: decimal(8, 2))
+        .decl total(shop: symbol, day: date, amount: decimal(8, 2))
+        total(p, d, s) :- sale(p, d, _), s = sum a : { sale(p, d, a) }.
+    """
+    day = date(2026, 1, 2)
+    m = materialise(program, {"sale": [("a", day, Decimal("1.10")), ("a", day, Decimal("2.30"))]})
+    why = m.explain('total("a", "2026-01-02", 3.40)')
+    assert why.values == why.proof.steps[0].values == ("a", day, Decimal("3.40"))
+    told = why.to_dict()
+    assert told["values"] == ["a", "2026-01-02", "3.40"]
+    assert told["proof"][1]["value"] == "3.40"
+    assert m.explain('total("a", "2026-01-03", 1.0)').to_dict()["values"] == ["a", "2026-01-03", "1.00"]

@@ -36,22 +36,22 @@ class Explainer:
     def explain(self, goal: Fact, E: FactSet, I: FactSet) -> Explanation:
         """Return why a fact is in the materialisation I of the explicit facts E, or why not."""
         prover = Prover(self.rules, E | self.rules.aggregates.values(I), I)
-        text = self.rules.fact_text(goal)
+        text, values = self.rules.fact_text(goal), self.rules.values(goal)
         with _limited_in_time_and_memory(I.engine.meter):
             if prover.holds(goal):
-                return Explanation(goal, text, self._proof(goal, prover.prove(goal), I))
-            return Explanation(goal, text, None, tuple(Refuter(self.rules, I).refute(goal)))
+                return Explanation(goal, text, values, self._proof(goal, prover.prove(goal), I))
+            return Explanation(goal, text, values, None, tuple(Refuter(self.rules, I).refute(goal)))
 
     @phase("explanation")
     def explain_rewritten(self, goal: Fact, kept: Kept, core: Core) -> Explanation:
         """Return why a fact holds or not where one constant stands for several: `core` speaks of those alone."""
-        text = self.rules.fact_text(goal)
+        text, values = self.rules.fact_text(goal), self.rules.values(goal)
         with _limited_in_time_and_memory(kept.I.engine.meter):
             if kept.holds(goal):
                 proved = prove(kept, goal)
                 proof = self._proof(goal, proved.by_rule, kept.I, proved.by_equality, kept.aggregates)
-                return Explanation(goal, text, proof)
-            return Explanation(goal, text, None, tuple(Refuter(Rules(core), kept.I).refute(kept.normal(goal))))
+                return Explanation(goal, text, values, proof)
+            return Explanation(goal, text, values, None, tuple(Refuter(Rules(core), kept.I).refute(kept.normal(goal))))
 
     @phase("explanation")
     def explain_classes(
@@ -59,12 +59,12 @@ class Explainer:
     ) -> Explanation:
         """Return why a fact holds or not where a program holds equivalences by classes."""
         prover = ClassProver(engine, core, strata, E | self.rules.aggregates.values(I), I)
-        text = self.rules.fact_text(goal)
+        text, values = self.rules.fact_text(goal), self.rules.values(goal)
         with _limited_in_time_and_memory(engine.meter):
             if prover.holds(goal):
                 proved = prover.prove(goal)
-                return Explanation(goal, text, self._proof(goal, proved.by_rule, I, proved.by_equality))
-            return Explanation(goal, text, None, tuple(Refuter(self.rules, I, core.classings).refute(goal)))
+                return Explanation(goal, text, values, self._proof(goal, proved.by_rule, I, proved.by_equality))
+            return Explanation(goal, text, values, None, tuple(Refuter(self.rules, I, core.classings).refute(goal)))
 
     def _proof(
         self,
@@ -90,10 +90,11 @@ class Explainer:
 
         def step(fact: Fact) -> ProofStep:
             if fact[0] in aggregates:
-                return ProofStep(fact, aggregates.text(fact), bindings=aggregates.bindings(fact, I))
+                values, bindings = aggregates.python_values(fact), aggregates.bindings(fact, I)
+                return ProofStep(fact, aggregates.text(fact), values, bindings=bindings)
             premises = tuple(place[b] for b in bodies.get(fact, ()))
             rule, instance = rules.get(fact, (None, None))
-            return ProofStep(fact, self.rules.fact_text(fact), rule, instance, premises)
+            return ProofStep(fact, self.rules.fact_text(fact), self.rules.values(fact), rule, instance, premises)
 
         return Proof(tuple(map(step, order)))
 

@@ -5,13 +5,14 @@ To a proof, values are as given as explicit facts. A rule shows the aggregate it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from upheld.algebra.sets import FactSet, settle, supports
 from upheld.language.core import Atom, Builtin, Core, Fact, Predicate, Rule, unnamed_columns
 from upheld.language.core_text import value_text
 from upheld.language.syntax.ast import Constant, Variable
 from upheld.language.types.aggregates import ZERO_OF_NOTHING
+from upheld.language.types.columns import ColumnType
 from upheld.language.values import Value
 
 #: The relation of the group that is asked for; no dialect lets a user write such a name.
@@ -19,6 +20,13 @@ GROUP = "$group"
 
 #: The type, for texts, of an equation that an atom stands for: the fact of that atom is a premise of its own.
 ASKED_BY_ATOM = "value"
+
+
+def python_values(fact: Fact, predicates: Mapping[str, Predicate]) -> tuple[object, ...]:
+    """Return the values of a fact as Python has them, given the predicates of its program."""
+    predicate, values = fact
+    types = predicates[predicate].types
+    return tuple(t.value(v) if isinstance(t, ColumnType) else v for v, t in zip(values, types, strict=True))
 
 
 class Aggregates:
@@ -61,6 +69,10 @@ class Aggregates:
         types = self._core.predicates[aggregation.relation].types
         group = _assigned([aggregation.names[column] for column in aggregation.groups], row[:width], types)
         return f"{aggregation.text} = {value_text(row[-1], types[-1])}" + (f", where {group}" if group else "")
+
+    def python_values(self, fact: Fact) -> tuple[object, ...]:
+        """Return the group and the value as Python has them."""
+        return python_values(fact, self._core.predicates)
 
     def bindings(self, fact: Fact, I: FactSet) -> tuple[str, ...]:
         """Return the bindings that a value is the value of, in order, each as text."""

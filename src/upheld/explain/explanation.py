@@ -14,7 +14,6 @@ from upheld.language.core import Atom, Builtin, Fact, Rule
 from upheld.language.core_text import atom_text, builtin_text, expression_text, is_matched, rule_text
 from upheld.language.syntax.ast import Constant
 from upheld.language.terms.prefixes import shortened
-from upheld.language.values import Value
 from upheld.pages.markup import indented, outline
 
 #: Rules of which the text shows why they do not derive a fact.
@@ -62,6 +61,8 @@ class ProofStep:
     fact: Fact
     #: The fact as it is written.
     text: str
+    #: Its values as Python has them; `fact` has codes for values of column types.
+    values: tuple[object, ...]
     rule: Rule | None = None
     #: The rule with its values for variables.
     instance: Rule | None = None
@@ -89,12 +90,11 @@ class ProofStep:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step as data that JSON can hold."""
-        predicate, values = self.fact
-        told: dict[str, Any] = {"fact": self.text, "relation": predicate, "values": [_plain(v) for v in values]}
+        told: dict[str, Any] = {"fact": self.text, "relation": self.fact[0], "values": list(map(_plain, self.values))}
         if self.explicit:
             return {**told, "explicit": True, **({"sources": list(self.sources)} if self.sources else {})}
         if self.bindings is not None:
-            value = _plain(values[-1])
+            value = _plain(self.values[-1])
             return {"aggregate": self.text, "value": value, "explicit": False, "bindings": list(self.bindings)}
         if self.rule is None:
             return {**told, "explicit": False, "by": "equality", "premises": list(self.premises)}
@@ -224,6 +224,8 @@ class Explanation:
     fact: Fact
     #: The fact as it is written.
     text: str
+    #: Its values as Python has them; `fact` has codes for values of column types.
+    values: tuple[object, ...]
     #: The proof of least height and, fact by fact, of fewest facts among those; None if the fact does not hold.
     proof: Proof | None
     #: For a fact that does not hold, each rule that could derive it, with what is missing.
@@ -282,8 +284,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation as data that JSON can hold. Premises are positions in the list that is the proof."""
-        predicate, values = self.fact
-        told = {"fact": self.text, "relation": predicate, "values": [_plain(v) for v in values], "holds": self.holds}
+        values = list(map(_plain, self.values))
+        told = {"fact": self.text, "relation": self.fact[0], "values": values, "holds": self.holds}
         if self.proof is None:
             return {**told, "failures": [f.to_dict() for f in self.failures]}
         return {**told, "height": self.proof.height, "proof": [s.to_dict() for s in self.proof.steps]}
@@ -305,6 +307,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {"rule": rule_text(rule), "place": str(rule.span) if rule.span else None}
 
 
-def _plain(value: Value) -> Value:
-    """Return a value that JSON has: NaN and the infinities as texts."""
-    return value if not isinstance(value, float) or math.isfinite(value) else str(value)
+def _plain(value: object) -> object:
+    """Return a value that JSON has: dates, decimals, NaN and the infinities as texts."""
+    is_plain = math.isfinite(value) if isinstance(value, float) else value is None or isinstance(value, (int, str))
+    return value if is_plain else str(value)

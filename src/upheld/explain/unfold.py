@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from upheld.algebra.instances import Binding, RuleInstance, instantiate
-from upheld.explain.aggregates import Aggregates
+from upheld.explain.aggregates import Aggregates, python_values
 from upheld.language.core import Atom, Builtin, Core, CoreTerm, Fact, Rule
 from upheld.language.core_text import atom_text, with_patterns
 from upheld.language.equality.equality import TRUTH
@@ -96,6 +96,10 @@ class Rules:
         predicate, values = fact
         types = self.predicates[predicate].types
         return atom_text(Atom(predicate, tuple(map(Constant, values, types))))
+
+    def values(self, fact: Fact) -> tuple[object, ...]:
+        """Return the values of a fact as Python has them."""
+        return python_values(fact, self.predicates)
 
     def bound(self, binding: Binding, rule: Rule) -> dict[str, Constant]:
         """Return a binding of variables of a rule as a substitution of constants, for texts."""
