@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from _thread import get_ident
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -11,21 +10,18 @@ from pathlib import Path
 from typing import overload
 
 from upheld.algebra.engine import Engine, Freed
-from upheld.algebra.sets import FactSet, settle
+from upheld.algebra.sets import settle
 from upheld.arguments import ALGORITHM_OR_NONE, PROGRAM_OR_NONE, RULES, SOURCE, UPDATES, checked
-from upheld.data.change import ByRelation, Change
+from upheld.data.change import Change
 from upheld.data.columns import Row
-from upheld.explain import Explainer
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
-from upheld.language.core import Core, Predicate
+from upheld.language.core import Core
 from upheld.language.syntax.ast import Program
-from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
-from upheld.maintain.rule_changes import Rules, change_rules
-from upheld.maintain.update import Outcome, Requested, merged, net_effect
-from upheld.materialisation.constraints import REFUSE, REPORT, Refusal, violations_among
-from upheld.materialisation.lifecycle import Lifecycle
-from upheld.materialisation.reports.history import Past
+from upheld.maintain.rule_changes import Rules
+from upheld.maintain.update import Requested, merged
+from upheld.materialisation.commits import BeforeCommit, Commits
+from upheld.materialisation.constraints import REFUSE, Refusal
 from upheld.materialisation.reports.log import log_update
 from upheld.materialisation.updates.preview import Previewed, end_preview
 from upheld.materialisation.updates.replacement import check_replaced, difference
@@ -38,16 +34,11 @@ from upheld.materialisation.updates.rule_changes import (
 from upheld.materialisation.updates.sources import Claimed, Rows
 from upheld.materialisation.updates.stream import Queue, follow, follow_async, updates_text
 from upheld.materialisation.updates.transaction import Part, Transaction, refuse_in_transaction
-from upheld.materialisation.versions.views import Version
 from upheld.materialisation.warming import made_up, rehearse
 from upheld.runtime.interruptions import interrupted_once, uninterrupted
-from upheld.runtime.statistics import Statistics
-
-#: Called with a change before it is committed, which it refuses by raising an error.
-BeforeCommit = Callable[[Change], None]
 
 
-class Materialisation(Lifecycle):
+class Materialisation(Commits):
     """All facts that follow from a program and explicit facts. `update` keeps them so.
 
     >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2), (2, 3)]})
@@ -302,17 +293,6 @@ class Materialisation(Lifecycle):
                     del self._known_relations[predicate.name]
                 raise
 
-    def _follow(self, edited: Edited) -> None:
-        """Go on with the program that the rules were changed to."""
-        self._written, self._core = edited.written, edited.plan.rules.core
-        self._removed_rules, self._strata = edited.past(), self._state.strata
-        there = {id(rule) for rule in self._written.rules}
-        self._decisions = tuple(decision for decision in self._decisions if id(decision.rule) in there)
-        self._digest, self._past = None, Past()
-        self.__dict__.pop("_explainer", None)
-        self._watch_growth(self._written)
-        self._engine.forget_rules(edited.plan.temporary())
-
     def compact(self) -> Freed:
         """Free the memory of deleted facts, and return the number of rows, texts and bytes freed.
 
@@ -470,10 +450,6 @@ class Materialisation(Lifecycle):
             self._open_transaction = part
         return part
 
-    def _is_in_transaction(self) -> bool:
-        """Return whether this thread has an open transaction."""
-        return self._open_transaction is not None and self._open_transaction.thread == get_ident()
-
     def _commit(self, t: Transaction, part: Part, on_violation: str | None) -> None:
         """Commit a transaction, or undo it if that fails or violates a constraint."""
         core, choice = self._written, on_violation or self._on_violation
@@ -537,167 +513,6 @@ class Materialisation(Lifecycle):
                 waiting.loaded = Requested(settle(sets.minus), settle(sets.plus))
             waiting.engine = self._engine
         return waiting.loaded
-
-    def _update_or_abandon(
-        self,
-        load: Callable[[], list[Requested]],
-        algorithm: Algorithm | None,
-        interruptions: interrupted_once,
-        ahead: Requested | None = None,
-        numbers: tuple[int, ...] = (),
-        before_commit: BeforeCommit | None = None,
-        edited: Edited | None = None,
-        planned: Claimed | None = None,
-    ) -> Change:
-        """Make the updates that are given as one, or leave everything as it was.
-
-        `before_commit` may still refuse the change, by raising an error. `edited` changes the rules as well. `planned`
-        has the claims of sources once the updates are loaded.
-        """
-        engine, before, transaction = self._engine, self._algorithm, self._open_transaction
-        if transaction is not None and algorithm is not None and algorithm.name != before.name:
-            refuse_in_transaction(transaction, "the algorithm cannot change")
-        self._history.settle()
-        try:
-            if transaction is None:  # not at the end: what is interrupted here has changed nothing yet
-                engine.reclaim(keep=self._state.sets())
-            with engine.meter.run() as statistics:
-                self._convert(algorithm or before)
-                E_minus, E_plus, ignored = net_effect(self._state.E, load())
-                change, version = self._make(
-                    E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers, before_commit, edited
-                )
-            undo = self._sources.commit(planned or Claimed(), change)
-            if transaction is not None:
-                transaction.changes.append(change)
-                transaction.claims.append(undo)
-                transaction.work.append(engine.meter.work)
-                self._history.advance(change, version)
-                return change
-            try:
-                self._acknowledge(change)
-            except BaseException:
-                self._sources.enter(undo)
-                raise
-            if edited is None:
-                self._past.note(version.number, change, version.age - self._history.now.age, self._written)
-            else:
-                self._follow(edited)
-            self._history.advance(change, version)
-            self._costs.note(change, engine.meter.work)
-            log_update(version.number, change, self.algorithm)
-            return change
-        except BaseException:
-            self._algorithm = before
-            if self._remote is None or not self._remote.is_lost():
-                engine.abandon(keep=self._state.sets())
-            raise
-
-    def _make(
-        self,
-        E_minus: FactSet,
-        E_plus: FactSet,
-        ignored: FactSet,
-        statistics: Statistics,
-        interruptions: interrupted_once,
-        ahead: Requested | None,
-        updates: tuple[int, ...],
-        before_commit: BeforeCommit | None,
-        edited: Edited | None,
-    ) -> tuple[Change, Version]:
-        """Bring the state up to date, looking ahead to the next update if there is one.
-
-        Return what changed, and the version that it leads to.
-        """
-        state, part = self._state, self._open_transaction
-        layer, marks, bookkeeping, strata = state.layer, state.marks, state.bookkeeping, state.strata
-        predicates: Mapping[str, Predicate] = self._core.predicates
-        core = self._written
-        if edited is not None:
-            predicates, core = edited.plan.predicates, edited.written
-        try:
-            with self._engine.transaction() if part is None else part.update():
-                outcome = self._update(E_minus, E_plus, ahead, edited)
-                sides = self._representation.changed(state, outcome)
-                deleted, inserted = (ByRelation(predicates, side) for side in sides)
-                asserted, retracted, ignored_facts = (
-                    ByRelation(predicates, {name: facts.rows(name) for name in facts.predicates()})
-                    for facts in (E_plus, E_minus, ignored)
-                )
-                resolved, violations = (violations_among(core, side) if core.constraints else {} for side in sides)
-                change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates, violations)
-                if before_commit is not None:
-                    before_commit(change)
-                following = self._history.after(change, core)
-                interruptions.too_late()  # no interruption may come between the sets and what speaks of them
-                state.layer, state.marks = outcome.layer, outcome.marks
-        except BaseException:
-            state.layer, state.marks, state.bookkeeping, state.strata = layer, marks, bookkeeping, strata
-            raise
-        if part is not None:
-            part.resolved.append(resolved)
-        return change, following
-
-    def _acknowledge(self, change: Change) -> None:
-        """Enter the change of an update, which all tasks have made by now, into the record and into the checkpoint.
-
-        The record is what counts: tasks that have made an update which could not be entered are given up.
-        """
-        if self._record is None:
-            return
-        try:
-            self._record.log(change)
-            if self._checkpoint is not None:
-                try:
-                    self._checkpoint.log(change, self._base, self._draft)
-                except BaseException:
-                    self._record.log(change.inverse())
-                    raise
-        except BaseException as error:
-            assert self._remote is not None, "a record of facts that cannot be lost"
-            self._remote.lose(f"an update could not be recorded: {error}")
-            raise
-
-    def _checking(self, subject: str, on_violation: str | None, core: Core | None = None) -> BeforeCommit | None:
-        """Return what refuses a change that violates a constraint, before it is committed; None if it is reported.
-
-        `core` is the program from then on, if the change is one of rules.
-        """
-        if on_violation is not None:
-            hint = "pass it to `m.transaction`, which checks constraints at the end"
-            refuse_in_transaction(self._open_transaction, "`on_violation` cannot be chosen", hint)
-        if (on_violation or self._on_violation) == REPORT or self._is_in_transaction():
-            return None
-
-        def refuse(change: Change) -> None:
-            if change.violations:
-                program = core or self._written
-                explainer = self._explainer if core is None else Explainer(core)
-                explain = partial(self._representation.explain, explainer, program, self._state)
-                raise Refusal(program, explain, subject).error(change.violations)
-
-        return refuse
-
-    def _refuse_violations(self) -> None:
-        """Raise if the facts that there are violate a constraint."""
-        violations = self.violations()
-        if violations:
-            raise Refusal(self._written, self._explained, "the program with its facts").error(violations)
-
-    def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None, edited: Edited | None) -> Outcome:
-        update = self._representation.update(self._algorithm)
-        if edited is not None:
-            return change_rules(self._state, edited.plan, update, E_minus, E_plus)
-        return make(self._state, update, self._algorithm.look_ahead, E_minus, E_plus, ahead)
-
-    def _convert(self, algorithm: Algorithm) -> None:
-        """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""
-        self._state = self._representation.convert(algorithm, self._state)
-        statistics = self._engine.meter.statistics
-        if instances := statistics.instances["conversion"]:
-            kinds = " and ".join(algorithm.bookkeeping.kinds)
-            statistics.choices.append(f"began to keep {kinds} for {algorithm.name}, by {instances} rule instances")
-        self._algorithm = algorithm
 
     def _fitted(self, facts: FactsGiven | None) -> Mapping[str, Iterable[Row]]:
         return fitted_facts(self._core, by_name(facts), self._read)
