@@ -56,8 +56,8 @@ def mutants() -> list[Mutant]:
 class Workshop:
     """A copy of the code to plant bugs in.
 
-    It has the compiled kernels as well, with the times of their sources, by which Numba knows them: only those of files
-    that a patch changes are compiled again.
+    It has the compiled kernels as well, with the times of their sources, by which Numba knows them. A patch of the
+    memory engine makes all of them be compiled again, one of anything else none.
     """
 
     def __init__(self, folder: Path):
