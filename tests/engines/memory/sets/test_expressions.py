@@ -15,6 +15,7 @@ from upheld.algebra.meter import Meter
 from upheld.algebra.sets import derive, settle
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.kernels import flags as flag_kernels
+from upheld.engines.memory.sets import bits
 from upheld.engines.memory.sets.truth_tables import NOTHING, TruthTables
 from upheld.engines.memory.storage.table import BITS
 from upheld.engines.reference.engine import ReferenceEngine
@@ -290,6 +291,27 @@ def test_settled_sets_lend_their_bits():
             assert set(settle(both - one).rows("edge")) == set(kept[i - 1].rows("edge"))
     del one, both, kept
     assert free_bits(engine) == BITS - 1
+
+
+def test_a_bit_that_could_not_be_cleared_is_not_lost(monkeypatch):
+    """Not even if somebody still holds the set that lent it."""
+    engine, _ = setting()
+    whole = engine.named("A")
+    whole |= engine.load("edge", [(1, 1), (2, 2)])
+    kept = settle(engine.load("edge", [(1, 1)]))
+    assert set(settle(whole & kept).rows("edge")) == {(1, 1)}
+    with monkeypatch.context() as patched:
+        patched.setattr(bits, "clear_bit", refuse)
+        with pytest.raises(MemoryError):
+            kept.lend()
+    engine.abandon([whole])
+    assert free_bits(engine) == BITS - 1
+    assert set(settle(whole & kept).rows("edge")) == {(1, 1)}
+    assert set(settle(whole - kept).rows("edge")) == {(2, 2)}
+
+
+def refuse(*_: object) -> None:
+    raise MemoryError
 
 
 # -- derivations ------------------------------------------------------------------------------------------------------

@@ -144,6 +144,7 @@ class Bits:
         """Clear a bit in all rows, and take it back."""
         owned = self._owners[bit]
         if owned is not None:
+            self._owners[bit] = None  # if it cannot be cleared, it is nobody's
             _clear(owned)
             self.give_back(bit)
 
@@ -157,7 +158,7 @@ class Bits:
         return (owner for owner in map(self.owner, range(BITS)) if owner is not None)
 
     def nobodys(self) -> int:
-        """Return the bits that were taken and never given to a set: whatever was to be made with them has failed."""
+        """Return the bits that are neither free nor a set's: to make a set with them, or to clear them, has failed."""
         return sum(1 << bit for bit, owned in enumerate(self._owners) if owned is None) & ~self.free
 
     def sweep(self) -> None:
