@@ -289,7 +289,7 @@ def _is_saved(program: Program, saved: Manifest, equality: str) -> bool:
 
 
 def _edited(program: Program, store: Store, saved: Manifest, *, equality: str, **options: Any) -> Materialisation:
-    """Return the materialisation of one version, with its rules changed to those of another program."""
+    """Return the materialisation of one version with the rules of another program."""
     written = store.program()
     if written is None:
         message = f"version {saved.version} does not have the text of its program"

@@ -94,7 +94,7 @@ class Inspection(Reading):
         >>> [(event.update, event.appeared, event.causes) for event in history.events]
         [(1, True, ('edge(2, 3) appeared',)), (2, False, ('edge(1, 2) vanished',))]
         """
-        refuse_in_transaction(self._open_transaction, "there is no history of facts")
+        refuse_in_transaction(self._open_transaction, "`history` cannot be asked for")
         goal, prefixes = self._compile_fact(fact, row)
         with self._turns.work():
             events = tuple(

@@ -1,1 +1,1 @@
-"""What outlasts the process, or its tasks: saved facts and bookkeeping, the record of explicit facts, checkpoints."""
+"""State that outlasts the process or its tasks: saved facts, bookkeeping, the record of explicit facts, checkpoints."""

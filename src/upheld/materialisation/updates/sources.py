@@ -80,7 +80,8 @@ class Sources:
 
     def plain(self, planned: Claimed, delete: Rows, insert: Rows) -> None:
         """Plan an update without a source: it deletes facts outright, and inserts them for the unnamed source."""
-        for name, known in self._by_fact.items():
+        for name in self._by_fact.keys() & {*delete, *insert}:
+            known = self._by_fact[name]
             for row in delete.get(name, ()):
                 if row in known:
                     planned.set(name, row, NOBODY)

@@ -20,7 +20,7 @@ from upheld.errors import Problem, UsageError
 #: Settings of a session that ask for encryption between its processes.
 ENCRYPTING = ("spark.ssl.enabled", "spark.ssl.rpc.enabled", "spark.network.crypto.enabled")
 
-#: Spark's settings with PEM files; those of `spark.ssl` hold for what `spark.ssl.rpc` leaves out.
+#: Prefixes of Spark's settings that name PEM files. A setting under `spark.ssl` holds where `spark.ssl.rpc` has none.
 _NAMESPACES = ("spark.ssl.rpc", "spark.ssl")
 
 #: Bytes that are encrypted, or read from a connection, at a time.
