@@ -118,7 +118,7 @@ ENGINES = ("upheld", "souffle", "duckdb", "egglog")
 #: many strata, and cycles.
 PARTS = ("engines", "updates", "marking", "strata", "hypertrees")
 #: What is measured only when it is asked for, each by a script of its own.
-MORE = ("rdf", "equality", "aggregates", "spark")
+MORE = ("rdf", "equality", "aggregates", "changes.snapshots", "spark")
 
 TEN_FACTS = """
 .decl edge(x:number, y:number)
@@ -218,7 +218,7 @@ class Bench:
         return found
 
     def insertion(self, name: str) -> dict[str, Any]:
-        return self._best(["measure.insertion", str(self._folder(name)), str(self.memory)], "upheld")
+        return self._best(["measure.changes.insertion", str(self._folder(name)), str(self.memory)], "upheld")
 
     def bytes(self, nodes: Sequence[int]) -> dict[str, Any]:
         return self._once(["measure.bytes", str(self.memory), *map(str, nodes)], "upheld")

@@ -18,6 +18,7 @@ from benchmarks.report.equality import tables_of_equality
 from benchmarks.report.goal import ANSWER, Goal
 from benchmarks.report.marking import tables_of_marking
 from benchmarks.report.rdf import tables_of_rdf
+from benchmarks.report.snapshots import tables_of_snapshots
 from benchmarks.report.spark import tables_of_spark
 from benchmarks.report.strata import tables_of_strata
 from benchmarks.report.updates import goals_of_updates, tables_of_updates
@@ -94,6 +95,7 @@ SUBJECTS = {
     "rdf": "RDF",
     "equality": "Equality",
     "aggregates": "Aggregates",
+    "snapshots": "Snapshots of relations",
     "spark": "Pipelines on Spark",
 }
 
@@ -110,6 +112,7 @@ def subjects(results: Path, size: str, found: dict[str, Any]) -> dict[str, list[
         "rdf": tables_of_rdf(results, size),
         "equality": tables_of_equality(results, size),
         "aggregates": tables_of_aggregates(results, size),
+        "snapshots": tables_of_snapshots(results, size),
         "spark": tables_of_spark(results, size),
     }
 

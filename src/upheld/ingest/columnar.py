@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from upheld.data.columns import Column, Columns, Texts
+from upheld.data.columns import Column, Columns, Texts, utf8
 from upheld.data.columns.coded import days_of, from_arrow, from_numpy
 from upheld.data.relation import Relation
 from upheld.ingest.fitting import is_unicode
@@ -75,7 +75,7 @@ def source_of(data: object, place: str) -> Source | None:
         return Source(names_of_relation(data), data.stored_types, data.by_column.columns, len(data))
     if pandas and isinstance(data, pandas.DataFrame):
         types = tuple(type_of_dtype(str(dtype)) for dtype in data.dtypes)
-        columns = tuple(_from_series(data.iloc[:, i]) for i in range(data.shape[1]))
+        columns = tuple(_from_series(data.iloc[:, i], place) for i in range(data.shape[1]))
         return Source(names_of_frame(data), types, columns, len(data))
     if pyarrow and isinstance(data, pyarrow.Table):
         types = tuple(type_of_dtype(str(field.type)) for field in data.schema)
@@ -263,7 +263,7 @@ def _from_array(array: Any) -> Given:
     return _encoded(array.tolist()) if array.dtype.kind in "UOT" else None
 
 
-def _from_series(series: Any) -> Given:
+def _from_series(series: Any, place: str) -> Given:
     import numpy as np
     import pandas
 
@@ -276,14 +276,22 @@ def _from_series(series: Any) -> Given:
         return _with_gaps(series.to_numpy(TYPES[type].numpy, na_value=0), series.isna().to_numpy())
     if isinstance(series.dtype, pandas.CategoricalDtype):
         codes, texts = series.cat.codes.to_numpy(), series.cat.categories.tolist()
-    elif series.dtype == np.object_ or "string" in str(series.dtype):
-        try:
-            codes, distinct = pandas.factorize(series)
-        except TypeError:  # some object cannot be hashed, so it is not a text
-            return None
-        texts = distinct.tolist()
-    else:
+        return _with_gaps(_texts(codes, texts), codes < 0) if _are_texts(texts) else None
+    if series.dtype != np.object_ and "str" not in str(series.dtype):
         return None
+    if getattr(series.dtype, "storage", None) == "pyarrow" or isinstance(series.dtype, pandas.ArrowDtype):
+        import pyarrow
+
+        arrow = pyarrow.array(series.array)
+        return _from_chunks(arrow if hasattr(arrow, "chunks") else pyarrow.chunked_array([arrow]), place)
+    many = utf8.from_strings(series.to_numpy().tolist(), _numbered)
+    if many is not None:
+        return many
+    try:
+        codes, distinct = pandas.factorize(series)
+    except TypeError:  # some object cannot be hashed, so it is not a text
+        return None
+    texts = distinct.tolist()
     return _with_gaps(_texts(codes, texts), codes < 0) if _are_texts(texts) else None
 
 
@@ -314,10 +322,18 @@ def _from_chunks(column: Any, place: str) -> Given:
     missing = column.is_null().to_numpy()
     if not is_text:
         return _with_gaps((column.fill_null(0) if column.null_count else column).to_numpy(), missing)
-    encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
-    whole = encoded.unify_dictionaries().combine_chunks()
+    many = utf8.from_arrow(column, lambda: _by_dictionary(column.dictionary_encode(), place))
+    if many is not None:
+        return _with_gaps(many, missing)
+    texts = _by_dictionary(column if types.is_dictionary(column.type) else column.dictionary_encode(), place)
+    return None if texts is None else _with_gaps(texts, missing)
+
+
+def _by_dictionary(column: Any, place: str) -> Texts | None:
+    """Return a column that Arrow has encoded by a dictionary, if that holds texts alone."""
+    whole = column.unify_dictionaries().combine_chunks()
     texts = arrow_values(whole.dictionary, place)
-    return _with_gaps(_texts(whole.indices.fill_null(0).to_numpy(), texts), missing) if _are_texts(texts) else None
+    return _texts(whole.indices.fill_null(0).to_numpy(), texts) if _are_texts(texts) else None
 
 
 def _with_gaps(column: Column, missing: Any) -> Given:
@@ -328,16 +344,23 @@ def _with_gaps(column: Column, missing: Any) -> Given:
 
 def _encoded(values: list[Any]) -> Texts | None:
     """Return values by their codes among the distinct ones, if all of them are texts."""
-    import numpy as np
-
+    many = utf8.from_strings(values, _numbered)
+    if many is not None:
+        return many
     try:
         distinct = list(dict.fromkeys(values))
     except TypeError:  # some value cannot be hashed, so it is not a text
         return None
-    if not _are_texts(distinct):
-        return None
+    return _numbered(values) if _are_texts(distinct) else None
+
+
+def _numbered(texts: list[str]) -> Texts:
+    """Return texts by their codes among the distinct ones."""
+    import numpy as np
+
+    distinct = list(dict.fromkeys(texts))
     code_of = dict(zip(distinct, range(len(distinct))))
-    return _texts(np.fromiter(map(code_of.__getitem__, values), np.int64, len(values)), distinct)
+    return _texts(np.fromiter(map(code_of.__getitem__, texts), np.int64, len(texts)), distinct)
 
 
 def _texts(codes: Any, texts: list[str]) -> Texts:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.data.columns import Dictionary
+from upheld.data.columns.utf8 import Utf8Texts
 from upheld.engines.memory.storage.codec import Codec, Codes, is_text
 from upheld.language.values import Value
 
@@ -47,6 +48,9 @@ class AgreedCodec(Codec):
     def _numbered(self, text: str) -> int:
         self.new.append(text)
         return _UNAGREED + len(self.new) - 1
+
+    def _encode_utf8(self, column: Utf8Texts, out: Codes) -> None:
+        out[:] = self._encoded(column.dictionary)[column.codes]
 
     def _encoded(self, dictionary: Dictionary) -> Codes:
         return self.encode(dictionary.take(np.arange(len(dictionary))).tolist(), "symbol")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.data.columns import Column, Columns, Dictionary, Texts, plain
+from upheld.data.columns.utf8 import Utf8Texts
 from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.engines.memory.storage.table import HeldRows
 from upheld.language.types.primitive import NAN
@@ -244,17 +245,27 @@ class Codec:
         return int(found.view(np.int64))
 
     def encode_columns(self, columns: Columns) -> Codes:
-        """Return the codes of rows by column, an array of the output for each. Python sees each text once."""
+        """Return the codes of rows by column, an array of the output for each. Python sees each text at most once."""
         result = np.empty((len(columns.types), columns.count), np.int64)
         shared: dict[int, Codes] = {}  # the columns of a file have their dictionary in common
         for out, column in zip(result, columns.columns, strict=True):
-            if isinstance(column, Texts):
+            if isinstance(column, Utf8Texts):
+                self._encode_utf8(column, out)
+            elif isinstance(column, Texts):
                 if id(column.dictionary) not in shared:
                     shared[id(column.dictionary)] = self._encoded(column.dictionary)
                 np.take(shared[id(column.dictionary)], column.codes, out=out, mode="clip")  # no code is out of bounds
             else:
                 out[:] = column.view(np.int64)
         return result
+
+    def _encode_utf8(self, column: Utf8Texts, out: Codes) -> None:
+        """Write the codes of a column of texts in UTF-8."""
+        start = 0
+        for part in column.parts:
+            stop = start + len(part.before)
+            self._pool.intern_repeated(part, out[start:stop])
+            start = stop
 
     def _encoded(self, dictionary: Dictionary) -> Codes:
         """Return the codes of all texts of a dictionary."""

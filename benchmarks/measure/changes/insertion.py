@@ -3,7 +3,7 @@
 The graph of the workload is joined by PARTS small ones, 200 nodes and 100 edges each. Into each of these, 100 more
 edges are inserted, and each time only facts of that part follow.
 
-    python -m benchmarks.measure.insertion FOLDER BYTES
+    python -m benchmarks.measure.changes.insertion FOLDER BYTES
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One rule of a large program is removed and added again, beside starting again with the new program.
 
-    python -m benchmarks.measure.rule_changes               # Claros-L beside 450,000 facts
-    python -m benchmarks.measure.rule_changes 50000         # beside fewer facts
+    python -m benchmarks.measure.changes.rule_changes               # Claros-L beside 450,000 facts
+    python -m benchmarks.measure.changes.rule_changes 50000         # beside fewer facts
 
 It prints CPU milliseconds: of starting again, the least of three runs, and of each change, for rules chosen at random.
 The median change must be 20 times faster than starting again.

@@ -1,0 +1,1 @@
+"""Changes of one kind each, beside a large materialisation."""
