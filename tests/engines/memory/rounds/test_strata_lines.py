@@ -183,3 +183,26 @@ def test_changes_of_tables_are_not_forgotten(monkeypatch):
         then = random.randrange(number + 1)
         assert touched.since(then) == set(order[then:])
     assert len(touched._changes) <= 2 * 6 + 8
+
+
+def test_every_array_of_an_index_may_move():
+    """Kernels look an index up again when any of its arrays is elsewhere, be it the blocks alone."""
+    rules, edges = "path(x, z) :- edge(x, y), edge(y, z).", [(x, y) for x in range(8) for y in range(8, 48)]
+    m = upheld.materialise(rules, {"edge": edges}, algorithm="ranked")
+    fact = {"edge": [(60, 3)]}
+    for _ in range(2):
+        m.update(insert=fact)
+        m.update(delete=fact)
+    code, _ = tools(m)
+    assert code._sources
+    for x, (owner, _, columns) in enumerate(code._sources):
+        owner.blocks(columns)
+        for name in ("slots", "entries", "pool"):
+            code.look_up_index(x)
+            index = code._looked_up[x]
+            setattr(index, name, getattr(index, name).copy())
+            owner.touch()
+            code.refresh()
+            assert code.index_lines[x, KNOWN_ROWS] == -1
+    m.update(insert=fact)
+    assert m.facts() == upheld.materialise(rules, {"edge": [*edges, (60, 3)]}, engine="reference").facts()

@@ -170,12 +170,8 @@ class Code:
     ) -> ChainIndex | BlockIndex:
         """Write down where an index is now, and return it; it learns of all rows."""
         index = source.index(known)
-        arrays: tuple[npt.NDArray[Any], ...]
-        if isinstance(index, BlockIndex):
-            arrays = index.slots, index.entries, index.pool
-        else:
-            arrays = index.slots, index.following, index.slots
-        if not _same(self._index_arrays.get(x, ()), arrays):
+        if not self._knows(x, index):
+            arrays = _arrays_of(index)
             slots, following, pool = [address_of(array) for array in arrays]
             size = len(index.slots)
             self.index_lines[x, :KNOWN_ROWS] = (
@@ -183,6 +179,10 @@ class Code:
             )  # fmt: skip
             self._index_arrays[x] = arrays
         return index
+
+    def _knows(self, x: int, index: ChainIndex | BlockIndex) -> bool:
+        """Return whether an index is where it was when it was last written down."""
+        return _same(self._index_arrays.get(x, ()), _arrays_of(index))
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
@@ -411,6 +411,13 @@ def _columns(atom: Atom) -> dict[str, int]:
         if not isinstance(term, Constant):
             found.setdefault(term.name, column)
     return found
+
+
+def _arrays_of(index: ChainIndex | BlockIndex) -> tuple[npt.NDArray[Any], ...]:
+    """Return all arrays of an index that kernels read: each may move while the others stay."""
+    if isinstance(index, BlockIndex):
+        return index.slots, index.entries, index.pool
+    return index.slots, index.following, index.slots
 
 
 def _same(before: tuple[object, ...], arrays: tuple[object, ...]) -> bool:

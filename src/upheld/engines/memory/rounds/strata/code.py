@@ -137,8 +137,7 @@ class StrataCode(PlanCode):
         index = source.indexes.get(columns)
         known = -1
         if index is not None and index is self._looked_up[x] and isinstance(source, Table):
-            arrays = (index.slots, index.following if isinstance(index, ChainIndex) else index.entries)
-            if all(a is b for a, b in zip(arrays, self._index_arrays[x], strict=False)):
+            if self._knows(x, index):
                 known = index.upto
                 self._tell_of_room(x, index)
         self.index_lines[x, KNOWN_ROWS] = known
