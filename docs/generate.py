@@ -370,6 +370,8 @@ FUNCTIONS_FIRST = (
     "load",
     "read_updates",
     "history",
+    "read_table",
+    "table_files",
     "check",
     "parse",
     "functor",

@@ -121,6 +121,7 @@ CALLS: dict[str, dict[str, object]] = {
 
 #: Functions of the public surface whose arguments other tests have.
 ELSEWHERE = {"functor", "m.sparql", "rdf.iri", "rdf.literal", "rdf.blank", "spark_session"}
+ELSEWHERE |= {"m.keep", "read_table", "table_files"}
 
 
 @pytest.fixture

@@ -24,7 +24,9 @@ BASIS = {"source", "errors", "pages", "runtime"}
 LANGUAGE = BASIS | {"language"}
 ALGEBRA = LANGUAGE | {"algebra"}
 FACTS = {"data", "rdf", "ingest"}
-MATERIALISATION = ALGEBRA | FACTS | {"arguments", "maintain", "engines", "explain", "store", "materialisation"}
+MATERIALISATION = (
+    ALGEBRA | FACTS | {"arguments", "maintain", "engines", "explain", "store", "tables", "materialisation"}
+)
 SURFACE = MATERIALISATION | {"spark", "updatefiles", "runs", "pipeline"}
 
 TABULAR = {"pandas", "pyarrow"}
@@ -46,6 +48,7 @@ MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "ingest":          (LANGUAGE | {"data", "rdf"},          {"numpy"} | TABULAR),
     "updatefiles":     (LANGUAGE | FACTS,                    TABULAR),
     "store":           (LANGUAGE | {"data"},                 TABULAR),
+    "tables":          (LANGUAGE | {"arguments", "data", "store", "spark"}, {"pyarrow", "pyspark"}),
     "spark":           (BASIS | {"arguments", "store"},      SPARK | {"pyarrow"}),
     "engines":         (ALGEBRA | {"data", "spark"},         {"numpy", "numba", "llvmlite"} | SPARK | TABULAR),
     "materialisation": (MATERIALISATION,                     {"pyarrow", "tqdm", "IPython"}),  # answers; progress

@@ -13,6 +13,7 @@ from upheld.language.syntax.ast import Program
 from upheld.language.types.records import Record
 from upheld.materialisation.build import materialise, restore
 from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.persistence.kept import Keeping
 from upheld.materialisation.programs import parse
 from upheld.materialisation.progress import Progress
 from upheld.materialisation.reports.history import FactEvent, FactHistory
@@ -28,6 +29,7 @@ from upheld.runs.history import history
 from upheld.runs.run import Run, load, run
 from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
+from upheld.tables.reading import read_table, table_files
 from upheld.updatefiles import Update
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ __all__ = [
     "FactEvent",
     "FactHistory",
     "Failure",
+    "Keeping",
     "Limits",
     "Materialisation",
     "Memory",
@@ -80,10 +83,12 @@ __all__ = [
     "materialize",
     "parse",
     "rdf",
+    "read_table",
     "read_updates",
     "restore",
     "run",
     "spark_session",
+    "table_files",
 ]
 
 

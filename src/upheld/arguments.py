@@ -56,6 +56,7 @@ _FACTS = 'a dictionary of facts by relation, such as `{"edge": [(1, 2)]}`, paths
 
 PATH = Kind(_is_path, "a path")
 PATH_OR_NONE = Kind(_or_none(_is_path), "a path, or None")
+NAMES = Kind(_is_names, "a list of names")
 NAMES_OR_NONE = Kind(_or_none(_is_names), "a list of relation names, or None")
 ALGORITHM_OR_NONE = Kind(_or_none(_TEXT), "the name of an algorithm, or None")
 MEMORY_OR_NONE = Kind(_or_none(_TEXT), "a size, such as `2g`, or None")

@@ -316,7 +316,7 @@ def _edited(program: Program, store: Store, saved: Manifest, *, equality: str, *
         **options,
     )
     try:
-        before = m._written
+        before, m._opened_as = m._written, saved.program
         change = m.change_rules(replace=program)
         m.program_change = program_change(saved.version, before, m._written, change)
     except BaseException:

@@ -80,12 +80,14 @@ class Commits(Lifecycle):
             self._history.advance(change, version)
             self._costs.note(change, engine.meter.work)
             log_update(version.number, change, self.algorithm)
-            return change
         except BaseException:
             self._algorithm = before
+            self._tables.discard()
             if self._remote is None or not self._remote.is_lost():
                 engine.abandon(keep=self._state.sets())
             raise
+        self._publish_tables()
+        return change
 
     def _make(
         self,
@@ -122,6 +124,8 @@ class Commits(Lifecycle):
                 change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates, violations)
                 if before_commit is not None:
                     before_commit(change)
+                if part is None and self._tables:
+                    self._tables.prepare(change)
                 following = self._history.after(change, core)
                 interruptions.too_late()  # no interruption may come between the sets and what speaks of them
                 state.layer, state.marks = outcome.layer, outcome.marks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +11,7 @@ from weakref import WeakMethod, finalize
 
 from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet, settle
+from upheld.arguments import NAMES, PATH, checked
 from upheld.data.change import Change, relation_of
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
@@ -28,9 +29,11 @@ from upheld.materialisation.idle import park_when_idle
 from upheld.materialisation.inspection import Inspection
 from upheld.materialisation.persistence.bookkeeping import Reopened, can_keep, keep_books
 from upheld.materialisation.persistence.facts import Facts, write_facts
+from upheld.materialisation.persistence.kept import Keeping, KeptTables
 from upheld.materialisation.persistence.record import (
     Checkpoint,
     Record,
+    files_of,
     idle_seconds,
     open_checkpoint,
     open_state,
@@ -51,11 +54,14 @@ from upheld.materialisation.updates.sources import Sources
 from upheld.materialisation.updates.transaction import Part, refuse_in_transaction
 from upheld.materialisation.versions.sparql import SparqlStore
 from upheld.materialisation.versions.views import History, not_copied
-from upheld.runtime.interruptions import interrupted_once
+from upheld.runtime.interruptions import interrupted_once, uninterrupted
 from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
 from upheld.runtime.turns import Turns
 from upheld.store import Base, Draft, Store, check_program, digest
+from upheld.store.tables import plain_table
+from upheld.tables import KeptTable, Shape
+from upheld.tables.kept import check_program as check_table
 
 
 class Lifecycle(Inspection):
@@ -107,6 +113,9 @@ class Lifecycle(Inspection):
         #: The explicit facts, if the engine may lose them, and why its tasks are to be started again from these, if so.
         self._record: Record | None = None
         self._down: str | None = None
+        #: Tables on disk that each change is written to, and the program whose saved state an edited one has opened.
+        self._tables = KeptTables()
+        self._opened_as: str | None = None
         #: Where each version is written before it is acknowledged, if the engine has such a folder.
         self._checkpoint: Checkpoint | None = None
         #: Ends the watch that parks a materialisation which nobody uses, if there is one.
@@ -311,6 +320,53 @@ class Lifecycle(Inspection):
             if store.manifest is not None and other and not store.has(self._base):  # else its rules have changed since
                 check_program(store.manifest, self._written, self._equality, store.folder)
             return draft_of(self, store).commit()
+
+    @checked(folder=PATH, partition_by=NAMES)
+    def keep(self, relation: str, folder: str | Path, *, partition_by: Sequence[str] = ()) -> Keeping:
+        """Write the facts of a relation to a folder as a table, and bring it up to date with each change from now on.
+
+        The table is a set of Parquet files and a manifest that names them, which is replaced in one step: `read_table`
+        and readers of `table_files` find the facts of one version, never half of an update. Each `update`, transaction,
+        update of a `stream` and rule change writes the files anew whose rows it changes, before it returns. If they
+        cannot be written, it is refused, and nothing changes.
+
+        If the folder has the table of this relation and program already, only the difference is written. A table has
+        one writer at a time.
+
+        Args:
+            relation: Name of the relation.
+            folder: Folder of the table; created if it does not exist.
+            partition_by: Names of columns; rows that differ in them are in different files.
+
+        >>> import tempfile
+        >>> m = materialise("path(x, y) :- edge(x, y).", {"edge": [(1, 2)]})
+        >>> with m.keep("path", tempfile.mkdtemp()) as kept:
+        ...     change = m.update(insert={"edge": [(2, 3)]})
+        ...     kept.version
+        2
+        """
+        refuse_in_transaction(self._open_transaction, "a table cannot be begun")
+        with self._turns.work():
+            predicate = self._predicate(relation)
+            shape = Shape.of(predicate, partition_by)
+            table = KeptTable.open(str(folder), files_of(self._chosen_engine), shape)
+            program = self._program_digest()
+            check_table(table, {program, self._opened_as or program})
+            self._tables.add(table)
+            try:
+                draft = table.caught_up(plain_table(_Now(self)[relation]))
+                if draft is not None:
+                    table.put(draft, program, {"update": self.version})
+            except BaseException:
+                self._tables.remove(table)
+                raise
+        return Keeping(table, partial(self._tables.remove, table))
+
+    def _publish_tables(self) -> None:
+        """Bring tables up to date with the change that was committed. For a thread that has its turn."""
+        if self._tables:
+            with uninterrupted():
+                self._tables.publish(self._program_digest(), self.version)
 
     def _bookkeeping_writer(self) -> Callable[[Draft], None] | None:
         """Return how to add the bookkeeping to a version; None if it cannot be saved."""

@@ -461,11 +461,13 @@ class Materialisation(Commits):
                     explain = partial(self._representation.explain, self._explainer, core, self._state)
                     with self._engine.meter.run():
                         raise Refusal(core, explain, "the transaction").error(change.violations)
+                self._tables.prepare(change)
                 interruptions.too_late()  # no interruption may come between the sets and what speaks of them
                 part.commit()
                 if part.changes:
                     self._acknowledge(change)
             except BaseException:
+                self._tables.discard()
                 self._undo(part)
                 raise
             part.is_open, self._open_transaction = False, None
@@ -476,6 +478,7 @@ class Materialisation(Commits):
                 self._past.note(after.number, change, after.age - before.age, core)
                 self._costs.note(change, *part.work)
                 log_update(after.number, change, self.algorithm)
+            self._publish_tables()
 
     def _undo(self, part: Part) -> None:
         """Restore the state before a transaction."""

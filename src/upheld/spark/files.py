@@ -139,12 +139,17 @@ class FileSystem:
         fs.delete(there, True)
 
     def replace(self, made: str, path: str) -> None:
-        """Put a folder in the place of another, which goes."""
+        """Put a folder or file in the place of another, which goes; a file in one step."""
         fs, there = self._at(path)
+        new = self._at(made)[1]
         with writing_to(path):
+            if fs.getFileStatus(new).isFile() and not self.is_folder(path):
+                fs.mkdirs(there.getParent())
+                self._rename(made, path, overwrite=True)
+                return
             fs.delete(there, True)
             fs.mkdirs(there.getParent())
-            if not fs.rename(self._at(made)[1], there):
+            if not fs.rename(new, there):
                 raise FactsError(Problem("unwritable-file", "the folder cannot be put in its place", place=path))
 
     def names(self, folder: str) -> list[str]:
@@ -197,19 +202,22 @@ class FileSystem:
         """
         beside = f"{path}.{uuid4().hex[:8]}"
         self.write_parts(beside, [text.encode()])
-        fs, there = self._at(beside)
-        rename = getattr(self._hadoop, "Options$Rename")
-        options = self._java.array(rename, rename.OVERWRITE if overwrite else rename.NONE)
-        target = self._at(path)[1]
-        context = self._hadoop.FileContext.getFileContext(fs.getUri(), self._conf)
         try:
             with writing_to(path):
-                context.rename(fs.makeQualified(there), fs.makeQualified(target), options)
+                self._rename(beside, path, overwrite=overwrite)
         except FactsError as error:
-            fs.delete(there, False)
+            self.remove(beside)
             if not overwrite and self.exists(path):
                 raise FileExistsError(path) from None
             raise error
+
+    def _rename(self, path: str, target: str, *, overwrite: bool) -> None:
+        """Rename a file in one step, over the file of that name if that is allowed."""
+        fs, there = self._at(path)
+        rename = getattr(self._hadoop, "Options$Rename")
+        options = self._java.array(rename, rename.OVERWRITE if overwrite else rename.NONE)
+        context = self._hadoop.FileContext.getFileContext(fs.getUri(), self._conf)
+        context.rename(fs.makeQualified(there), fs.makeQualified(self._at(target)[1]), options)
 
 
 def _missing(path: str) -> Problem:

@@ -61,6 +61,9 @@ class HadoopFiles:
     def create(self, path: str, data: bytes) -> None:
         self._system.write_text(path, data.decode(), overwrite=False)
 
+    def replace(self, path: str, data: bytes) -> None:
+        self._system.write_text(path, data.decode())
+
     def sync(self, folder: str) -> None:
         """Do nothing: these file systems keep what they have acknowledged."""
 
@@ -110,6 +113,9 @@ class AnyFiles:
 
     def create(self, path: str, data: bytes) -> None:
         self._of(path).create(path, data)
+
+    def replace(self, path: str, data: bytes) -> None:
+        self._of(path).replace(path, data)
 
     def sync(self, folder: str) -> None:
         self._of(folder).sync(folder)

@@ -85,6 +85,10 @@ class Files(Protocol):
         """Make a small file, all of it or nothing. Raises `FileExistsError` if there is one of this name."""
         ...
 
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a small file. Whoever reads it, also after a failure, finds the old one or the new one, whole."""
+        ...
+
     def sync(self, folder: str) -> None:
         """Have the names in a folder outlive a loss of power."""
         ...
@@ -100,7 +104,10 @@ class Files(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def move(self, path: str, target: str) -> None:
-        """Give a file or folder another name; what has that name goes. A loss of power may undo it."""
+        """Give a file or folder another name; what has that name goes. A loss of power may undo it.
+
+        A file takes the place of another in one step.
+        """
         ...
 
     def remove(self, path: str) -> None:
@@ -144,17 +151,24 @@ class LocalFiles:
             raise
 
     def create(self, path: str, data: bytes) -> None:
-        beside = f"{path}.{uuid4().hex[:8]}"
-        _make_folder(os.path.dirname(path))
+        beside = _beside(path)
         try:
-            with open(beside, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            _write(beside, data)
             os.link(beside, path)  # unlike a renaming, this fails where there is a file already
         finally:
             with suppress(OSError):  # the next version removes it
                 os.unlink(beside)
+        _sync(os.path.dirname(path))
+
+    def replace(self, path: str, data: bytes) -> None:
+        beside = _beside(path)
+        try:
+            _write(beside, data)
+            os.replace(beside, path)
+        except BaseException:
+            with suppress(OSError):  # what it failed with comes first; the next version removes the file
+                os.unlink(beside)
+            raise
         _sync(os.path.dirname(path))
 
     def sync(self, folder: str) -> None:
@@ -176,9 +190,10 @@ class LocalFiles:
         return os.path.exists(path)
 
     def move(self, path: str, target: str) -> None:
-        self.remove(target)
+        if os.path.isdir(path) or os.path.isdir(target):
+            self.remove(target)
         _make_folder(os.path.dirname(target))
-        os.rename(path, target)
+        os.replace(path, target)
 
     def remove(self, path: str) -> None:
         if os.path.isdir(path) and not os.path.islink(path):
@@ -188,6 +203,20 @@ class LocalFiles:
         else:
             with suppress(FileNotFoundError):
                 os.unlink(path)
+
+
+def _beside(path: str) -> str:
+    """Return a name beside a file under which it is written first."""
+    return f"{path}.{uuid4().hex[:8]}"
+
+
+def _write(path: str, data: bytes) -> None:
+    """Write a new small file that outlives a loss of power once its name does."""
+    _make_folder(os.path.dirname(path))
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _make_folder(path: str) -> None:

@@ -1,11 +1,6 @@
 """The manifest of a version: which files hold which facts. A file that no manifest names is not there.
 
-A manifest is JSON. Its first line has the format and the SHA-256 of all bytes after that line, so that no bit of it
-can change unnoticed:
-
-    {"format": 2, "sha256": "5f0c...",
-      "version": 7,
-      ...
+A manifest is sealed JSON: see `seals`.
 """
 
 from __future__ import annotations
@@ -21,6 +16,7 @@ from upheld.errors import FactsError, Problem
 from upheld.language.core import Predicate
 from upheld.language.types.columns import column_type
 from upheld.store.files import Checksum
+from upheld.store.seals import seal_of, sealed
 
 T = TypeVar("T")
 
@@ -29,8 +25,6 @@ FORMAT = 2
 
 #: The same for the bookkeeping of facts. Bookkeeping of another format is not used, and derived anew.
 BOOKS_FORMAT = 1
-
-_FIRST_LINE = re.compile(rb'\{"format": (\d+), "sha256": "([0-9a-f]{64})",')
 
 #: The sums that bookkeeping by ranks needs.
 _RANKS = frozenset(("top", "bottom", "below"))
@@ -152,9 +146,7 @@ class Manifest:
             content["books"] = {**vars(self.books), "relations": relations, "format": BOOKS_FORMAT}
         content["sources"] = vars(self.sources) if self.sources else None
         del content["identity"], content["is_summed"]
-        lines = [f'  "{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in content.items()]
-        body = ",\n".join(lines) + "\n}\n"
-        return f'{{"format": {FORMAT}, "sha256": "{_sha256(body.encode())}",\n{body}'.encode()
+        return sealed(FORMAT, {name: json.dumps(value, ensure_ascii=False) for name, value in content.items()})
 
     def read_from(self, text: bytes) -> Manifest:
         """Return the manifest with the identity that it has in a file of this text."""
@@ -163,11 +155,10 @@ class Manifest:
     @classmethod
     def from_json(cls, text: bytes, place: str, version: int, hint: str | None = None) -> Manifest:
         """Return the manifest of a version that a file holds; raise if it is damaged, or not one."""
-        first, _, body = text.partition(b"\n")
-        found = _FIRST_LINE.fullmatch(first)
-        if found is not None and int(found[1]) > FORMAT:
-            raise FactsError(_newer(int(found[1]), place))
-        if found is not None and _sha256(body) != found[2].decode():
+        found = seal_of(text)
+        if found is not None and found.format > FORMAT:
+            raise FactsError(_newer(found.format, place))
+        if found is not None and not found.holds:
             raise FactsError(Problem("bad-state", "the manifest is damaged", place=place, note=_NOTE, hint=hint))
         try:
             content = json.loads(text)

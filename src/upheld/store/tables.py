@@ -39,7 +39,9 @@ def plain_table(relation: Relation) -> pyarrow.Table:
     """Return a relation as Parquet can hold it."""
     import pyarrow
 
-    return relation.to_arrow() if relation.columns else pyarrow.table({HOLDS: [True] * len(relation)})
+    if relation.columns:
+        return relation.to_arrow()
+    return pyarrow.table({HOLDS: pyarrow.array([True] * len(relation), pyarrow.bool_())})
 
 
 def marked_table(relation: Relation, status: str) -> pyarrow.Table:

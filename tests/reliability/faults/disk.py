@@ -67,6 +67,7 @@ class Disk:
             rmdir=self._rmdir,
             link=self._link,
             rename=self._rename,
+            replace=self._rename,
             unlink=self._unlink,
             path=SimpleNamespace(
                 dirname=os.path.dirname,

@@ -18,7 +18,7 @@ from upheld.data.columns import Columns, Row
 from upheld.engines import EngineChoice, open_engine
 from upheld.errors import FactsError, Problem
 from upheld.language.core import Core
-from upheld.store import Base, Draft, Files, Store
+from upheld.store import Base, Draft, Files, LocalFiles, Store
 
 #: Facts by relation, of which it is known how many there are.
 Sized = list[tuple[str, Columns | list[Row]]]
@@ -142,7 +142,12 @@ def open_checkpoint(engine: str | EngineChoice) -> Store | None:
 
 def open_state(engine: str | EngineChoice, folder: str | Path, version: int | None = None) -> Store:
     """Return a saved state on the file systems of an engine."""
-    return Store.open(folder, engine.files() if isinstance(engine, OnCluster) else None, version)
+    return Store.open(folder, files_of(engine), version)
+
+
+def files_of(engine: str | EngineChoice) -> Files:
+    """Return the file systems of an engine."""
+    return engine.files() if isinstance(engine, OnCluster) else LocalFiles()
 
 
 def idle_seconds(engine: str | EngineChoice) -> float | None:

@@ -1,0 +1,1 @@
+"""Tables that are kept up to date on disk."""
