@@ -15,7 +15,8 @@ without a driver, too, each with an algorithm of its own: so tests compare what 
     tasks/       the driver's engine, the commands it sends, and the wire between members:
                  threads of one process, processes, or the tasks of one job of Spark
     sets/        sets of facts: rows at home, and copies
-    joins/       bodies in legs, between which bindings travel; the instances of rules, in all partitions together
+    joins/       bodies in legs, between which bindings travel; the instances of rules, in all partitions together;
+                 which strata each task can maintain by itself
     counters/    bags, numbers, traces and aggregates, as in the memory engine
     equality/    classes and equivalences, as in the memory engine
 
@@ -26,6 +27,7 @@ Of the memory engine a task uses, on the facts that it has:
     plans of a leg from bindings of some variables, and joins by them      `Planner.plan`, `Join`
     which rules concern some rows                                          `Matcher.delta_index`
     numbers of facts in columns, with the journal that undoes changes      `Counting`, `MemoryRanks`, `MemoryTrace`
+    all rounds of small strata whose derivations are at home               `MemoryRanks.through`, `.lose_from`
     transactions and attempts                                              `MemoryEngine.transaction`, `.attempt`
 
 Facts come in as arrays of codes by predicate, and set changes as sets; bindings and heads go out as arrays of codes.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.kernels.hashing import GOLDEN, HALF
+from upheld.engines.memory.kernels.hashing import owner_of
 from upheld.engines.memory.kernels.jit import kernel
 from upheld.engines.memory.storage.table import Rows, Table
 
@@ -18,19 +18,10 @@ Values = npt.NDArray[np.signedinteger]
 
 
 @kernel
-def owner_of(value, tasks):
-    """Return the task that owns a value, of a number of tasks."""
-    h = np.uint64(np.int64(value)) * GOLDEN
-    h = (h ^ (h >> HALF)) * GOLDEN
-    return np.int32(((h >> HALF) * tasks) >> HALF)
-
-
-@kernel
 def owners_of(values, parts, out):
     """Write the task that owns each value."""
-    tasks = np.uint64(parts)
     for i in range(len(values)):
-        out[i] = owner_of(values[i], tasks)
+        out[i] = owner_of(values[i], parts)
 
 
 @kernel
@@ -50,11 +41,10 @@ def grouped(tasks, parts, order, ends):
 @kernel
 def dealt(codes, column, parts, out, order, ends):
     """Write rows task by task, by the owner of their value in a column, with their places; and where each task ends."""
-    tasks = np.uint64(parts)
     counts = np.zeros(parts + 1, np.int64)
     owners = np.empty(len(codes), np.int32)
     for i in range(len(codes)):
-        owners[i] = owner_of(codes[i, column], tasks)
+        owners[i] = owner_of(codes[i, column], parts)
         counts[owners[i] + 1] += 1
     for q in range(parts):
         counts[q + 1] += counts[q]

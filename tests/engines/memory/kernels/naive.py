@@ -35,6 +35,11 @@ def place(h: int, shift: int) -> int:
     return ((h * GOLDEN) & BITS_64) >> shift
 
 
+def owner_of(value: int, parts: int) -> int:
+    """The upper half of a hash, as a fraction of all of them."""
+    return ((place(hash_values([value]), 0) >> 32) * parts) >> 32
+
+
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 

@@ -55,6 +55,13 @@ def test_places(power, values):
         assert int(index_kernels.hash_columns(narrow, 0, columns)) == h
 
 
+@given(values_of(np.int64), st.integers(1, 1000))
+def test_owners(value, parts):
+    owner = int(hashing.owner_of(value, parts))
+    assert owner == naive.owner_of(value, parts)
+    assert 0 <= owner < parts
+
+
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 

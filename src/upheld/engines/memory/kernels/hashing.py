@@ -57,6 +57,14 @@ def place(h, shift):
 
 
 @kernel
+def owner_of(value, parts):
+    """Return which of several parts a value belongs to, where facts are in partitions."""
+    h = np.uint64(np.int64(value)) * GOLDEN
+    h = (h ^ (h >> HALF)) * GOLDEN
+    return np.int32(((h >> HALF) * np.uint64(parts)) >> HALF)
+
+
+@kernel
 def hash_key(keys, row):
     if keys.ndim == 1:
         return mix(np.uint64(0), keys[row])

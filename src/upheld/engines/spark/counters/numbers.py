@@ -9,20 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from upheld.algebra.counters import Numbered
+from upheld.algebra.reached import Reached
 from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.engines.memory.counters.bags import LOWEST
 from upheld.engines.memory.counters.counting import Counting
 from upheld.engines.memory.counters.numbers import MemoryNumbers, MemoryRanks, SupportCounting, TotalCounting
 from upheld.engines.memory.kernels import counts as count_kernels
-from upheld.engines.memory.sets.expressions import Settled
+from upheld.engines.memory.sets.expressions import MemorySet, Settled
+from upheld.engines.memory.sets.expressions import own_set as own_local
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.bags import ask, codes_of, gathered, own_bag, own_instances
+from upheld.engines.spark.counters.closed import Alone
 from upheld.engines.spark.sets.sets import PartitionedSet, at_home, own_set
 from upheld.language.core import Fact
-from upheld.language.strata import Stratum
+from upheld.language.strata import Stratification, Stratum
 
 #: Tests rows of a table.
 Test = Callable[[Table, Rows], npt.NDArray[np.bool_]]
@@ -102,6 +105,24 @@ class PartitionedRanks(RoundByRound):
 
     def __init__(self, context: Context):
         self.context, self.local = context, MemoryRanks(context.matcher)
+        self.alone = Alone(context, self.local)
+
+    def through(
+        self, reached: Reached, E_minus: FactSet, E_plus: FactSet, I: FactSet, D: FactSet, A: FactSet
+    ) -> Iterator[Stratum]:
+        if not self.are_closed(reached.strata, E_minus, E_plus):
+            return iter(reached)
+        return iter(() if self.maintain_closed(reached.strata, E_minus, E_plus, I, D, A) else reached)
+
+    def are_closed(self, strata: Stratification, E_minus: FactSet, E_plus: FactSet) -> bool:
+        """Return whether tasks may maintain all strata by themselves that an update reaches. All members know it."""
+        return self.alone.reached(strata, E_minus, E_plus) is not None
+
+    def maintain_closed(
+        self, strata: Stratification, E_minus: FactSet, E_plus: FactSet, I: FactSet, D: FactSet, A: FactSet
+    ) -> bool:
+        """Let each task maintain all strata that an update reaches, or none; return whether they are maintained."""
+        return self.alone.maintain(strata, E_minus, E_plus, I, D, A)
 
     def gain(self, derivations: Bag, stratum: Stratum) -> PartitionedSet:
         return self._count(derivations, SupportCounting(self.local, 1, stratum))
@@ -178,6 +199,14 @@ class PartitionedRanks(RoundByRound):
         gone: FactSet,
         enough: int = MANY,
     ) -> FactSet:
+        if self.alone.closed(s.stratification).is_closed(s):
+            removing = own_set(I).local, own_set(D).local, own_set(A).local, own_set(gone).local
+
+            def lose(facts: MemorySet) -> MemorySet:
+                N = self.local.lose_from(facts, s, *removing, enough)
+                return self.local.unsupported(N - own_set(D).local)
+
+            return self.alone.follow("lose from", delta, s, (D, gone), lose, enough)
         before, rounds = self.derivations(s), 0
         while True:
             N = super().lose_from(delta, s, I, D, A, gone)
@@ -189,6 +218,13 @@ class PartitionedRanks(RoundByRound):
                 return delta
 
     def gain_from(self, delta: FactSet, s: Stratum, I: FactSet, D: FactSet, A: FactSet) -> FactSet:
+        if self.alone.closed(s.stratification).is_closed(s):
+            i, d, a = own_set(I).local, own_set(D).local, own_set(A).local
+
+            def gain(facts: MemorySet) -> MemorySet:
+                return own_local(self.local.gain_from(facts, s, i, d, a)) - ((i - d) | a)
+
+            return self.alone.follow("gain from", delta, s, (A,), gain, MANY)
         rounds = 0
         while True:
             N = super().gain_from(delta, s, I, D, A)

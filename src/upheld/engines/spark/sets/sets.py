@@ -185,7 +185,7 @@ class NamedSet(PartitionedSet):
     def __ior__(self, other: FactSet) -> Self:  # type: ignore[override]
         added = own_set(other)
         if added.bound:
-            self._about_to_change()
+            self.about_to_change()
             self.bound |= added.bound  # before anything can fail in this task alone: all tasks have the same bound
             self.local |= added.completed().local
         return self
@@ -193,7 +193,7 @@ class NamedSet(PartitionedSet):
     def __isub__(self, other: FactSet) -> Self:  # type: ignore[override]
         removed = own_set(other)
         if removed.bound & self.bound:
-            self._about_to_change()
+            self.about_to_change()
             self.local -= removed.completed().local
         return self
 
@@ -210,7 +210,8 @@ class NamedSet(PartitionedSet):
         _, notes = self.context.wire.exchange("has", None, self.local.has_codes(predicate, codes))
         return any(notes)
 
-    def _about_to_change(self) -> None:
+    def about_to_change(self) -> None:
+        """Compute what reads the set, and forget its counts."""
         self.context.compute_all()
         self.context.memory.journal.note(self._forget_counts)
         self._forget_counts()
@@ -260,4 +261,9 @@ def nothing(context: Context) -> PartitionedSet:
 
 def own_set(facts: FactSet) -> PartitionedSet:
     assert isinstance(facts, PartitionedSet), "a set of another engine"
+    return facts
+
+
+def own_named(facts: FactSet) -> NamedSet:
+    assert isinstance(facts, NamedSet), "sets that change have names"
     return facts

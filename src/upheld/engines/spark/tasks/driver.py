@@ -170,12 +170,19 @@ class HeldConstants(Held):
 
 
 class HeldRanks(Held):
-    """Ranks. Which strata an update reaches is found by the driver, whose algorithm goes through them."""
+    """Ranks. Which strata an update reaches is found by the driver, whose algorithm goes through them.
+
+    Tasks maintain closed strata by themselves, all of them in one command.
+    """
 
     __slots__ = ()
 
-    def through(self, reached: Reached, *facts: FactSet) -> Iterator[Stratum]:
-        return iter(reached)
+    def through(self, reached: Reached, E_minus: FactSet, E_plus: FactSet, *sets: FactSet) -> Iterator[Stratum]:
+        changed = _local((E_minus, E_plus))
+        if not self.local.are_closed(reached.strata, *changed):
+            return iter(reached)
+        is_done = self.driver.call(self, "maintain_closed", reached.strata, E_minus, E_plus, *sets)
+        return iter(() if is_done else reached)
 
 
 _KINDS = {

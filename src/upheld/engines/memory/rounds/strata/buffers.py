@@ -25,6 +25,8 @@ from upheld.engines.memory.rounds.strata.records import (
     LAST_CHANGE,
     MOST,
     MOST_PICKED,
+    PART,
+    PARTS,
     SEED_FIELDS,
     SEED_STRATUM,
     SEEDED,
@@ -61,10 +63,11 @@ class Buffers:
     def queues(self) -> tuple[Lines, Lines, Lines, Lines]:
         return self.going, self.coming, self.picked, self.changed
 
-    def begin(self, most: int) -> Numbers:
+    def begin(self, most: int, part: tuple[int, int]) -> Numbers:
         """Clear the lines that the update before has written, and no others; return the state of the next update.
 
         most   derivations that a call handles in a stratum, in deletion and in insertion
+        part   the part of all heads that are kept, and how many parts there are
         """
         code, state = self._code, self.state
         code.lines[self.due[: state[DUE]], IS_DUE] = 0  # there are some if it was given up
@@ -73,6 +76,7 @@ class Buffers:
         code.links[changed, LAST_CHANGE], code.links[changed, CHANGES] = NOBODY, 0
         self.state = _first_state()
         self.state[MOST] = most
+        self.state[PART], self.state[PARTS] = part
         return self.state
 
     def make_room(self) -> None:

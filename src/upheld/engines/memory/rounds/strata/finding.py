@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from upheld.engines.memory.kernels.addresses import read_int32, write_int32, write_int64
-from upheld.engines.memory.kernels.hashing import GROUP, mix, place
+from upheld.engines.memory.kernels.hashing import GROUP, mix, owner_of, place
 from upheld.engines.memory.kernels.jit import inner_kernel
 from upheld.engines.memory.rounds.instances import instances_of_group
 from upheld.engines.memory.rounds.records import (
@@ -40,6 +40,7 @@ from upheld.engines.memory.rounds.records import (
     STEP_KNOWN,
     STEP_NEXT,
     UNLISTED,
+    VALUES,
 )
 from upheld.engines.memory.rounds.strata.records import (
     AT_COMING,
@@ -64,6 +65,8 @@ from upheld.engines.memory.rounds.strata.records import (
     MOST_PICKED,
     MOST_TRIED_PAIRS,
     OTHER_PLAN,
+    PART,
+    PARTS,
     PICKED,
     READ_BY,
     READ_END,
@@ -219,6 +222,19 @@ def end_of_part(code, queue, begin, end, links, state):
 
 
 @inner_kernel
+def keep_part(lines, begin, end, state):
+    """Drop the instances, of some, whose heads are of other parts; return where those that are kept end."""
+    stop = begin
+    for i in range(begin, end):
+        if owner_of(lines[i, VALUES], state[PARTS]) == state[PART]:
+            if stop < i:
+                for field in range(lines.shape[1]):
+                    lines[stop, field] = lines[i, field]
+            stop += 1
+    return stop
+
+
+@inner_kernel
 def follow_plans(program, cells, queue, part, bench, state, counts):
     """Write the instances of the plans in some cells from a part of a queue, behind those that were found before.
 
@@ -234,13 +250,15 @@ def follow_plans(program, cells, queue, part, bench, state, counts):
             return np.int64(-1), tried
         start = begin
         while start < end:
-            stop = min(start + GROUP, end)
+            stop, before = min(start + GROUP, end), count
             count, tried = instances_of_group(
                 program, at, queue, start, stop, work, lines, places.ctypes.data, count, tried
             )
             if count < 0 or count > state[MOST]:
                 leave(state)
                 return np.int64(-1), tried
+            if state[PARTS] > 1:
+                count = keep_part(lines, before, count, state)
             start = stop
     return count, tried
 

@@ -68,12 +68,13 @@ DONE_STRATUM, DONE_DERIVATIONS = range(2)
 #: other strata, and round by round with its own ones.
 SEEDING, NEXT_STRATUM, LOSING, LOSING_OWN, GAINING, GAINING_OWN, ENDING = range(7)
 
-#: The progress of a call. From `AT_GOING` on, a stratum that is taken back has these as it began.
+#: The progress of a call. Only heads of one `PART` are kept, of `PARTS` in all. From `AT_GOING` on, a stratum that is
+#: taken back has these as it began.
 (
     STAGE, CURRENT_STRATUM, STRATA_OUTCOME, STRATA_WANTED, STRATA_ROOM, BIT_ROUND, BIT_D, BIT_A, PLACES, SEEDS, SEEDED,
-    DUE, STRATA_DONE, FIRST_GROWN_TABLE, FIRST_GROWN_INDEX, FIRST_MET, MOST, LOST, GAINED, ROUND_BEGIN,
+    DUE, STRATA_DONE, FIRST_GROWN_TABLE, FIRST_GROWN_INDEX, FIRST_MET, MOST, LOST, GAINED, ROUND_BEGIN, PART, PARTS,
     AT_GOING, AT_COMING, AT_LOG, AT_TOP, AT_ROUNDS, AT_LOST_FACTS, AT_NEW_FACTS, AT_CHANGED,
-) = range(28)  # fmt: skip
+) = range(30)  # fmt: skip
 #: As many numbers behind them are what they were when the stratum at hand began.
 SAVED = AT_CHANGED + 1 - AT_GOING
 STRATA_STATE = AT_CHANGED + 1 + SAVED

@@ -112,6 +112,8 @@ class SmallStrata:
         self._tools: tuple[StrataCode, Buffers] | None = None
         self.bench = Bench()
         self._truths: tuple[object, Numbers, list[Truth]] | None = None
+        #: The part of all heads that is kept, by the owner of their first value, and the number of parts.
+        self.part = (0, 1)
         #: The strata with rules that kernels have maintained, in all updates.
         self.maintained = 0
 
@@ -198,7 +200,7 @@ class Run:
     ):
         self._strata, self.context, self._code, self._ranks = strata, strata.context, code, ranks
         self.I, self.D, self.A = I, D, A
-        self._buffers, self.state = buffers, buffers.begin(MOST_DERIVED)
+        self._buffers, self.state = buffers, buffers.begin(MOST_DERIVED, strata.part)
         self._refresh()
         #: Logs that are full, and the strata that were maintained, with the derivations that they had.
         self._full: list[tuple[Lines, int]] = []
