@@ -331,7 +331,7 @@ def stratify(core: Core, stratification: str = "granular", also: Sequence[Rule] 
     nodes = sorted(set(classes.values()))
     components = components_of(nodes, depends)
     refuse_negation_in_cycle(core, components, depends)
-    aggregated = {classes[pattern_of(_values_depend(a, core).head)]: a.body for a in core.aggregations}
+    aggregated = {classes[pattern_of(values_depend(a, core).head)]: a.body for a in core.aggregations}
     level = apart(levels_of(components, depends, derived), aggregated)
     levels = {pattern: level[c] for pattern, c in classes.items()}
     by_predicate: dict[str, list[tuple[Pattern, int]]] = defaultdict(list)
@@ -343,7 +343,7 @@ def stratify(core: Core, stratification: str = "granular", also: Sequence[Rule] 
         rules_of[levels[patterns[id(rule.head)]]].append(rule)
     aggregations_of: dict[int, list[Aggregation]] = defaultdict(list)
     for aggregation in core.aggregations:
-        aggregations_of[result.level(_values_depend(aggregation, core).head)].append(aggregation)
+        aggregations_of[result.level(values_depend(aggregation, core).head)].append(aggregation)
     for index in range(1, max(level.values(), default=1) + 1):
         recursive: list[Rule] = []
         nonrecursive: list[Rule] = []
@@ -358,7 +358,7 @@ def stratify(core: Core, stratification: str = "granular", also: Sequence[Rule] 
 
 def _depending(core: Core) -> tuple[Rule, ...]:
     """Return the rules that say what atoms depend on."""
-    aggregations = (_values_depend(aggregation, core) for aggregation in core.aggregations)
+    aggregations = (values_depend(aggregation, core) for aggregation in core.aggregations)
     return (*core.rules, *map(_members_depend, core.classings), *aggregations)
 
 
@@ -368,7 +368,7 @@ def _members_depend(classing: Classing) -> Rule:
     return Rule(classing.member(value, number), (Atom(classing.relation, (value, other)),))
 
 
-def _values_depend(aggregation: Aggregation, core: Core) -> Rule:
+def values_depend(aggregation: Aggregation, core: Core) -> Rule:
     """Return a rule that says what the values of an aggregate depend on: on all of it. It derives nothing."""
 
     def any_fact(name: str) -> Atom:

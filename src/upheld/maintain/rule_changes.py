@@ -11,9 +11,9 @@ maintenance goes on from there. Aggregates that come have a guard too: they may 
 After that the guards are taken out. A guard is in a lower stratum than the head, so counters, ranks and levels are the
 same with and without it.
 
-The strata in between belong to both programs together. Strata are not split again: the dependencies of
-removed rules stay (`Rules.past`), so that facts keep their stratum and their bookkeeping. Where an added rule makes one
-stratum of several, derivations that were nonrecursive may become recursive; those strata are counted anew. If both
+The strata in between belong to both programs together. Strata are not split again: the dependencies of removed rules
+and aggregates stay (`Rules.past`), so that facts keep their stratum and their bookkeeping. Where an added rule makes
+one stratum of several, derivations that were nonrecursive may become recursive; those strata are counted anew. If both
 programs together have no stratification, the old rules go first and the new ones come in a second step.
 
 Granular strata keep facts without rules apart from all others, which this relies on. With other strata, or where strata
@@ -29,7 +29,7 @@ from upheld.algebra.sets import FactSet, settle
 from upheld.errors import ProgramError
 from upheld.language.core import Atom, Core, Predicate, Rule
 from upheld.language.edits import changed
-from upheld.language.strata import Stratification, Stratum, stratify
+from upheld.language.strata import Stratification, Stratum, stratify, values_depend
 from upheld.maintain.overlay import from_there, take_off
 from upheld.maintain.seminaive import saturate, seminaive
 from upheld.maintain.update import Outcome, State, Update, step
@@ -96,7 +96,7 @@ def plan(rules: Rules, core: Core, stratification: str, *, counted: bool) -> Pla
     Where derivations are `counted`, facts must keep their strata, or all are derived again.
     """
     removed, added = changed(rules.core.rules, core.rules)
-    past = (*rules.past, *removed)
+    past = (*rules.past, *removed, *_dependencies_gone(rules.core, core))
     predicates = {**rules.core.predicates, **core.predicates, **{guard.name: guard for guard in GUARDS}}
     known = {**rules.predicates, **predicates}
     if len(past) <= SPARE + len(core.rules) and (stratification == "granular" or not counted):
@@ -128,10 +128,16 @@ def _step(before: Core, after: Core, stratification: str, past: Sequence[Rule], 
         # as added rules have.
         aggregations=tuple(a if a.relation in there else replace(a, guard=ADDED.name) for a in after.aggregations),
     )
-    during = stratify(together, stratification, past)
+    during = stratify(together, stratification, (*past, *_dependencies_gone(before, after)))
     gone = tuple(name for name in there if name not in stay)
     places = {**{guarded[r]: None for r in removed}, **{guarded[r]: r for r in added}}
     return Step(during, during.exchanged(places), guarded, gone)
+
+
+def _dependencies_gone(before: Core, after: Core) -> list[Rule]:
+    """Return the dependencies of aggregates that go, as rules that derive nothing."""
+    stay = {a.relation for a in after.aggregations}
+    return [values_depend(a, before) for a in before.aggregations if a.relation not in stay]
 
 
 def _guarded(rule: Rule, guard: Predicate) -> Rule:

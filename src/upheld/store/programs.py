@@ -16,10 +16,11 @@ def digest(core: Core, equality: str) -> str:
 
     Layout, the names of variables and columns, and the order of declarations, rules and body atoms mean nothing. (Where
     a pass has made a hidden relation of several columns from a part of a rule, the order of the atoms in it still
-    counts.) Where equality is by axioms they are among the rules.
+    counts.) A rule that is there twice means no more than once: a rule change may leave one of the two in the text of a
+    program. Where equality is by axioms they are among the rules.
     """
     lines = sorted(f"{p.name!r}{p.types}" for p in core.predicates.values() if not p.hidden)
-    lines += normal_texts(core)
+    lines += sorted(set(normal_texts(core)))
     lines += sorted(map(repr, core.facts))
     lines += ["equality by rewriting"] if equality == "rewrite" else []
     return f"2:{_sha256(lines)}"

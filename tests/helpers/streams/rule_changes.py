@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from random import Random
 from tempfile import TemporaryDirectory
 
+import pytest
+
 from tests.helpers.programs.aggregates import random_aggregate_case, random_grouping_case
 from tests.helpers.programs.records import random_record_case
 from tests.helpers.programs.strategies import (
     Case,
+    Update,
     _facts,
     _Relation,
     _rule,
@@ -29,7 +32,7 @@ from tests.helpers.streams.streams import (
     some_stratification,
 )
 from upheld.data.change import Change
-from upheld.errors import EvaluationError, UpheldError
+from upheld.errors import EvaluationError, FactsError, UpheldError
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Fact
 from upheld.language.strata import stratify
@@ -122,13 +125,22 @@ class Changing:
             )  # fmt: skip
             for update in self.book.case.updates:
                 if self.r.random() < 0.25:
-                    after = (self.explicit - facts_of(update.deletions)) | facts_of(update.insertions)
-                    if self.expected(self.rules, after) is not None:
-                        m.update(delete=update.deletions, insert=update.insertions)
-                        self.explicit = after
-                        self.check(m)
+                    self.update(m, update)
                 m = self.step(m)
         return self.changes
+
+    def update(self, m: Materialisation, update: Update) -> None:
+        """Update the facts, unless the rules then have no result; relations that no rule names any more are refused."""
+        after = (self.explicit - facts_of(update.deletions)) | facts_of(update.insertions)
+        if self.expected(self.rules, after) is None:
+            return
+        if {*update.deletions, *update.insertions} <= {*m._core.predicates}:
+            m.update(delete=update.deletions, insert=update.insertions)
+            self.explicit = after
+        else:
+            with pytest.raises(FactsError, match="unknown-relation"):
+                m.update(delete=update.deletions, insert=update.insertions)
+        self.check(m)
 
     def expected(self, rules: list[str], explicit: set[Fact]) -> set[Fact] | None:
         """Return the facts of a program, or None if it is not one, or has no result."""

@@ -187,6 +187,32 @@ def test_a_rule_that_two_clauses_make_stays_with_one_of_them():
     assert m.change_rules(remove="q(a), r(a) :- p(a).").deleted["q"].to_set() == {(1,)}
 
 
+def test_a_state_of_rules_that_are_there_twice_opens(tmp_path):
+    m = materialise("q(x) :- p(x). q(y) :- p(y).", {"p": [1]})
+    m.change_rules(remove="q(y) :- p(y).")
+    m.save(tmp_path)
+    again = restore("q(z) :- p(z). r(x) :- q(x).", tmp_path, edited=True)
+    assert again["q"].to_set() == again["r"].to_set() == {(1,)}
+    m.change_rules(add="q(y) :- p(y).")
+    m.save(tmp_path)
+    assert restore("q(z) :- p(z).", tmp_path).facts() == m.facts()
+
+
+@pytest.mark.parametrize("algorithm", ["ranked", "counting", "counting-by-rounds", "dred-c"])
+def test_facts_keep_their_stratum_when_an_aggregate_over_them_goes(algorithm):
+    """The aggregate over all of `c` is why its facts are in one stratum, also those that no rule derives."""
+    declared = (
+        ".decl c(x:number, y:number)\n.decl t(x:number, y:number)\n.decl h(x:number, y:number)\n.decl g(x:number)\n"
+    )
+    reads_all = "g(x) :- h(x, y), y = max z : { c(_, z) }."
+    rules = declared + "c(0, min y : { t(_, y) }).\n" + reads_all
+    m = materialise(rules, {"c": [(0, -1), (1, 0)], "t": [(1, 5)]}, algorithm=algorithm)
+    m.change_rules(remove=reads_all)
+    recounted(m)
+    m.update(delete={"c": [(1, 0)], "t": [(1, 5)]})
+    recounted(m)
+
+
 def test_preview_of_rules():
     m = materialise(REACH, EDGES)
     before = held(m)
