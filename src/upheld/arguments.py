@@ -66,6 +66,7 @@ BY_NAME_OR_NONE = Kind(_or_none(_is(Mapping)), "a dictionary of values by name, 
 TEXT_OR_NONE = Kind(_or_none(_TEXT), "a string, or None")
 RULES = Kind(lambda r: isinstance(r, str) or _is_names(r), "the text of a rule, or a list of texts")
 SOURCE = Kind(lambda s: isinstance(s, str) and s != "", "a name of at least one character")
+SOURCE_OR_NONE = Kind(_or_none(SOURCE.accepts), f"{SOURCE.meaning}, or None")
 UPDATES = Kind(_is(Iterable, AsyncIterable), "an iterable of updates")
 
 #: The kinds of parameters, by the names that they have in every public function.
@@ -89,7 +90,7 @@ KINDS = {
     "confined": _TRUTH,
     "edited": _TRUTH,
     "state": PATH_OR_NONE,
-    "source": Kind(_or_none(SOURCE.accepts), f"{SOURCE.meaning}, or None"),
+    "source": SOURCE_OR_NONE,
     "strict": _TRUTH,
     "look_ahead": _TRUTH,
     "merge_waiting": Kind(lambda n: isinstance(n, int) and not isinstance(n, bool), "a whole number of at least 1"),

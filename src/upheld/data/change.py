@@ -13,6 +13,7 @@ from upheld.errors import Problem, UsageError, count, nearest, quote
 from upheld.language.core import Predicate
 from upheld.pages.markup import Markup, element, first_rows, joined
 from upheld.runtime.statistics import Statistics
+from upheld.source import Span
 
 if TYPE_CHECKING:
     import pandas
@@ -27,6 +28,10 @@ class ByRelation(Mapping[str, Relation]):
         self._predicates = predicates
         some = [predicates[name] for name in sorted(rows) if not predicates[name].hidden]
         self._some = {p.name: relation_of(p, rows[p.name]) for p in some}
+
+    def __contains__(self, name: object) -> bool:
+        predicate = self._predicates.get(name) if isinstance(name, str) else None
+        return predicate is not None and not predicate.hidden
 
     def __getitem__(self, name: str) -> Relation:
         relation = self._some.get(name)
@@ -182,6 +187,12 @@ class Change:
 
 def relation_of(predicate: Predicate, rows: Iterable[Row]) -> Relation:
     return Relation(predicate.name, predicate.columns, predicate.types, rows)
+
+
+def mixed_sources(message: str, span: Span | None = None, place: str | None = None) -> Problem:
+    """Return the problem of a transaction that names more than one source, or retracts one and has facts as well."""
+    note = "a transaction has facts of one source, or retracts a source and has no facts"
+    return Problem("mixed-sources", message, span, place, note=note, hint="make two transactions")
 
 
 def unknown_relation(name: str, known: tuple[str, ...] | list[str]) -> Problem:

@@ -32,7 +32,7 @@ from upheld.materialisation.updates.rule_changes import (
     refuse_rule_changes,
 )
 from upheld.materialisation.updates.sources import Claimed, Rows
-from upheld.materialisation.updates.stream import Queue, follow, follow_async, updates_text
+from upheld.materialisation.updates.stream import Queue, Sides, follow, follow_async, updates_text
 from upheld.materialisation.updates.transaction import Part, Transaction, refuse_in_transaction
 from upheld.materialisation.warming import made_up, rehearse
 from upheld.runtime.interruptions import interrupted_once, uninterrupted
@@ -349,7 +349,7 @@ class Materialisation(Commits):
         Args:
             updates: Iterable of updates: each is an `upheld.Update`, or a dictionary with facts to `insert`, to
                 `delete`, and to `replace` relations by; it may have a `source`, as for `update`, such as the name of a
-                file or the number of a batch.
+                file or the number of a batch. An update with `retract` and nothing else retracts a source.
             algorithm: Algorithm for these and later updates.
             look_ahead: Skip work that the next update would undo, if that has arrived. `adaptive`, `bf-marking` and
                 `dred-marking` use it. In a list the next update has always arrived; for an iterator this is unknown
@@ -372,9 +372,10 @@ class Materialisation(Commits):
                 seen = merged([self._loaded(waiting) for waiting in ahead]) if known else None
                 planned, first = Claimed(), given[0]
                 if (source := first.source) is not None:
+                    gone = self._sources.facts_of(source) if first.is_retraction else first.delete
 
                     def requested() -> list[Requested]:
-                        return [self._claimed(planned, source, first.delete, first.insert, first.replace)]
+                        return [self._claimed(planned, source, gone, first.insert, first.replace)]
 
                 else:
                     for waiting in given:
@@ -389,10 +390,11 @@ class Materialisation(Commits):
                     before_commit=self._checking(updates_text(numbers), on_violation), planned=planned,
                 )  # fmt: skip
 
-        def load(delete: FactsGiven, insert: FactsGiven, replace: FactsGiven, source: str | None) -> _Waiting:
-            waiting = _Waiting(self._fitted(delete), self._fitted(insert), self._fitted(replace), source)
+        def load(sides: Sides) -> _Waiting:
+            delete, insert, replace = (self._fitted(side) for side in sides[:3])
+            waiting = _Waiting(delete, insert, replace, sides.source or sides.retract, sides.retract is not None)
             check_replaced(waiting.replace, waiting.delete, waiting.insert)
-            if source is None:  # otherwise it depends on the claims of all updates before
+            if waiting.source is None:  # otherwise it depends on the claims of all updates before
                 with self._turns.work():
                     self._loaded(waiting)
             return waiting
@@ -532,5 +534,7 @@ class _Waiting:
     insert: Mapping[str, Iterable[Row]]
     replace: Mapping[str, Iterable[Row]]
     source: str | None = None
+    #: Whether it retracts its source, and has no facts of its own.
+    is_retraction: bool = False
     engine: Engine | None = None
     loaded: Requested | None = None

@@ -35,6 +35,8 @@ MODES = ("auto", "driver", "decomposed", "distributed")
 #: Modes of older versions, and what they are called now.
 _OLD_MODES = {"rounds": "distributed"}
 TRIGGERS = ("available-now", "continuous")
+#: Names of a source of facts: the name of an update file, or the number of a micro-batch.
+SOURCES_OF_UPDATES = ("file", "batch")
 
 #: The settings that are paths.
 _FOLDERS = ("state", "dictionary", "quarantine", "report")
@@ -103,6 +105,9 @@ class Stream:
     look_ahead: bool = option(bool, default=False)
     #: Whether each file is a table of all facts of its relation, instead of a file of updates.
     snapshot: bool = option(bool, default=False)
+    #: The source of facts whose transaction names none: the name of their `file`, or the number of their `batch`. By
+    #: default they have no source.
+    source: str | None = option(str, choices=SOURCES_OF_UPDATES)
     place: str = ""
 
 
@@ -300,6 +305,9 @@ def _stream(
     if (given.get("path") is None) == (given.get("frame") is None):
         note = "a stream has one of `path`, the folder of update files, and, in Python, a streaming DataFrame"
         problems.append(Problem("bad-job", "nothing says where updates come from", place=place, note=note))
+    if given.get("frame") is not None and values.get("source") == "file":
+        message, hint = "updates of a streaming DataFrame have no files", 'write `source = "batch"`'
+        problems.append(Problem("bad-job", message, place=place, hint=hint))
     if values.get("files", 1) < 1 or values.get("interval", 0) < 0:
         message = "`files` must be at least 1, and `interval` must not be negative"
         problems.append(Problem("bad-job", message, place=place))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from upheld.arguments import PATH_OR_NONE, checked
+from upheld.arguments import PATH_OR_NONE, SOURCE_OR_NONE, checked
 from upheld.data.change import Change
 from upheld.data.columns import Row
 from upheld.data.relation import Relation, encoded
@@ -18,6 +18,7 @@ from upheld.errors import FactsError, Problem, UpheldError, UsageError, Verifica
 from upheld.language.core import Predicate
 from upheld.language.lints.programs import some
 from upheld.language.syntax.ast import Program
+from upheld.language.types.columns import ColumnType
 from upheld.maintain.registry import ALGORITHMS, MARKING, algorithm_named
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.constraints import REPORT
@@ -55,7 +56,7 @@ def read_updates(updates: object, m: Materialisation) -> Iterator[Update]:
     return updates_of(updates, {r.name: Predicate(r.name, r.columns, r.stored_types) for r in relations})
 
 
-@checked(facts=PATH_OR_NONE)
+@checked(facts=PATH_OR_NONE, retract=SOURCE_OR_NONE)
 def apply(
     program: str | Path | Program,
     updates: object,
@@ -78,6 +79,8 @@ def apply(
     on_violation: str | None = None,
     state: str | Path | None = None,
     edited: bool = False,
+    source: str | None = None,
+    retract: str | None = None,
 ) -> Run:
     """Materialise a program, apply a file or stream of updates, and write its outputs, as `upheld apply` does.
 
@@ -86,7 +89,7 @@ def apply(
     Args:
         program: As for `materialise`.
         updates: As for `read_updates`. Files are checked completely first, and read again while they are applied; a
-            pipe is read once.
+            pipe is read once. None if there is only a source to retract.
         facts: As for `run`.
         output: As for `run`.
         changes: File for the change of each transaction in the output relations, or in all relations if the program has
@@ -106,7 +109,12 @@ def apply(
         on_violation: As for `run`. A transaction that is refused ends the run, as one that fails.
         state: As for `run`.
         edited: As for `run`.
+        source: Source of the facts of transactions that name none: see `Materialisation.update`.
+        retract: Source to retract first, in a transaction of its own: see `Materialisation.retract`.
     """
+    if updates is None and retract is None:
+        hint = "name a file of updates (`--updates`), or a source to retract (`--retract`)"
+        raise UsageError(Problem("no-updates", "there are neither updates nor a source to retract", hint=hint))
     if look_ahead and algorithm_named(algorithm).look_ahead is None:
         raise UsageError(_looks_nowhere(algorithm))
     with within(limits):
@@ -125,33 +133,43 @@ def apply(
         feed = ChangeFile(changes)
     # Nobody knows when more will come through a pipe: to wait for it takes no time of what the limits allow.
     while_reading = limits if limits is None or _lasts(updates) else replace(limits, seconds=None)
+
+    def transactions() -> Iterator[Update]:
+        return _with_source(updates_of({} if updates is None else updates, predicates), source)
+
     if _lasts(updates):
         with within(limits):
-            for _ in updates_of(updates, predicates):
+            for _ in transactions():
                 pass
     with job.opened(facts, algorithm=algorithm, limits=limits, progress=progress, state=state, edited=edited) as m:
         oracle = _Oracle(job, m) if verify else None
         taken: deque[Update] = deque()
         with feed or nullcontext():
-            source = _noted(updates_of(updates, predicates), taken, while_reading)
-            arriving = _arriving(source, updates, look_ahead or merge_waiting > 1)
+            if retract is not None:
+                change = m.retract(retract)
+                if oracle is not None:
+                    oracle.check([Update({}, {}, 0, "retract", retract=retract)], m, change)
+                if feed is not None:
+                    feed.write(_text_of(change, outputs))
+            noted = _noted(transactions(), taken, while_reading)
+            arriving = _arriving(noted, updates, look_ahead or merge_waiting > 1)
             stream = m.stream(arriving, look_ahead=look_ahead, merge_waiting=merge_waiting)
             while True:
                 try:
-                    change = next(stream, None)
+                    following = next(stream, None)
                 except UpheldError as error:
                     if not taken:  # all were made, so it is the source that has failed
                         raise
                     raise type(error)([_failed(taken[0]), *error.problems]) from None
-                if change is None:
+                if following is None:
                     break
+                change = following
                 made = [taken.popleft() for _ in change.updates]
                 if oracle is not None:
                     oracle.check(made, m, change)
                 if feed is not None:
-                    text = transaction_text(_chosen(change.deleted, outputs), _chosen(change.inserted, outputs))
                     together = f"// commits {made[0].number} to {made[-1].number} as one\n" if len(made) > 1 else ""
-                    feed.write(together + text)
+                    feed.write(together + _text_of(change, outputs))
                 if committed is not None:
                     for update in made:
                         committed(update, change)
@@ -176,6 +194,13 @@ def _arriving(source: Iterator[Update], updates: object, ahead: bool) -> Iterabl
     return Arrivals(source) if ahead else source
 
 
+def _with_source(updates: Iterator[Update], source: str | None) -> Iterator[Update]:
+    """Return updates, those that name no source with this one."""
+    if source is None:
+        return updates
+    return (u if u.source is not None or u.retract is not None else replace(u, source=source) for u in updates)
+
+
 def _noted(updates: Iterator[Update], taken: deque[Update], limits: Limits | None) -> Iterator[Update]:
     """Yield updates, each read within limits, and add each to those that were taken."""
     while True:
@@ -198,6 +223,11 @@ def _check_changes(changes: Path, updates: object, job: Job, facts: str | Path |
         message = f"the changes would be written over {' and '.join(over)}"
         hint = "name another file for the changes"
         raise FactsError(Problem("same-file", message, place=str(changes), hint=hint))
+
+
+def _text_of(change: Change, outputs: Sequence[str]) -> str:
+    """Return the change of the outputs as a transaction of an update file."""
+    return transaction_text(_chosen(change.deleted, outputs), _chosen(change.inserted, outputs))
 
 
 def _chosen(relations: Mapping[str, Relation], names: Sequence[str]) -> list[Relation]:
@@ -232,21 +262,17 @@ class _Oracle:
         core = job.compiled.core
         # Facts of the program are explicit facts, which updates may delete.
         self._core, self._job = replace(core, facts=frozenset()), job
-        self._explicit = {name: m.explicit(name).stored_set() for name in m.relations}
+        self._claims = _Claims.of(m)
         self._facts = {name: m[name].stored_set() for name in m.relations}
 
     def check(self, made: Sequence[Update], m: Materialisation, change: Change) -> None:
         """Apply updates here, and raise what differs in the materialisation and in the change it has reported."""
         for update in made:
-            for name, rows in update.delete.items():
-                self._explicit[name].difference_update(encoded(rows, m[name].coded))
-            for name, rows in update.insert.items():
-                self._explicit[name].update(encoded(rows, m[name].coded))
-            for name, rows in update.replace.items():
-                self._explicit[name] = set(encoded(rows, m[name].coded))
+            self._claims.apply(update, {name: m[name].coded for name in m.relations})
+        explicit = self._claims.explicit()
         new = materialise_core(
             self._core,
-            self._explicit.items(),
+            explicit.items(),
             engine=self._job.engine,
             algorithm="rematerialise",
             decompose=self._job.decompose,
@@ -256,7 +282,7 @@ class _Oracle:
         before, self._facts = self._facts, {name: new[name].stored_set() for name in m.relations}
         names, update = m.relations, made[-1]
         compared = (
-            Compared("explicit facts", [m.explicit(name) for name in names], self._explicit),
+            Compared("explicit facts", [m.explicit(name) for name in names], explicit),
             Compared("facts", [m[name] for name in names], self._facts, new._explained),
             Compared("reported insertions", [change.inserted[name] for name in names], _minus(self._facts, before)),
             Compared("reported deletions", [change.deleted[name] for name in names], _minus(before, self._facts)),
@@ -264,6 +290,45 @@ class _Oracle:
         problems = [p for some in compared for p in some.problems(f"after commit {update.number}", update.place)]
         if problems:
             raise VerificationFailed(problems)
+
+
+class _Claims:
+    """The sources of each explicit fact, None for the unnamed one, by relation: a plain model of what updates mean."""
+
+    def __init__(self, claims: dict[str, dict[Row, set[str | None]]]):
+        self._claims = claims
+
+    @classmethod
+    def of(cls, m: Materialisation) -> _Claims:
+        """Return the sources of the explicit facts of a materialisation."""
+        rows = {name: m.explicit(name).stored_set() for name in m.relations}
+        return cls({name: {row: set(m._sources.of((name, row))) or {None} for row in rows[name]} for name in rows})
+
+    def explicit(self) -> _Rows:
+        return {name: set(rows) for name, rows in self._claims.items()}
+
+    def apply(self, update: Update, coded: Mapping[str, Mapping[int, ColumnType]]) -> None:
+        """Change the claims as a transaction does."""
+        gone, new, whole = (
+            {name: set(encoded(rows, coded[name])) for name, rows in side.items()}
+            for side in (update.delete, update.insert, update.replace)
+        )
+        for name, rows in self._claims.items():
+            claimed = {row for row in rows if update.source is None or update.source in rows[row]}
+            if name in whole:
+                gone[name], new[name] = claimed - whole[name], whole[name] - claimed
+            if update.retract is not None:
+                gone[name] = {row for row in rows if update.retract in rows[row]}
+        for name, lost in gone.items():
+            for row in lost & self._claims[name].keys():
+                claims = self._claims[name][row]
+                source = update.source or update.retract
+                claims -= claims if source is None else {source}
+                if not claims:
+                    del self._claims[name][row]
+        for name, won in new.items():
+            for row in won:
+                self._claims[name].setdefault(row, set()).add(update.source)
 
 
 _Rows = dict[str, set[Row]]

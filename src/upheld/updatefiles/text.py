@@ -1,6 +1,7 @@
 """Update files as text: `+edge("a", "b").`, `-edge("b", "c").`, and `commit.` at the end of each transaction.
 
 `=edge("a", "b").` is a fact of a snapshot, which replaces all explicit facts of its relation; `=edge.` is an empty one.
+`source "feed-7".` names the source of the facts of its transaction; `retract "feed-7".` retracts that source.
 
 A part of a file that holds nothing but plain facts is read by `PlainFacts`. All else is read statement by statement,
 with the parser of the program's dialect, which also explains what is wrong.
@@ -12,12 +13,13 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 
+from upheld.data.change import mixed_sources
 from upheld.data.factfiles.reading import decoded
-from upheld.errors import FactsError, Problem, ProgramError
+from upheld.errors import FactsError, Problem, ProgramError, quote
 from upheld.language.core import Predicate
 from upheld.language.syntax import parser as language
 from upheld.language.syntax.ast import Atom, Constant, Formula, Term
-from upheld.language.syntax.lexer import Token
+from upheld.language.syntax.lexer import ESCAPES, Token, string_value
 from upheld.language.syntax.parser import PROBLEM_LIMIT, Parser, first_problems, too_deep
 from upheld.language.syntax.rdfox import RDFoxParser
 from upheld.language.syntax.souffle import SouffleParser
@@ -33,7 +35,7 @@ from upheld.updatefiles.transactions import Draft, Update
 _MUCH = 1 << 20
 
 #: Where, after a faulty statement, the next one seems to begin.
-_RESUME = re.compile(r"^[ \t]*+(?=[+=-]|commit\b)", re.MULTILINE)
+_RESUME = re.compile(r"^[ \t]*+(?=[+=-]|(?:commit|source|retract)\b)", re.MULTILINE)
 
 
 def read_text(path: Path, predicates: Mapping[str, Predicate]) -> Iterator[Update]:
@@ -154,6 +156,8 @@ class _Reader:
             self.begin(source.position(parser.start)[0])
             if isinstance(atom, Token):
                 self.empty_snapshot(atom, source)
+            elif isinstance(atom, str):
+                self.name_source(sign, atom, Span(source, parser.start, parser.seen))
             elif atom is None:
                 yield from self.commit()
             else:
@@ -178,13 +182,24 @@ class _Reader:
             span = Span(source, name.start, name.end)
             self.problems.append(unknown_relation(name.text, self.predicates, span))
 
-    def statement(self, parser: Parser) -> tuple[str, Atom | Token | None] | None:
+    def name_source(self, word: str, source: str, span: Span) -> None:
+        """Note the source of a transaction, or the source that it retracts."""
+        draft = self.draft
+        if (known := draft.source or draft.retract) is not None:
+            self.problems.append(mixed_sources(f"the transaction names {quote(known)} and {quote(source)}", span))
+        elif word == "source":
+            draft.source = source
+        else:
+            draft.retract = source
+
+    def statement(self, parser: Parser) -> tuple[str, Atom | Token | str | None] | None:
         """Read a statement: return the sign and atom of a fact, no atom for a `commit.`, and None for a prefix.
 
-        Of an empty snapshot, return the name of the relation.
+        Of an empty snapshot, return the name of the relation; of a `source` or `retract`, that word and the source.
         """
         token = parser.token
-        atom: Atom | Token | None = None
+        word = token.kind
+        atom: Atom | Token | str | None = None
         if token.kind in ("+", "-", "="):
             parser.advance()
             if token.kind == "=" and parser.token.kind == "name" and parser.following().kind == ".":
@@ -194,6 +209,11 @@ class _Reader:
                 atom = parser.head()
         elif token.kind == "name" and token.text == "commit" and parser.following().kind != "(":
             parser.advance()
+        elif token.text in ("source", "retract") and parser.following().kind == "string":
+            word = parser.advance().text
+            if parser.token.text == '""':
+                parser.fail("the name of a source")
+            atom = string_value(parser.source, parser.advance(), ESCAPES, code_points=False)
         elif self.dialect == "dlog" and parser.begins_statement(token):
             parser.statement()
             return None
@@ -210,7 +230,7 @@ class _Reader:
             problem = Problem("missing-full-stop", "a `.` is missing", where, note=note, hint="put a `.` here")
             raise ProgramError(problem)
         parser.expect(".")
-        return token.kind, atom
+        return word, atom
 
     def begin(self, line: int) -> None:
         """Note that something of a transaction stands on this line."""
@@ -220,6 +240,9 @@ class _Reader:
     def commit(self) -> Iterator[Update]:
         """End a transaction, and yield it if all has been well so far."""
         self.commits += 1
+        if self.draft.retract is not None and self.draft.has_facts:
+            message = f"the transaction retracts {quote(self.draft.retract)}, and has facts as well"
+            self.problems.append(mixed_sources(message, place=self.draft.place))
         if not self.problems:
             yield self.draft.done(self.commits)
         self.draft, self.earlier = Draft(), len(self.problems)

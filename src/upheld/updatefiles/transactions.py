@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from upheld.data.columns import Row
 from upheld.data.relation import coded_columns, decoded
+from upheld.errors import quote
 from upheld.language.core import Predicate
 
 #: The rows of each relation.
@@ -17,7 +18,8 @@ Rows = dict[str, list[Row]]
 class Update:
     """A transaction of an update file. `insert` and `delete` hold the rows of each relation it speaks of.
 
-    `replace` holds snapshots: all rows that each of its relations has afterwards.
+    `replace` holds snapshots: all rows that each of its relations has afterwards. `source` is the source of all these
+    facts, as for `Materialisation.update`. A transaction with `retract` retracts that source, and has no facts.
     """
 
     insert: Rows
@@ -27,11 +29,16 @@ class Update:
     #: Where it begins: a file and a line, or a table and a row.
     place: str
     replace: Rows = field(default_factory=dict)
+    source: str | None = None
+    retract: str | None = None
 
     def __repr__(self) -> str:
         signed = (("+", self.insert), ("-", self.delete), ("=", self.replace))
         sizes = [f"{sign}{len(rows)} {name}" for sign, by_name in signed for name, rows in by_name.items()]
-        return f"<Update {self.number}: {', '.join(sizes) or 'nothing'}>"
+        if self.retract is not None:
+            return f"<Update {self.number}: retract {quote(self.retract)}>"
+        source = f" from {quote(self.source)}" if self.source is not None else ""
+        return f"<Update {self.number}: {', '.join(sizes) or 'nothing'}{source}>"
 
 
 def with_values(updates: Iterator[Update], predicates: Mapping[str, Predicate]) -> Iterator[Update]:
@@ -54,6 +61,8 @@ class Draft:
     insert: Rows = field(default_factory=dict)
     delete: Rows = field(default_factory=dict)
     replace: Rows = field(default_factory=dict)
+    source: str | None = None
+    retract: str | None = None
 
     def add(self, sign: str, relation: str, rows: list[Row]) -> None:
         """Add rows to insert, if the sign is `+`, to delete, if it is `-`, or of a snapshot, if it is `=`."""
@@ -66,7 +75,12 @@ class Draft:
             for relation, rows in rows_by_relation.items():
                 self.add(sign, relation, rows)
 
+    @property
+    def has_facts(self) -> bool:
+        """Whether it has facts, or snapshots, which may be empty."""
+        return bool(self.insert or self.delete or self.replace)
+
     def done(self, number: int) -> Update:
         """Return the transaction."""
         assert self.place is not None, "a transaction that begins nowhere"
-        return Update(self.insert, self.delete, number, self.place, self.replace)
+        return Update(self.insert, self.delete, number, self.place, self.replace, self.source, self.retract)

@@ -9,7 +9,7 @@ import pytest
 
 import upheld
 from upheld.cli import main
-from upheld.pipeline.streaming.updates import together
+from upheld.pipeline.streaming.updates import Together, together
 from upheld.updatefiles import Update, snapshot_in
 
 RULES = (
@@ -118,7 +118,7 @@ def test_a_stream_with_a_snapshot_and_changes_of_one_relation():
     m = opened()
     with pytest.raises(upheld.UpheldError, match="replaced-relation"):
         list(m.stream([{"replace": {"edge": []}, "insert": {"edge": [(1, 1)]}}]))
-    with pytest.raises(upheld.UpheldError, match="has only `insert`, `delete`, `replace` and `source`"):
+    with pytest.raises(upheld.UpheldError, match="has only `insert`, `delete`, `replace`, `source` and `retract`"):
         list(m.stream([{"set": {}}]))
     assert m.version == 0
 
@@ -151,4 +151,4 @@ def test_updates_as_one():
         Update({"p": [(5,)], "q": [(1,)]}, {"p": [(3,)]}, 3, ""),
     ]
     expected = {"delete": {"q": {(1,)}}, "insert": {"q": {(1,)}}, "replace": {"p": {(4,), (5,)}}}
-    assert together(updates) == expected
+    assert together(updates) == Together(**expected)

@@ -534,3 +534,50 @@ def test_another_program(spark):
     with pytest.raises(upheld.UpheldError) as refusal:
         upheld.Pipeline(REACH + 'path("x", "x").', {"edge": "e.csv"}, state="state", stream="updates").stream(spark)
     assert refusal.value.slugs == ("other-program",)
+
+
+def test_sources_of_updates(spark):
+    """Files are the sources of their facts, unless a transaction names one; a source is retracted with its facts."""
+    files = {
+        "1.updates": '+edge("c", "d").\n+edge("p", "q").\ncommit.\n',
+        "2.csv": "relation,operation,x,y\nedge,+,c,d\nedge,+,r,s\n",
+        "3.updates": 'source "feed-7".\n+edge("d", "e").\ncommit.\nretract "1.updates".\ncommit.\n',
+    }
+    for minute, (name, text) in enumerate(files.items()):
+        put(Path("updates"), name, text, minute)
+    m = finish(pipeline({"path": "updates", "source": "file"}).stream(spark))
+    assert m.sources() == {"1.updates": 0, "2.csv": 2, "feed-7": 1}
+    assert m["edge"].to_set() == {*EDGES, ("c", "d"), ("r", "s"), ("d", "e")}
+    assert told(spark) == m["path"].to_set() and upheld.restore(REACH, "state").sources() == m.sources()
+
+
+@pytest.mark.parametrize("engine", ["memory", Driven(2)], ids=["driver", "distributed"])
+def test_batches_with_sources(engine):
+    """A micro-batch of several sources is several versions, and is continued after the last one that was committed."""
+    draft_of(upheld.materialise(REACH, {"edge": EDGES}), Store.open("state")).commit(
+        {"feeds": {str(Path("feed").absolute()): 0}}
+    )
+    text = (
+        'source "a". +edge("c", "d"). commit. source "a". +edge("d", "e"). commit. source "b". +edge("d", "e"). commit.'
+    )
+    put(Path("updates"), "1.updates", f'{text}\nretract "a". commit. +edge("x", "y"). commit.', 1)
+    one = batches(engine=engine)
+    take(one, ["1.updates"])
+    take(one, ["1.updates"])  # the state has seen it
+    assert one.materialisation.sources() == {"a": 0, "b": 1}
+    assert one.materialisation["edge"].to_set() == {*EDGES, ("d", "e"), ("x", "y")}
+    again = upheld.restore(REACH, "state")
+    put(Path("updates"), "2.updates", 'retract "c". commit.', 2)
+    with pytest.raises(upheld.UpheldError, match="unknown-source"):
+        take(one, ["1.updates", "2.updates"])
+    assert Store.open("state").version == 5 and again.sources() == {"a": 0, "b": 1}
+    assert again.facts() == upheld.materialise(REACH, {"edge": [*EDGES, ("d", "e"), ("x", "y")]}).facts()
+
+
+def test_the_source_of_a_streaming_frame(spark):
+    """A DataFrame has batches and no files."""
+    frame = spark.readStream.format("rate").load()
+    with pytest.raises(upheld.UpheldError, match="have no files"):
+        pipeline({"frame": frame, "source": "file"})
+    with pytest.raises(upheld.UpheldError, match="bad-job"):
+        pipeline({"path": "updates", "source": "day"})

@@ -13,6 +13,8 @@ from upheld.cli.progress import commits_line
 
 EXAMPLES = """\
 upheld apply reach.dl -F facts --updates updates.txt -D out --changes changes.txt
+upheld apply reach.dl --state state --updates monday.csv --source monday
+upheld apply reach.dl --state state --retract monday
 tail -f log | upheld apply reach.dl -F facts --updates - --changes -
 """
 
@@ -22,9 +24,18 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     updates = command.add_argument_group("updates")
     updates.add_argument(
         "--updates",
-        required=True,
         metavar="FILE",
         help="text with updates (- for standard input), a .csv, .tsv or .parquet table, or a folder of tables",
+    )
+    updates.add_argument(
+        "--source",
+        metavar="NAME",
+        help="the source of the facts of commits that name none; facts are deleted as claims of this source alone",
+    )
+    updates.add_argument(
+        "--retract",
+        metavar="NAME",
+        help="first delete all facts of a source, but those that another source claims; --updates is not needed then",
     )
     updates.add_argument(
         "--changes",
@@ -88,5 +99,7 @@ def execute(options: argparse.Namespace) -> int:
             on_violation=options.on_violation,
             state=options.state,
             edited=options.edited,
+            source=options.source,
+            retract=options.retract,
         )
     return finish(options, options.done, sys.stderr if options.changes == "-" else sys.stdout)

@@ -6,9 +6,10 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from upheld.arguments import SOURCE, UPDATES, checked
+from upheld.data.change import mixed_sources
 from upheld.errors import Problem, UpheldError, UsageError, described_type, quote
 
 #: An update as a stream brings it, as it waits to be made, and what comes of it.
@@ -165,14 +166,14 @@ class Arrived(Generic[L]):
 class Queue(Generic[L, C]):
     """The updates of a stream that have arrived, and how they are made.
 
-    `load` takes the facts that an update deletes, inserts, and replaces relations by, and their source. `make` gets a
+    `load` takes the facts of an update, or the source that it retracts. `make` gets a
     list of one update, or of several to make as one, their numbers, and the next updates that have arrived. An update
     that is `alone` is not merged with others.
     """
 
     def __init__(
         self,
-        load: Callable[[Mapping[str, object], Mapping[str, object], Mapping[str, object], str | None], L],
+        load: Callable[[Sides], L],
         make: Callable[[list[L], tuple[int, ...], Sequence[L]], C],
         look_ahead: bool,
         merge_waiting: int,
@@ -199,7 +200,7 @@ class Queue(Generic[L, C]):
         self._taken += 1
         arrived: Arrived[L] = Arrived(self._taken)
         try:
-            arrived.given = self._load(*facts_of_update(update))
+            arrived.given = self._load(facts_of_update(update))
         except UpheldError as error:
             arrived.error = error
         self._waiting.append(arrived)
@@ -276,24 +277,42 @@ def updates_text(numbers: Sequence[int]) -> str:
     return f"the merge of updates {numbers[0]} to {numbers[-1]} of the stream"
 
 
-#: The facts that an update deletes, inserts, and replaces whole relations by, and their source.
-Sides = tuple[Mapping[str, object], Mapping[str, object], Mapping[str, object], str | None]
+class Sides(NamedTuple):
+    """The facts that an update deletes, inserts, and replaces whole relations by, and their source.
+
+    An update that retracts a source has no facts.
+    """
+
+    delete: Mapping[str, object]
+    insert: Mapping[str, object]
+    replace: Mapping[str, object]
+    source: str | None = None
+    retract: str | None = None
 
 
 def facts_of_update(update: object) -> Sides:
-    """Return the facts that an update deletes, inserts, and replaces whole relations by, and their source."""
+    """Return the facts of an update of a stream, or the source that it retracts."""
     if isinstance(update, Mapping):
-        if other := next((name for name in update if name not in ("insert", "delete", "replace", "source")), None):
-            only = "an update has only `insert`, `delete`, `replace` and `source`"
+        if other := next((name for name in update if name not in Sides._fields), None):
+            only = "an update has only `insert`, `delete`, `replace`, `source` and `retract`"
             raise UsageError(Problem("unsupported-update", f"an update of the stream has {quote(other)}, but {only}"))
-        source = update.get("source")
-        if source is not None and not SOURCE.accepts(source):
-            message = f"`source` of an update must be {SOURCE.meaning}, got {described_type(source)}"
+        delete, insert, replace = (update.get(side) or {} for side in ("delete", "insert", "replace"))
+        sides = Sides(delete, insert, replace, update.get("source"), update.get("retract"))
+    else:
+        try:
+            delete, insert = update.delete or {}, update.insert or {}  # type: ignore[attr-defined]
+        except AttributeError:
+            message = f"an update of the stream is {described_type(update)}"
+            note = "an update is an `upheld.Update`, or a dictionary with the facts to `insert`, `delete` and `replace`"
+            raise UsageError(Problem("unsupported-update", message, note=note)) from None
+        replace, source, retract = (getattr(update, name, None) for name in ("replace", "source", "retract"))
+        sides = Sides(delete, insert, replace or {}, source, retract)
+    for name in ("source", "retract"):
+        value = getattr(sides, name)
+        if value is not None and not SOURCE.accepts(value):
+            message = f"`{name}` of an update must be {SOURCE.meaning}, got {described_type(value)}"
             raise UsageError(Problem("bad-argument", message))
-        return update.get("delete") or {}, update.get("insert") or {}, update.get("replace") or {}, source
-    try:
-        return update.delete or {}, update.insert or {}, getattr(update, "replace", None) or {}, None  # type: ignore[attr-defined]
-    except AttributeError:
-        message = f"an update of the stream is {described_type(update)}"
-        note = "an update is an `upheld.Update`, or a dictionary with the facts to `insert`, `delete` and `replace`"
-        raise UsageError(Problem("unsupported-update", message, note=note)) from None
+    if sides.retract is not None and any(sides[:-1]):
+        message = f"an update of the stream retracts {quote(sides.retract)}, and has facts or a source as well"
+        raise UsageError(mixed_sources(message))
+    return sides

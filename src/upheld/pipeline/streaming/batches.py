@@ -7,7 +7,8 @@ version adds to feeds is made before that manifest, hidden, and moved to its pla
 pass, the next start does it.
 
 With look-ahead each transaction of a micro-batch is a version of its own, so that there is a next one to look at; the
-manifest has the number of those made, and an interrupted micro-batch is continued.
+manifest has the number of those made, and an interrupted micro-batch is continued. The same
+holds if a micro-batch has several sources: consecutive transactions of one source are a version.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from upheld.data.change import Change
-from upheld.data.columns import Row
 from upheld.data.relation import Relation, arrow_for_spark
 from upheld.language.core import Core
 from upheld.materialisation.lifecycle import draft_of
@@ -27,7 +27,7 @@ from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.job import Sink
 from upheld.pipeline.run import by_default, feeds_of
 from upheld.pipeline.sinks import FEED, feed_text, staged
-from upheld.pipeline.streaming.updates import together
+from upheld.pipeline.streaming.updates import in_groups, together
 from upheld.spark.files import child
 from upheld.store import Draft, Store
 from upheld.updatefiles import Update
@@ -75,10 +75,11 @@ class Batches:
 
     def apply(self, query: str, batch: int, transactions: Sequence[Update]) -> Iterator[Version]:
         """Make the updates of a micro-batch that the state does not hold yet, each the next version."""
-        updates = [together([t]) for t in transactions] if self._look_ahead else [together(transactions)]
+        groups = [[t] for t in transactions] if self._look_ahead else in_groups(transactions)
+        updates = [together(group) for group in groups]
         seen = self.seen(query, batch)
         # To make one again that changes nothing does no harm.
-        numbers = [i for i, update in enumerate(updates, 1) if i > seen and _changes_anything(update)]
+        numbers = [i for i, update in enumerate(updates, 1) if i > seen and update.changes_anything]
         start = time.perf_counter()
         changes = self.materialisation.stream([updates[i - 1] for i in numbers], look_ahead=self._look_ahead)
         for number, change in zip(numbers, changes, strict=True):
@@ -117,11 +118,6 @@ class Batches:
         with self.store.files.written(f"{beside}/part-00000.parquet") as file:
             parquet.write_table(_signed(sides), file)
         draft.moves.append((beside, folder))
-
-
-def _changes_anything(update: dict[str, dict[str, set[Row]]]) -> bool:
-    """Return whether an update has facts to delete or insert, or snapshots, which may be empty."""
-    return bool(update["replace"]) or any(any(update[side].values()) for side in ("delete", "insert"))
 
 
 def _signed(sides: Sequence[tuple[str, Relation]]) -> pyarrow.Table:

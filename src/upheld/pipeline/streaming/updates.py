@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Protocol
@@ -75,10 +75,9 @@ class UpdateFiles:
     def read(self, batch: DataFrame, number: int) -> Iterator[Update]:
         for row in sorted(batch.collect(), key=lambda row: (row["modificationTime"], row["path"])):
             path = shown(row["path"])
-            if path != row["path"]:
-                yield from self._in_file(Path(path))
-            else:
-                yield from self._elsewhere(path)
+            updates = self._in_file(Path(path)) if path != row["path"] else self._elsewhere(path)
+            file = path.rpartition("/")[2]
+            yield from _with_source(updates, file if self._stream.source == "file" else _batch(self._stream, number))
 
     def _in_file(self, path: Path) -> Iterator[Update]:
         read = snapshot_in if self._stream.snapshot else updates_in
@@ -111,43 +110,84 @@ class UpdateRows:
         with configured(batch.sparkSession, ARROW), explained(name):
             table = _plain(batch.toArrow())
         if table.num_rows:
-            yield from updates_in_table(table, self._predicates, name, self._stream.relation)
+            updates = updates_in_table(table, self._predicates, name, self._stream.relation)
+            yield from _with_source(updates, _batch(self._stream, number))
+
+
+def _batch(stream: Stream, number: int) -> str | None:
+    """Return the source of the facts of a micro-batch, if the stream names sources by these."""
+    return f"batch-{number}" if stream.source == "batch" else None
+
+
+def _with_source(updates: Iterator[Update], source: str | None) -> Iterator[Update]:
+    """Yield updates, those that name no source with this one."""
+    for update in updates:
+        has_one = update.source is not None or update.retract is not None
+        yield update if has_one or source is None else replace(update, source=source)
 
 
 def _plain(table: pyarrow.Table) -> pyarrow.Table:
     """Return a table in the order of its commits, and with integers for whole decimals."""
     import pyarrow
 
-    for i, field in enumerate(table.schema):
-        if pyarrow.types.is_decimal(field.type) and field.type.scale == 0:
+    for i, column in enumerate(table.schema):
+        if pyarrow.types.is_decimal(column.type) and column.type.scale == 0:
             low = pyarrow.compute.min(table[i]).as_py()
             whole = pyarrow.int64() if low is not None and low < 0 else pyarrow.uint64()
-            table = table.set_column(i, field.name, table[i].cast(whole))
+            table = table.set_column(i, column.name, table[i].cast(whole))
     for name in ("commit", "transaction"):
         if name in table.column_names:
             return table.sort_by(name)
     return table
 
 
-def together(updates: Iterable[Update]) -> dict[str, dict[str, set[Row]]]:
-    """Return what transactions that follow each other `delete`, `insert` and `replace` relations by, as one.
+def in_groups(updates: Sequence[Update]) -> list[list[Update]]:
+    """Return transactions that follow each other in groups that can be made as one: facts of the same source."""
+    groups: list[list[Update]] = []
+    for update in updates:
+        last = groups[-1][-1] if groups else None
+        if last is None or last.source != update.source or last.retract is not None or update.retract is not None:
+            groups.append([])
+        groups[-1].append(update)
+    return groups
+
+
+@dataclass
+class Together:
+    """Transactions that follow each other, as one update of a stream.
 
     A relation that is replaced has no facts to delete or insert: what follows changes its snapshot.
     """
-    deleted: dict[str, set[Row]] = {}
-    inserted: dict[str, set[Row]] = {}
-    replaced: dict[str, set[Row]] = {}
+
+    delete: dict[str, set[Row]] = field(default_factory=dict)
+    insert: dict[str, set[Row]] = field(default_factory=dict)
+    replace: dict[str, set[Row]] = field(default_factory=dict)
+    source: str | None = None
+    retract: str | None = None
+
+    @property
+    def changes_anything(self) -> bool:
+        """Whether it has facts to delete or insert, or snapshots, which may be empty, or retracts a source."""
+        if self.retract is not None or self.replace:
+            return True
+        return any(any(side.values()) for side in (self.delete, self.insert))
+
+
+def together(updates: Iterable[Update]) -> Together:
+    """Return transactions that follow each other, with facts of the same source, as one."""
+    one = Together()
     for update in updates:
+        one.source, one.retract = update.source, update.retract
         for name, rows in update.delete.items():
-            if name in replaced:
-                replaced[name].difference_update(rows)
+            if name in one.replace:
+                one.replace[name].difference_update(rows)
             else:
-                deleted.setdefault(name, set()).update(rows)
-                inserted.get(name, set()).difference_update(rows)
+                one.delete.setdefault(name, set()).update(rows)
+                one.insert.get(name, set()).difference_update(rows)
         for name, rows in update.insert.items():
-            (replaced if name in replaced else inserted).setdefault(name, set()).update(rows)
+            (one.replace if name in one.replace else one.insert).setdefault(name, set()).update(rows)
         for name, rows in update.replace.items():
-            deleted.pop(name, None)
-            inserted.pop(name, None)
-            replaced[name] = set(rows)
-    return {"delete": deleted, "insert": inserted, "replace": replaced}
+            one.delete.pop(name, None)
+            one.insert.pop(name, None)
+            one.replace[name] = set(rows)
+    return one
