@@ -30,7 +30,7 @@ EXTENSIONS = {
     ".ttl": "turtle",
 }
 SOURCE_FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
-SINK_FORMATS = ("parquet", "csv", "view", "changes")
+SINK_FORMATS = ("parquet", "csv", "view", "changes", "table")
 MODES = ("auto", "driver", "decomposed", "distributed")
 #: Modes of older versions, and what they are called now.
 _OLD_MODES = {"rounds": "distributed"}
@@ -83,6 +83,8 @@ class Sink:
     prefix: str = option(str, default="")
     #: The number of files for each relation; by default Spark's.
     files: int | None = option(int)
+    #: The columns that a table is partitioned by. Each of its relations has them.
+    partition_by: tuple[str, ...] = option(tuple, str, default=())
     place: str = ""
 
 
@@ -290,6 +292,11 @@ def _sink(given: Mapping[str, object], place: str, folder: Path, problems: list[
         problems.append(Problem("bad-job", message, place=place, note=note))
     if values.get("files") is not None and values["files"] < 1:
         problems.append(Problem("bad-job", f"{quote(values['files'])} files for each relation", place=place))
+    for name, formats in (("partition_by", ["table"]), ("files", ["parquet", "csv", "changes"])):
+        if values.get(name) and format not in formats:
+            message = f"the sink of format {quote(format)} has {quote(name)}"
+            note = f"that is an option of {', '.join(map(quote, formats))}"
+            problems.append(Problem("bad-job", message, place=place, note=note))
     return Sink(place=place, **values)
 
 

@@ -27,7 +27,7 @@ from upheld.materialisation.constraints import REFUSE
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
-from upheld.pipeline.job import Job, Source
+from upheld.pipeline.job import Job, Sink, Source
 from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes import decomposed, distributed, driver
 from upheld.pipeline.modes.choosing import Shape, Sizes, bytes_of, fits
@@ -47,7 +47,10 @@ from upheld.spark.errors import explained
 from upheld.spark.files import FileSystem, child
 from upheld.spark.session import ARROW, configured
 from upheld.spark.versioned_files import AnyFiles
-from upheld.store import Store
+from upheld.store import Store, digest
+from upheld.store.tables import plain_table
+from upheld.tables import KeptTable
+from upheld.tables import Shape as TableShape
 
 #: Facts are held for seconds: packing them costs more than it saves (2 us a triple).
 _HOLDING = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
@@ -103,7 +106,11 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
         with recorder.stage("write") as stage:
             for sink in job.sinks:
                 names = sink.relations or by_default(core)
-                writer.write(sink, {name: frames[name] for name in names})
+                if sink.format == "table":
+                    for name, table in tables_of(spark, sink, core).items():
+                        writer.table(table, plain_table(m[name]) if m else frames[name].toArrow(), digest(core, "off"))
+                else:
+                    writer.write(sink, {name: frames[name] for name in names})
                 written = {name: sizes[name][1] for name in names}
                 report.sinks.append({"format": sink.format, "path": sink.path, "relations": written})
             if store is None:
@@ -111,7 +118,7 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             else:
                 assert m is not None, "a state of what nobody holds"
                 draft = draft_of(m, store)
-                notes = {"feeds": {**feeds_of(store), **writer.feeds}, "mode": recorder.report.mode}
+                notes = {**outputs_noted(store, writer.feeds, writer.tables), "mode": recorder.report.mode}
                 writer.commit(draft, notes)
                 report.state = {"folder": store.folder, "version": store.version}
             stage.result = count(len(job.sinks), "sink") + (f", version {store.version}" if store else "")
@@ -141,6 +148,20 @@ def open_state(spark: SparkSession, job: Job) -> Store | None:
 def feeds_of(store: Store) -> dict[str, int]:
     """Return, by folder, the versions of feeds that match the last version of a state."""
     return dict(store.manifest.notes.get("feeds", {})) if store.manifest else {}
+
+
+def outputs_noted(store: Store, feeds: Mapping[str, int], tables: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Return the notes of a version about the feeds and tables that belong to it, with their new versions."""
+    known = store.manifest.notes.get("tables", {}) if store.manifest else {}
+    return {"feeds": {**feeds_of(store), **feeds}, "tables": {**known, **tables}}
+
+
+def tables_of(spark: SparkSession, sink: Sink, core: Core) -> dict[str, KeptTable]:
+    """Return the tables of a sink by relation; raise if a folder of them has something else."""
+    assert sink.path is not None, "a table without a path"
+    names = sink.relations or by_default(core)
+    shapes = {name: TableShape.of(core.predicates[name], sink.partition_by) for name in names}
+    return {name: KeptTable.open(child(sink.path, name), AnyFiles(spark), shape) for name, shape in shapes.items()}
 
 
 def _dictionary_of(job: Job) -> str | None:
@@ -229,11 +250,22 @@ def _unknown_relations(job: Job, core: Core) -> Iterator[Problem]:
             message, hint = "there is nothing for the sink to get", "name `relations`, or add an `.output`"
             yield Problem("bad-job", message, place=sink.place, hint=hint)
         for name in names:
+            yield from _unknown_partitions(sink, core, name)
             place = f"view {view_name(sink, name)}" if sink.path is None else child(sink.path, name)
             if place in filled:
                 message = f"{quote(name)} would take the place of what {filled[place]} writes to {quote(place)}"
                 yield Problem("bad-job", message, place=sink.place, hint="give one of them another path or prefix")
             filled[place] = f"{sink.place} for {quote(name)}"
+
+
+def _unknown_partitions(sink: Sink, core: Core, relation: str) -> Iterator[Problem]:
+    """Yield the columns that a table is to be partitioned by, and that its relation does not have."""
+    columns = core.predicates[relation].columns if relation in core.predicates else sink.partition_by
+    for name in sink.partition_by:
+        if name not in columns:
+            message = f"{quote(relation)} has no column {quote(name)} to be partitioned by"
+            note = f"its columns are {', '.join(map(quote, columns)) or 'none'}"
+            yield Problem("unknown-column", message, place=sink.place, note=note, hint=nearest(name, columns))
 
 
 def check_relations(job: Job, core: Core) -> None:

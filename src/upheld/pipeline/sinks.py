@@ -1,4 +1,4 @@
-"""Sinks: Parquet and CSV folders, views, and the feed of changes from run to run."""
+"""Sinks: Parquet and CSV folders, views, tables, and the feed of changes from run to run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
+import pyarrow
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,6 +17,7 @@ from upheld.pipeline.job import Sink
 from upheld.spark.files import FileSystem, child, writing_to
 from upheld.spark.paths import verbatim
 from upheld.store import Draft
+from upheld.tables import KeptTable, TableDraft
 
 FEED = "feed.json"
 
@@ -32,6 +34,10 @@ class Writer:
     _views: list[tuple[str, DataFrame]] = field(default_factory=list)
     #: The versions of feeds that are made, by their folders.
     feeds: dict[str, int] = field(default_factory=dict)
+    #: The versions of tables that are made, by their folders.
+    tables: dict[str, int] = field(default_factory=dict)
+    #: Versions of tables in the making, whose files are removed if they do not come about.
+    _drafts: list[TableDraft] = field(default_factory=list)
 
     def write(self, sink: Sink, frames: Mapping[str, DataFrame]) -> None:
         """Make what a sink gets of these relations."""
@@ -45,6 +51,8 @@ class Writer:
                     self.folder(child(sink.path, name), frame, sink.format, sink.files)
             case "changes":
                 self._changes(sink, frames)
+            case "table":
+                raise AssertionError("a table is written by `table`")
 
     def folder(self, path: str, frame: DataFrame, format: str, files: int | None = None) -> None:
         """Make a folder of files of some format, to be put at a path."""
@@ -58,6 +66,14 @@ class Writer:
         with writing_to(path):
             writer.format(format).save(beside)
 
+    def table(self, table: KeptTable, rows: pyarrow.Table, program: str) -> None:
+        """Make the version of a table that has these rows."""
+        draft = table.caught_up(rows.cast(table.shape.schema))
+        if draft is not None:
+            self._drafts.append(draft)
+            self._made.append(table.stage(draft, program, {}))
+        self.tables[table.folder] = table.version + (draft is not None)
+
     def text(self, path: str, text: str) -> None:
         """Have a small file written when all folders are in place."""
         self._texts.append((path, text))
@@ -68,6 +84,7 @@ class Writer:
         if draft is None:
             while self._made:
                 fs.replace(*self._made.pop(0))
+            self._drafts.clear()
             for path, text in self._texts:
                 fs.write_text(path, text)
         else:
@@ -82,6 +99,7 @@ class Writer:
                 # Whatever went wrong then: a manifest that is there has a claim on what it is to move.
                 if draft.is_in_place():
                     self._made.clear()
+                    self._drafts.clear()
         for name, frame in self._views:
             frame.createOrReplaceTempView(name)
 
@@ -89,6 +107,8 @@ class Writer:
         """Remove what was made and is not in place."""
         for beside, _ in self._made:
             FileSystem(self.spark).remove(beside)
+        for draft in self._drafts:
+            draft.discard()
 
     # -- the feed ------------------------------------------------------------------------------------------------------
 

@@ -48,19 +48,23 @@ class KeptTable:
         """Return the table in a folder, which may be missing or empty; raise if the folder has something else."""
         _check_partition(shape, folder)
         table = cls(folder, files, shape)
-        place = table._path(NAME)
-        with reading(place):
-            names = files.names(table.folder)
-            if NAME in names:
-                table._in_place = files.read(place)
-        if table._in_place is None:
-            table._check_unused(names)
-        else:
-            table.manifest = TableManifest.from_json(table._in_place, place)
-            _check_shape(table.manifest.shape, shape, place)
-        now = time.monotonic()
-        table._superseded.extend((now, path) for path in table._unnamed(names))
+        table.look()
         return table
+
+    def look(self) -> None:
+        """Take the version that is the last one now; raise if it is not one of this table."""
+        place = self._path(NAME)
+        with reading(place):
+            names = self._files.names(self.folder)
+            self._in_place = self._files.read(place) if NAME in names else None
+        if self._in_place is None:
+            self._check_unused(names)
+        else:
+            self.manifest = TableManifest.from_json(self._in_place, place)
+            _check_shape(self.manifest.shape, self.shape, place)
+        now = time.monotonic()
+        known = {path for _, path in self._superseded}
+        self._superseded.extend((now, path) for path in self._unnamed(names) if path not in known)
 
     @property
     def version(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,9 @@ def table_files(
 
 
 def _place(folder: str | Path) -> str:
-    return os.fspath(folder).rstrip("/") or "/"
+    """Return the path of a folder from the root: Spark's Java may work in another folder."""
+    path = os.fspath(folder)
+    return path.rstrip("/") if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", path) else os.path.abspath(path)
 
 
 def manifest_of(folder: str, files: Files) -> TableManifest:

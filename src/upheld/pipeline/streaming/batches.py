@@ -15,21 +15,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
 from upheld.data.change import Change
 from upheld.data.relation import Relation, arrow_for_spark
+from upheld.errors import UpheldError
 from upheld.language.core import Core
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.job import Sink
-from upheld.pipeline.run import by_default, feeds_of
+from upheld.pipeline.run import by_default, feeds_of, outputs_noted
 from upheld.pipeline.sinks import FEED, feed_text, staged
 from upheld.pipeline.streaming.updates import in_groups, together
 from upheld.spark.files import child
 from upheld.store import Draft, Store
+from upheld.tables import KeptTable, TableDraft
 from upheld.updatefiles import Update
 
 if TYPE_CHECKING:
@@ -57,9 +60,17 @@ class Batches:
     """A materialisation, its state on disk and its feeds, all of which are at the same version between two batches."""
 
     def __init__(
-        self, m: Materialisation, core: Core, store: Store, sinks: Sequence[Sink], *, look_ahead: bool = False
+        self,
+        m: Materialisation,
+        core: Core,
+        store: Store,
+        sinks: Sequence[Sink],
+        *,
+        look_ahead: bool = False,
+        tables: Sequence[KeptTable] = (),
     ) -> None:
         self.materialisation, self.store, self._look_ahead = m, store, look_ahead
+        self._tables = tables
         self._feeds = {
             sink.path: sink.relations or tuple(by_default(core))
             for sink in sinks
@@ -84,15 +95,38 @@ class Batches:
         changes = self.materialisation.stream([updates[i - 1] for i in numbers], look_ahead=self._look_ahead)
         for number, change in zip(numbers, changes, strict=True):
             maintained = time.perf_counter()
+            stream = {"query": query, "batch": batch, "updates": number}
             with draft_of(self.materialisation, self.store, change) as draft:
                 feeds = self._tell(change, draft)
-                stream = {"query": query, "batch": batch, "updates": number}
-                version = draft.commit({"stream": stream, "feeds": {**feeds_of(self.store), **feeds}})
+                with self._written(change, draft, stream) as tables:
+                    version = draft.commit({"stream": stream, **outputs_noted(self.store, feeds, tables)})
             inserted, deleted = (sum(map(len, side.not_empty())) for side in (change.inserted, change.deleted))
             end = time.perf_counter()
             violations = sum(map(len, change.violations.values()))
             yield Version(version, batch, inserted, deleted, maintained - start, end - start, violations)
             start = time.perf_counter()
+
+    @contextmanager
+    def _written(self, change: Change, draft: Draft, stream: dict[str, object]) -> Iterator[dict[str, int]]:
+        """Write the change to each table for a draft that is committed within, and give the new versions of these."""
+        notes = {"state": draft.version, **stream}
+        drafts: list[tuple[KeptTable, TableDraft]] = []
+        try:
+            for table in self._tables:
+                name = table.shape.relation
+                new = table.changed(change.inserted[name], change.deleted[name])
+                if new is not None:
+                    drafts.append((table, new))
+                    draft.moves.append(table.stage(new, draft.program, notes))
+            yield {table.folder: table.version + 1 for table, _ in drafts}
+        except BaseException:
+            with suppress(UpheldError):  # it cannot be known whether the version is in place: then all of it stays
+                if not draft.is_in_place():
+                    for _, new in drafts:
+                        new.discard()
+            raise
+        for table, new in drafts:
+            table.moved(new, draft.program, notes)
 
     def _tell(self, change: Change, draft: Draft) -> dict[str, int]:
         """Write the change to each feed, and return the new versions of the feeds."""

@@ -27,7 +27,9 @@ from upheld.pipeline.run import (
     check_relations,
     feeds_of,
     open_state,
+    outputs_noted,
     run,
+    tables_of,
     writing,
 )
 from upheld.pipeline.sinks import version_of_feed
@@ -38,6 +40,8 @@ from upheld.spark.failures import explained_failures
 from upheld.spark.files import FileSystem
 from upheld.spark.session import ARROW, configured
 from upheld.store import Draft, Store
+from upheld.store.tables import plain_table
+from upheld.tables import KeptTable
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -245,8 +249,9 @@ def stream(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher 
         core = compile_saved(job.program, store.last())
         check_relations(job, core)
     updates = find(spark, job.stream, {p.name: p for p in core.predicates.values() if not p.hidden})
-    _begin_feeds(spark, job, core, m, store)
-    batches = Batches(m, core, store, job.sinks, look_ahead=job.stream.look_ahead)
+    tables = [table for sink in job.sinks if sink.format == "table" for table in tables_of(spark, sink, core).values()]
+    _begin_outputs(spark, job, core, m, store, tables)
+    batches = Batches(m, core, store, job.sinks, look_ahead=job.stream.look_ahead, tables=tables)
     started = PipelineStream(job, batches, core, updates, spark)
     started.report.run = report
     started._start(job.stream, watcher)
@@ -262,9 +267,12 @@ def _restored(job: Job, limits: Limits, spark: SparkSession, store: Store) -> Ma
     return open_with(limits=driver.bounded(job.settings, limits))
 
 
-def _begin_feeds(spark: SparkSession, job: Job, core: Core, m: Materialisation, store: Store) -> None:
-    """Write all current facts to each feed, so that it can continue from there."""
+def _begin_outputs(
+    spark: SparkSession, job: Job, core: Core, m: Materialisation, store: Store, tables: list[KeptTable]
+) -> None:
+    """Write all current facts to each feed and table that does not have them, so that it can continue from there."""
     known = feeds_of(store)
+    noted = store.last().notes.get("tables", {})
     behind = [
         sink
         for sink in job.sinks
@@ -272,21 +280,26 @@ def _begin_feeds(spark: SparkSession, job: Job, core: Core, m: Materialisation, 
         and sink.path is not None
         and known.get(sink.path) != version_of_feed(spark, sink.path)
     ]
-    if behind:
+    old = [table for table in tables if not table.version or noted.get(table.folder) != table.version]
+    if behind or old:
         with configured(spark, ARROW), writing(spark) as writer:
             for sink in behind:
                 names = sink.relations or by_default(core)
                 writer.write(sink, {name: driver.to_spark(spark, m[name]) for name in names})
             assert store.manifest is not None, "a stream without a version to start from"
             draft = Draft.begin(store, store.manifest.program)
-            writer.commit(draft, {"feeds": {**known, **writer.feeds}})
+            for table in old:
+                writer.table(table, plain_table(m[table.shape.relation]), draft.program)
+            writer.commit(draft, outputs_noted(store, writer.feeds, writer.tables))
+        for table in old:
+            table.look()
 
 
 def write_sinks(spark: SparkSession, job: Job, core: Core, m: Materialisation) -> None:
     """Fill the sinks of a job that hold whole relations."""
     with configured(spark, ARROW), writing(spark) as writer:
         for sink in job.sinks:
-            if sink.format != "changes":
+            if sink.format not in ("changes", "table"):
                 names = sink.relations or by_default(core)
                 writer.write(sink, {name: driver.to_spark(spark, m[name]) for name in names})
         writer.commit()
