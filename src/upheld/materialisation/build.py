@@ -359,6 +359,7 @@ def _restored(
     m._digest, m._base = digest(as_evaluated, equality), store.base
     m._sources = reader.sources()
     m._sources_saved = m._sources.revision, saved.identity
+    m._sources.note_saved(m._sources.revision)
     wrong = [name for name, relation in saved.relations.items() if len(m[name]) != relation.sizes[1]]
     if wrong:
         sizes = f"{quote(wrong[0])} has {len(m[wrong[0]])} facts where {saved.relations[wrong[0]].sizes[1]} were saved"
@@ -407,9 +408,9 @@ class _SavedFacts:
 
     def _claimed(self, relations: Iterable[str]) -> Iterator[tuple[str, Row, str]]:
         for name in relations:
-            table = self._store.sources(name)
-            rows = self._rows(name, table.remove_column(0), self._saved.relations[name].column_types)
-            yield from ((name, row, claims) for row, claims in zip(rows, table.column(0).to_pylist(), strict=True))
+            for table in self._store.sources(name):
+                rows = self._rows(name, table.remove_column(0), self._saved.relations[name].column_types)
+                yield from ((name, row, claims) for row, claims in zip(rows, table.column(0).to_pylist(), strict=True))
 
     def _written(self, books: SavedBooks, name: str, kind: str, numbers: int) -> _ByName:
         """Return the rows of a file of a relation: its columns, followed by `numbers` counters."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -58,7 +58,7 @@ from upheld.runtime.interruptions import interrupted_once, uninterrupted
 from upheld.runtime.limits import Limits
 from upheld.runtime.statistics import Statistics
 from upheld.runtime.turns import Turns
-from upheld.store import Base, Draft, Store, check_program, digest
+from upheld.store import Base, ClaimedFacts, Draft, Store, check_program, digest
 from upheld.store.tables import plain_table
 from upheld.tables import KeptTable, Shape
 from upheld.tables.kept import check_program as check_table
@@ -404,7 +404,7 @@ def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None) -
             draft.keep_program(to_text(program), program.dialect)
         saved = m._sources.revision, draft.store.base.identity if draft.store.base else ""
         if saved != m._sources_saved:
-            draft.keep_sources(m._sources.names(), _claimed_facts(m))
+            _write_sources(m, draft, is_next=saved[1] != "" and saved[1] == m._sources_saved[1])
         draft.when_in_place = partial(_in_place, m, m._sources.revision)
         write_facts(draft, {p.name: p for p in m._visible()}, facts, change, m._bookkeeping_writer())
     return draft
@@ -413,15 +413,33 @@ def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None) -
 def _in_place(m: Lifecycle, revision: int, base: Base | None) -> None:
     """Note the version that has the facts of a materialisation now, and its sources as of some revision."""
     m._base, m._sources_saved = base, (revision, base.identity if base else "")
+    m._sources.note_saved(revision)
 
 
-def _claimed_facts(m: Lifecycle) -> dict[Predicate, list[tuple[str, Relation]]]:
-    """Return the facts of named sources by relation: facts with the same sources, and these as text."""
-    return {
-        predicate: [(claims, relation_of(predicate, set(rows))) for claims, rows in m._sources.groups(name)]
-        for name in m._sources.relations()
-        for predicate in (m._predicate(name),)
-    }
+def _write_sources(m: Lifecycle, draft: Draft, is_next: bool) -> None:
+    """Write the sources of facts: what has changed, if the version before has the sources as they were last saved."""
+    changed = m._sources.changed() if is_next else None
+    if changed is not None and draft.sources is not None:
+        known = {p.name for p in m._visible()}
+        if not known.issuperset((*changed, *draft.sources.files)):  # rules have changed, and some relation is gone
+            changed = None
+    names = m._sources.relations() if changed is None else changed
+    draft.keep_sources(m._sources.names(), _claimed_facts(m, names), changes=changed is not None)
+
+
+def _claimed_facts(m: Lifecycle, names: Iterable[str]) -> dict[Predicate, ClaimedFacts]:
+    """Return the facts of named sources of some relations, as a store writes them."""
+
+    def claimed(predicate: Predicate) -> ClaimedFacts:
+        name = predicate.name
+
+        def groups(is_whole: bool) -> Iterator[tuple[str, Relation]]:
+            for claims, rows in m._sources.groups(name, is_whole):
+                yield claims, relation_of(predicate, set(rows))
+
+        return ClaimedFacts(m._sources.count(name), groups)
+
+    return {predicate: claimed(predicate) for predicate in map(m._predicate, names)}
 
 
 class _Now:

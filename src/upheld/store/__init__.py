@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from upheld.store.draft import Draft
+from upheld.store.draft import ClaimedFacts, Draft
 from upheld.store.files import Checksum, Files, LocalFiles
 from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
 from upheld.store.programs import check_program, digest, other_program
@@ -11,6 +11,7 @@ from upheld.store.versions import Base, Store
 __all__ = [
     "Base",
     "Checksum",
+    "ClaimedFacts",
     "Draft",
     "Files",
     "LocalFiles",

@@ -32,6 +32,25 @@ _MOST_ROWS, _MOST_FILES = 10_000, 256
 _LONGEST_NAME = 150
 
 
+@dataclass(frozen=True)
+class ClaimedFacts:
+    """The facts of a relation that named sources claim.
+
+    `groups` returns facts with the same sources, and these as text: all facts, or the facts whose sources have changed.
+    """
+
+    #: The number of all facts.
+    count: int
+    groups: Callable[[bool], Iterable[tuple[str, Relation]]]
+
+    def table(self, is_whole: bool) -> pyarrow.Table | None:
+        """Return a table of the facts, or of the changed ones; None if there are none."""
+        import pyarrow
+
+        tables = [marked_table(relation, claims) for claims, relation in self.groups(is_whole)]
+        return pyarrow.concat_tables(tables) if tables else None
+
+
 @dataclass
 class Draft:
     """The next version of a store in the making. Nothing is to be seen of it before `commit`.
@@ -83,15 +102,27 @@ class Draft:
             file.write(data)
         self.checksums[path] = Checksum.of(data)
 
-    def keep_sources(self, names: Sequence[str], facts: Mapping[Predicate, Iterable[tuple[str, Relation]]]) -> None:
-        """Write the facts of named sources: for each relation, facts with the same sources, and these as text."""
-        import pyarrow
+    def keep_sources(self, names: Sequence[str], claimed: Mapping[Predicate, ClaimedFacts], changes: bool) -> None:
+        """Write the facts of named sources: all of them, or only `changes` since the version before."""
+        before = self.sources if changes and self.sources is not None else SavedSources((), {})
+        files, changed = dict(before.files), dict(before.changed)
+        for predicate, facts in claimed.items():
+            name = predicate.name
+            is_whole = name not in files or self._sources_are_due(before, name, facts.count)
+            table = facts.table(is_whole)
+            if is_whole:
+                files.pop(name, None)
+                changed.pop(name, None)
+            if table is not None:
+                files[name] = (*files.get(name, ()), self._write(predicate, "sources", table))
+                if not is_whole:
+                    changed[name] = changed.get(name, 0) + table.num_rows
+        self.sources = SavedSources(tuple(names), files, changed) if names else None
 
-        files: dict[str, str] = {}
-        for predicate, groups in facts.items():
-            tables = [marked_table(relation, claims) for claims, relation in groups]
-            files[predicate.name] = self._write(predicate, "sources", pyarrow.concat_tables(tables))
-        self.sources = SavedSources(tuple(names), files) if names else None
+    @staticmethod
+    def _sources_are_due(before: SavedSources, name: str, facts: int) -> bool:
+        """Return whether to write all facts of named sources, as their changes have become more than the facts."""
+        return len(before.files[name]) > _MOST_FILES or before.changed.get(name, 0) > max(facts, _MOST_ROWS)
 
     def whole(self, predicate: Predicate, explicit: Relation, facts: Relation) -> None:
         """Write all facts of a relation."""

@@ -97,10 +97,18 @@ class SavedBooks:
 
 @dataclass(frozen=True)
 class SavedSources:
-    """The sources of explicit facts: their names, and by relation the file with the facts of named sources."""
+    """The sources of explicit facts: their names, and by relation the files with the facts of named sources.
+
+    A fact has the sources of the last file that it is in, which may be none.
+    """
 
     names: tuple[str, ...]
-    files: dict[str, str]
+    files: dict[str, tuple[str, ...]]
+    #: The rows of all files but the first, by relation.
+    changed: dict[str, int] = field(default_factory=dict)
+
+    def all_files(self) -> set[str]:
+        return {path for paths in self.files.values() for path in paths}
 
 
 @dataclass(frozen=True)
@@ -132,7 +140,7 @@ class Manifest:
 
     def files(self) -> set[str]:
         mine = {path for relation in self.relations.values() for path in relation.files()}
-        mine |= set(self.sources.files.values()) if self.sources else set()
+        mine |= self.sources.all_files() if self.sources else set()
         return mine | (self.books.files() if self.books else set()) | ({self.source} if self.source else set())
 
     def to_json(self) -> bytes:
@@ -245,7 +253,13 @@ def _relation(given: Mapping[str, Any]) -> SavedRelation:
 
 def _sources(content: Mapping[str, Any]) -> SavedSources:
     names = tuple(_typed(name, str) for name in content["names"])
-    return SavedSources(names, {name: _typed(path, str) for name, path in content["files"].items()})
+    files = {
+        # Earlier versions had one file for a relation.
+        name: tuple(_typed(path, str) for path in ([paths] if isinstance(paths, str) else paths))
+        for name, paths in content["files"].items()
+    }
+    changed = {name: _typed(rows, int) for name, rows in content.get("changed", {}).items()}
+    return SavedSources(names, files, changed)
 
 
 def _books(given: Mapping[str, Any]) -> SavedBooks | None:

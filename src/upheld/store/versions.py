@@ -219,12 +219,12 @@ class Store:
         with reading(where):
             return self.files.read(where).decode("utf-8", "surrogatepass"), path.rpartition(".")[2]
 
-    def sources(self, name: str) -> pyarrow.Table:
-        """Return the facts of a relation that named sources claim, behind a column with these sources as text."""
+    def sources(self, name: str) -> list[pyarrow.Table]:
+        """Return facts of a relation behind a column with their named sources as text; the last one of a fact holds."""
         manifest = self.last()
         assert manifest.sources is not None, "sources of a version that has none"
         count = len(manifest.relations[name].columns) + 1
-        return self._read(f"{self.folder}/{manifest.sources.files[name]}", count)
+        return [self._read(f"{self.folder}/{path}", count) for path in manifest.sources.files[name]]
 
     def as_written(self, saved: SavedRelation, kind: str, numbers: int = 0) -> pyarrow.Table | None:
         """Return what the `explicit` or the `facts` file of a relation holds; `numbers` columns follow its own."""

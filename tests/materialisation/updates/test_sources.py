@@ -6,12 +6,16 @@ import json
 from unittest.mock import patch
 
 import pytest
+from pyarrow import parquet
 
 import upheld
+from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.streams.sourced import follow
 from tests.helpers.streams.streams import NAMES
 from upheld import UpheldError, materialise, restore
+from upheld.engines import ENGINES
 from upheld.materialisation.materialisation import Materialisation
+from upheld.store import Store, manifest
 
 REACH = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 
@@ -33,6 +37,23 @@ def test_random_sources(algorithm):
 def test_random_sources_on_the_reference_engine():
     for seed in range(100, 106):
         follow(seed, "reference", steps=6)
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, Driven(2)], ids=lambda engine: getattr(engine, "name", engine))
+def test_sources_on_every_engine(engine):
+    """Claims are kept above the engine, which knows the explicit facts alone: on tasks that work in step as well."""
+    m = materialise(REACH, {"edge": [("a", "b")]}, engine=engine)
+    m.update(insert={"edge": [("a", "b"), ("b", "c"), ("c", "d")]}, source="feed-7")
+    m.update(insert={"edge": [("b", "c")]}, source="feed-8")
+    assert not m.update(delete={"edge": [("b", "c")]}, source="feed-7")
+    change = m.update(replace={"edge": [("a", "b"), ("d", "e")]}, source="feed-7")
+    assert change.retracted["edge"].to_rows() == [("c", "d")] and change.asserted["edge"].to_rows() == [("d", "e")]
+    assert [str(change) for change in m.stream([{"retract": "feed-8"}])] == ["<Change -1 edge, -2 path>"]
+    with pytest.raises(UpheldError, match="unknown-source"):
+        m.retract("feed-9")
+    assert m.sources() == {"feed-7": 2, "feed-8": 0}
+    assert m.retract("feed-7").deleted["edge"].to_rows() == [("d", "e")]
+    assert m["path"].to_set() == {("a", "b")} and m["edge"].to_set() == {("a", "b")}
 
 
 def test_a_fact_with_another_source_stays():
@@ -106,6 +127,44 @@ def test_saved_and_restored(tmp_path):
     assert restore(REACH, tmp_path).sources() == {"feed-7": 0, "feed-8": 1, "feed-9": 0}
     edited = restore("path(x, y) :- edge(x, y).", tmp_path, edited=True)
     assert edited.retract("feed-8").deleted["path"].to_set() == {("b", "c")}
+
+
+def test_versions_write_what_has_changed(tmp_path, monkeypatch):
+    """A version has the facts whose sources changed, until there are more changes than facts."""
+    m = fed()
+    m.update(insert={"edge": [(f"x{i}", f"y{i}") for i in range(30)]}, source="feed-7")
+
+    def saved() -> list[int]:
+        """Save a version, and return the rows of each file of sources."""
+        m.save(tmp_path)
+        again = restore(REACH, tmp_path)
+        assert again.sources() == m.sources()
+        assert all(again._sources.of(("edge", row)) == m._sources.of(("edge", row)) for row in m["edge"])
+        files = Store.open(tmp_path).last().sources.files["edge"]
+        return [parquet.ParquetFile(tmp_path / path).metadata.num_rows for path in files]
+
+    assert saved() == [33]
+    m.update(delete={"edge": [("x0", "y0")]})
+    m.update(insert={"edge": [("x1", "y1")]}, source="feed-8")
+    assert saved() == [33, 2]
+    assert not m.retract("feed-8").deleted["edge"]
+    with m.transaction() as t:
+        m.retract("feed-7")
+        t.rollback()
+    assert saved() == [33, 2, 32]  # a rollback has changed the claims twice
+    monkeypatch.setattr("upheld.store.draft._MOST_ROWS", 0)
+    m.update(delete={"edge": [("x2", "y2")]})
+    assert saved() == [31]
+    monkeypatch.setattr("upheld.materialisation.updates.sources._MOST_CHANGES", 0)
+    m.update(insert={"edge": [(f"z{i}", "z") for i in range(40)]}, source="feed-9")
+    m.retract("feed-9")  # more changes than facts are not kept
+    assert saved() == [31]
+
+
+def test_sources_of_an_earlier_format():
+    """A relation had one file, which every version wrote anew."""
+    content = {"names": ["feed-7"], "files": {"edge": "relations/edge/1.sources.parquet"}}
+    assert manifest._sources(content).files == {"edge": ("relations/edge/1.sources.parquet",)}
 
 
 def test_damaged_sources_are_refused(tmp_path):

@@ -24,6 +24,9 @@ UNNAMED: Claims = frozenset((None,))
 
 Rows = Mapping[str, Iterable[Row]]
 
+#: Changes since a save that are kept in any case.
+_MOST_CHANGES = 10_000
+
 
 @dataclass
 class Claimed:
@@ -50,6 +53,8 @@ class Sources:
         self._shared: dict[Claims, Claims] = {}
         #: The number of changes of the table.
         self.revision = 0
+        #: The facts whose claims have changed since they were saved; None if a state must be saved whole.
+        self._changed: dict[str, set[Row]] | None = None
 
     def __bool__(self) -> bool:
         return bool(self._by_source)
@@ -169,9 +174,18 @@ class Sources:
             if not known:
                 del self._by_fact[name]
             self.revision += 1
+            if self._changed is not None:
+                self._changed.setdefault(name, set()).update(claims)
         if planned.forgotten is not None:
             del self._by_source[planned.forgotten]
+        self._bound_changes()
         return undo
+
+    def _bound_changes(self) -> None:
+        """Forget the changes since a save if there are more of them than facts: nobody may save again."""
+        if self._changed is not None and (count := sum(map(len, self._changed.values()))) > _MOST_CHANGES:
+            if count > sum(map(len, self._by_fact.values())):
+                self._changed = None
 
     # -- on disk -------------------------------------------------------------------------------------------------------
 
@@ -179,11 +193,29 @@ class Sources:
         """Return the sources that were ever named."""
         return sorted(self._by_source)
 
-    def groups(self, name: str) -> Iterator[tuple[str, list[Row]]]:
-        """Yield the facts of a relation that have the same sources, with these as text."""
+    def count(self, name: str) -> int:
+        """Return the number of facts of a relation that named sources claim."""
+        return len(self._by_fact.get(name, {}))
+
+    def changed(self) -> list[str] | None:
+        """Return the relations whose facts have other sources than when they were saved; None if that is unknown."""
+        return None if self._changed is None else sorted(self._changed)
+
+    def note_saved(self, revision: int) -> None:
+        """Note that a state has the claims of some revision. If that has passed, its changes are saved once more."""
+        if revision == self.revision:
+            self._changed = {}
+
+    def groups(self, name: str, is_whole: bool) -> Iterator[tuple[str, list[Row]]]:
+        """Yield facts of a relation that have the same sources, with these as text.
+
+        These are all facts of named sources, or the facts whose sources have changed, of which some may have none.
+        """
+        known = self._by_fact.get(name, {})
+        some = known if is_whole else (self._changed or {}).get(name, set())
         groups: dict[Claims, list[Row]] = {}
-        for row, claims in self._by_fact.get(name, {}).items():
-            groups.setdefault(claims, []).append(row)
+        for row in some:
+            groups.setdefault(known.get(row, NOBODY), []).append(row)
         for claims, rows in groups.items():
             yield json.dumps(sorted(claims, key=lambda source: (source is not None, source))), rows
 
