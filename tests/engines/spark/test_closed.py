@@ -10,6 +10,7 @@ from tests.engines.spark.helpers.tasks import Driven, assert_followed, follow
 from tests.helpers.programs.strategies import Case, Update
 from tests.helpers.streams.streams import Stream
 from upheld.engines.memory.rounds.strata import small_strata
+from upheld.engines.spark.counters import closed
 from upheld.engines.spark.joins.closed import ClosedStrata
 from upheld.engines.spark.joins.replication import views_of
 from upheld.language.compile import compile_program
@@ -60,6 +61,12 @@ def stream_of(text: str, seed: int, nodes: int = 9, updates: int = 4) -> Stream:
     return Stream(case, "granular", {})
 
 
+def limit(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Let kernels handle no more than some derivations in a stratum."""
+    monkeypatch.setattr(small_strata, "MOST_DERIVED", most)
+    monkeypatch.setattr(closed, "_TIMES", 1)
+
+
 @pytest.mark.parametrize(
     ("text", "most", "parts", "algorithm", "twice"),
     [
@@ -73,7 +80,7 @@ def stream_of(text: str, seed: int, nodes: int = 9, updates: int = 4) -> Stream:
 )
 def test_equals_recomputation(text, most, parts, algorithm, twice, monkeypatch):
     """Also where strata are too large for one task, and where updates are undone and made again."""
-    monkeypatch.setattr(small_strata, "MOST_DERIVED", most)
+    limit(monkeypatch, most)
     stream = stream_of(text, most + parts)
     states = stream.recomputed()
     tasks = follow(stream, algorithm, parts, states, twice=twice, replicated=["edge", "start"])
@@ -84,8 +91,8 @@ def closed_in(text: str, replicated: list[str]) -> set[str]:
     """Return the relations with rules whose strata are closed."""
     core = compile_program(read_text(text)).core
     strata = stratify(core)
-    closed = ClosedStrata(strata, views_of(core, replicated))
-    return {name for s in strata.with_rules if closed.is_closed(s) for name in s.holds}
+    strata_of_tasks = ClosedStrata(strata, views_of(core, replicated))
+    return {name for s in strata.with_rules if strata_of_tasks.is_closed(s) for name in s.holds}
 
 
 @pytest.mark.parametrize(
@@ -126,5 +133,5 @@ def test_rounds_of_a_closed_stratum_exchange_nothing(algorithm):
 
 def test_a_large_stratum_exchanges_nothing_between_rounds(monkeypatch):
     """Operators begin and end its rounds; what lies between is up to each task."""
-    monkeypatch.setattr(small_strata, "MOST_DERIVED", 2)
+    limit(monkeypatch, 2)
     assert exchanges_of(12, "ranked") == exchanges_of(40, "ranked")

@@ -22,6 +22,9 @@ from upheld.language.core import Rule
 from upheld.language.strata import Stratification, Stratum
 from upheld.runtime.statistics import Statistics, current_phase
 
+#: How many times as large the strata may be that a kernel maintains in a task: the operators would exchange.
+_TIMES = 8
+
 
 class Work(NamedTuple):
     """The work of a task by itself: rule instances by phase and rule, facts by phase, and rounds.
@@ -41,7 +44,7 @@ class Alone:
 
     def __init__(self, context: Context, ranks: MemoryRanks):
         self.context, self.ranks = context, ranks
-        ranks.strata.part = context.wire.me, context.wire.parts
+        ranks.strata.part, ranks.strata.times = (context.wire.me, context.wire.parts), _TIMES
         self._closed: ClosedStrata | None = None
 
     def closed(self, strata: Stratification) -> ClosedStrata:

@@ -114,6 +114,8 @@ class SmallStrata:
         self._truths: tuple[object, Numbers, list[Truth]] | None = None
         #: The part of all heads that is kept, by the owner of their first value, and the number of parts.
         self.part = (0, 1)
+        #: How many times as many derivations kernels handle, where the operators cost more than those of this engine.
+        self.times = 1
         #: The strata with rules that kernels have maintained, in all updates.
         self.maintained = 0
 
@@ -200,7 +202,7 @@ class Run:
     ):
         self._strata, self.context, self._code, self._ranks = strata, strata.context, code, ranks
         self.I, self.D, self.A = I, D, A
-        self._buffers, self.state = buffers, buffers.begin(MOST_DERIVED, strata.part)
+        self._buffers, self.state = buffers, buffers.begin(strata.times * MOST_DERIVED, strata.part)
         self._refresh()
         #: Logs that are full, and the strata that were maintained, with the derivations that they had.
         self._full: list[tuple[Lines, int]] = []
