@@ -51,6 +51,9 @@ CALLS: dict[str, dict[str, object]] = {
         "profile": None,
         "state": None,
         "edited": False,
+        "keep": None,
+        "source": None,
+        "retract": None,
     },
     "history": {
         **{k: v for k, v in FROM_FOLDER.items() if k not in ("output", "decompose", "on_violation")},

@@ -90,6 +90,7 @@ KINDS = {
     "confined": _TRUTH,
     "edited": _TRUTH,
     "state": PATH_OR_NONE,
+    "keep": PATH_OR_NONE,
     "source": SOURCE_OR_NONE,
     "strict": _TRUTH,
     "look_ahead": _TRUTH,

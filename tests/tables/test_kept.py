@@ -18,6 +18,7 @@ import pytest
 
 import upheld
 from tests.test_arguments import WRONG
+from upheld.cli import main
 from upheld.errors import FactsError, UpheldError, UsageError
 from upheld.store import LocalFiles
 from upheld.tables import draft, kept
@@ -227,6 +228,23 @@ def test_a_reader_that_is_overtaken_reads_again(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(LocalFiles, "read", read)
     assert rows_in(tmp_path) == [(1,), (2,)]
     assert not os.path.exists(overtaken[0])
+
+
+def test_apply_keeps_the_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`upheld apply --keep` has a table of each output that is up to date after each commit."""
+    monkeypatch.chdir(tmp_path)
+    rules = ".decl edge(x: number, y: number)\n.decl path(x: number, y: number)\n.input edge\n.output path\n"
+    Path("reach.dl").write_text(rules + RULES)
+    Path("edge.facts").write_text("1\t2\n")
+    Path("updates.txt").write_text("+edge(2, 3).\ncommit.\n-edge(1, 2).\ncommit.\n")
+    seen = []
+    upheld.apply(
+        "reach.dl", "updates.txt", keep="tables", committed=lambda *_: seen.append(rows_in(Path("tables/path")))
+    )
+    assert seen == [[(1, 2), (1, 3), (2, 3)], [(2, 3)]]
+    assert [folder.name for folder in Path("tables").iterdir()] == ["path"]
+    assert main(["apply", "reach.dl", "--updates", "updates.txt", "--keep", "tables", "--changes", "c.txt"]) == 0
+    assert rows_in(Path("tables/path")) == [(2, 3)]
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

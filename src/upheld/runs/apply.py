@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
+from urllib.parse import quote as escaped
 
 from upheld.arguments import PATH_OR_NONE, SOURCE_OR_NONE, checked
 from upheld.data.change import Change
@@ -81,6 +82,7 @@ def apply(
     edited: bool = False,
     source: str | None = None,
     retract: str | None = None,
+    keep: str | Path | None = None,
 ) -> Run:
     """Materialise a program, apply a file or stream of updates, and write its outputs, as `upheld apply` does.
 
@@ -111,6 +113,8 @@ def apply(
         edited: As for `run`.
         source: Source of the facts of transactions that name none: see `Materialisation.update`.
         retract: Source to retract first, in a transaction of its own: see `Materialisation.retract`.
+        keep: Folder for a table of each output relation, as by `Materialisation.keep`, which each transaction brings up
+            to date; of all relations if the program has no outputs.
     """
     if updates is None and retract is None:
         hint = "name a file of updates (`--updates`), or a source to retract (`--retract`)"
@@ -142,6 +146,9 @@ def apply(
             for _ in transactions():
                 pass
     with job.opened(facts, algorithm=algorithm, limits=limits, progress=progress, state=state, edited=edited) as m:
+        if keep is not None:
+            for name in outputs:
+                m.keep(name, Path(keep) / escaped(name, safe=""))
         oracle = _Oracle(job, m) if verify else None
         taken: deque[Update] = deque()
         with feed or nullcontext():

@@ -44,6 +44,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "to standard error",
     )
     updates.add_argument(
+        "--keep",
+        metavar="DIR",
+        help="keep a table of each output in DIR up to date with each commit: Parquet files and a manifest",
+    )
+    updates.add_argument(
         "--algorithm",
         default="adaptive",
         help="adaptive, ranked, counting, counting-by-rounds, dred, fbf, bf, dred-c, bf-c, rematerialise; with "
@@ -101,5 +106,6 @@ def execute(options: argparse.Namespace) -> int:
             edited=options.edited,
             source=options.source,
             retract=options.retract,
+            keep=options.keep,
         )
     return finish(options, options.done, sys.stderr if options.changes == "-" else sys.stdout)
