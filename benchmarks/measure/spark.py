@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import upheld
+from benchmarks.measure.spending import peak_memory
 from benchmarks.places import RESULTS
 from benchmarks.report.report import write_report
 from benchmarks.report.spark import write_spark
@@ -57,7 +58,7 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 
 MODES = ("driver", "decomposed", "distributed")
-PARTS = ("loading", "closure", "update", "growth", "constants")
+PARTS = ("loading", "distributed", "closure", "update", "growth", "constants")
 
 #: Facts of an update: half of them deleted, half inserted. And updates one after the other, of which the mean is told.
 UPDATE, UPDATES = 100, 4
@@ -146,6 +147,40 @@ def loading(spark: SparkSession, size: dict[str, Any], folder: Path) -> list[dic
         one = {"format": kind, "rows": size["rows"], **took, "rate": rate, "stages": seconds}
         found.append({**one, "spark alone": alone["cpu"]})
     return found
+
+
+def distributed(spark: SparkSession, size: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """Reading facts into tasks and writing them from there to Parquet, with the most memory that the driver needs."""
+    (folder / "few").mkdir()
+    names = {
+        "CSV": ".decl t(s:symbol, p:symbol, o:symbol)\n.output t\n",
+        "Parquet, two numbers": ".decl t(c0:number, c1:number)\n.output t\n",
+    }
+    rows = np.random.default_rng(3).integers(0, 1 << 30, (size["rows"], 2))
+    found = []
+    for kind, program in names.items():
+        given = {}
+        for count, where in ((1_000, folder / "few"), (size["rows"], folder)):
+            given[count] = sources_of(where, count)[kind] if kind == "CSV" else parquet(where, "numbers", rows[:count])
+
+        def passed(path: str, program: str = program) -> int:
+            sinks = [{"path": str(folder / "out")}]
+            run = upheld.Pipeline(program, {"t": path}, sinks, mode="distributed").run(spark)
+            return run.report.relations["t"]["facts"]
+
+        passed(given[1_000])
+        least = begin_peak()
+        took, facts = spent(partial(passed, given[size["rows"]]), size["repeat"])
+        peak = (peak_memory() - least) / 2**20
+        tell(f"distributed, {kind}", took, f"{facts:,} facts, at most {peak:,.0f} MB more in the driver")
+        found.append({"format": kind, "rows": size["rows"], "facts": facts, **took, "peak": peak})
+    return found
+
+
+def begin_peak() -> int:
+    """Begin to look for the most memory of this process anew; return what it has now."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return peak_memory()
 
 
 def by_spark_alone(spark: SparkSession, path: str) -> None:
@@ -312,7 +347,14 @@ def main() -> None:
     if options.engines:
         size["engines"] = options.engines
     spark = open_session(memory=options.memory)
-    measures = {"loading": loading, "closure": closure, "update": update, "growth": growth, "constants": constants}
+    measures = {
+        "loading": loading,
+        "distributed": distributed,
+        "closure": closure,
+        "update": update,
+        "growth": growth,
+        "constants": constants,
+    }
     for part in options.only:
         load = os.getloadavg()[0]
         with tempfile.TemporaryDirectory() as folder:

@@ -53,6 +53,7 @@ def tables_of_spark(results: Path, size: str) -> list[str]:
         "",
         *tables_of_engine(engine),
         *_loading(found),
+        *_distributed(found),
         *_closure(found),
         *_updates(found),
         *_growth(found),
@@ -90,6 +91,15 @@ def _loading(found: dict[str, Any]) -> list[str]:
         )
         lines.append(f"| {one['format']} | {cells} |")
     told = "*Spark's reader alone* brings rows, or of N-Triples lines, to the driver, and does nothing with them."
+    return [*lines, "", told, ""] if len(lines) > 2 else []
+
+
+def _distributed(found: dict[str, Any]) -> list[str]:
+    lines = ["| loaded and written by tasks | rows | CPU s | s | more in the driver, MB |", "|---|--:|--:|--:|--:|"]
+    for one in found.get("distributed", ()):
+        cells = f"{one['rows']:,} | {one['cpu']:.2f} | {one['wall']:.2f} | {one['peak']:,.0f}"
+        lines.append(f"| {one['format']} | {cells} |")
+    told = "Rows of a file go into the tasks of the mode `distributed`, and from there to a sink, without any rule."
     return [*lines, "", told, ""] if len(lines) > 2 else []
 
 

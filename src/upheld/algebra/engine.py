@@ -163,6 +163,17 @@ class Remote(Protocol):
         """Choose where the facts of relations go, given how many explicit facts will be loaded of each."""
         ...
 
+    def texts(self) -> int:
+        """Return how many texts have codes."""
+        ...
+
+    def write(self, facts: FactSet, predicate: str, columns: Sequence[str], folder: str) -> list[tuple[str, int]]:
+        """Write the facts of one predicate to Parquet files in a folder, without passing them on to this process.
+
+        Return the paths of the files, with the rows of each.
+        """
+        ...
+
     def is_lost(self) -> bool:
         """Return whether facts were lost: the engine can do nothing more, and nobody has closed it."""
         ...

@@ -15,6 +15,7 @@ from upheld.arguments import NAMES, PATH, checked
 from upheld.data.change import Change, relation_of
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
+from upheld.data.stored import StoredFacts
 from upheld.engines import EngineChoice, facts_reader, open_engine
 from upheld.errors import Problem, UsageError, count, warn
 from upheld.language.core import Core, Predicate
@@ -163,8 +164,10 @@ class Lifecycle(Inspection):
     ) -> None:
         """Load explicit facts into the engine, which has none, and derive all that follows from them."""
         if self._remote is not None:
-            facts = sized(facts)
-            self._remote.expect(sizes_of(facts))
+            # Facts in files come last: this process then need not know the texts in them to load the others.
+            counted = sorted(sized(facts), key=lambda one: isinstance(one[1], StoredFacts))
+            self._remote.expect(sizes_of(counted))
+            facts = counted
         E: FactSet = self._engine.named("E")
         represented = self._represented_as(self._engine, self._core, self._strata, E, self._equality)
         self._representation = represented
@@ -209,9 +212,10 @@ class Lifecycle(Inspection):
         self._engine.close()
         self._open(self._engine.meter.limits)
         self._core, self._strata = self._written, stratify(self._written, self._options[1])
-        self._derive(record.facts())
+        self._derive(record.facts(), record.without())
         self._down = None
-        again = f"started its tasks again, from {count(len(record), 'explicit fact')} of version {self.version}"
+        explicit = count(self._state.E.count(), "explicit fact")
+        again = f"started its tasks again, from {explicit} of version {self.version}"
         self.statistics.choices.append(f"{why}, and {again}")
         if why == _LOST:
             warn([Problem("tasks-started-again", f"the engine {why}, and {again}", hint=_LOOK)])

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.data.stored import TEXTS
 from upheld.errors import FactsError, Problem, quote
 from upheld.pipeline.layouts import bits_of
 from upheld.pipeline.sinks import Writer
-from upheld.pipeline.sources.arrow import TEXTS
 from upheld.spark.files import FileSystem
 from upheld.spark.paths import verbatim
 

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from upheld.data.columns import Columns
+from upheld.data.stored import TEXTS, StoredFacts, StoredFile
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import Problem, UpheldError, UsageError, count, nearest, quote, warn
 from upheld.language.compile import compile_program
@@ -26,6 +27,7 @@ from upheld.materialisation.build import materialise_core
 from upheld.materialisation.constraints import REFUSE
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.persistence.by_tasks import texts_in_tasks
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
 from upheld.pipeline.job import Job, Sink, Source
 from upheld.pipeline.layouts import laid_out
@@ -37,7 +39,7 @@ from upheld.pipeline.modes.driver import Facts
 from upheld.pipeline.report import Recorder, StageWatcher
 from upheld.pipeline.result import PipelineRun
 from upheld.pipeline.sinks import Writer, view_name
-from upheld.pipeline.sources.arrow import TEXTS, WANTED, Arrived
+from upheld.pipeline.sources.arrow import WANTED, Arrived, Storing
 from upheld.pipeline.sources.arrow import load as load_plain
 from upheld.pipeline.sources.choosing import choose, find, known_names, known_types
 from upheld.pipeline.sources.rows import Table
@@ -81,7 +83,8 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
         writer = kept.enter_context(writing(spark))
         with recorder.stage("read") as stage, explained(", ".join(load.table.place for load in loads[:1])):
             pivots = _pivots(job, core)
-            plain = _plain(spark, job, loads, pivots) if dictionary.folder is None else {}
+            folder = distributed.shared_folder(spark, job) if job.settings.mode == "distributed" else None
+            plain = _plain(spark, job, loads, pivots, folder) if dictionary.folder is None else {}
             facts = _read(kept, core, job, loads, plain)
             stage.result = count(sum(load.read for load in loads), "row")
             _quarantine(job, loads, writer)
@@ -95,8 +98,10 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
                 dictionary.size += texts.new
             report.dictionary = {"texts": dictionary.size, "new": texts.new}
             stage.result = f"{count(texts.count, 'text')}, {texts.new:,} of them new"
+            if texts.by_tasks:
+                stage.result = "tasks give texts their codes"
         with recorder.stage("materialise") as stage:
-            m, derived = _materialise(job, core, facts, texts, shape, limits, recorder, spark)
+            m, derived = _materialise(job, core, facts, texts, shape, limits, recorder, spark, folder)
             if m is not None and job.stream is None:
                 kept.callback(m.close)
             frames, sizes = derived.frames, derived.sizes
@@ -110,7 +115,7 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
                     for name, table in tables_of(spark, sink, core).items():
                         writer.table(table, plain_table(m[name]) if m else frames[name].toArrow(), digest(core, "off"))
                 else:
-                    writer.write(sink, {name: frames[name] for name in names})
+                    writer.write(sink, Frames(names, frames.__getitem__), derived.write)
                 written = {name: sizes[name][1] for name in names}
                 report.sinks.append({"format": sink.format, "path": sink.path, "relations": written})
             if store is None:
@@ -308,11 +313,16 @@ def _loads(core: Core, tables: list[tuple[Source, Table]]) -> list[Load]:
 
 
 def _plain(
-    spark: SparkSession, job: Job, loads: list[Load], pivots: Pivots | Obstacle
-) -> dict[str, tuple[Columns, int]]:
-    """Return the facts of relations that come to the driver by Arrow, and the bytes of their texts.
+    spark: SparkSession,
+    job: Job,
+    loads: list[Load],
+    pivots: Pivots | Obstacle,
+    folder: distributed.SharedFolder | None,
+) -> dict[str, tuple[Columns | StoredFacts, int]]:
+    """Return the facts of relations that come by Arrow, and the bytes of their texts.
 
-    They are those that the driver may need, if their files are plain and there is room for them.
+    They are those that the driver may need, if their files are plain and there is room for them. With a folder for
+    files they go there, and not to the driver.
     """
     mode = job.settings.mode
     if mode == "decomposed" and isinstance(pivots, Obstacle):
@@ -325,11 +335,15 @@ def _plain(
     sources = {name: of for name, of in sources.items() if all(load.reading.plain for load in of)}
     chosen = [load for of in sources.values() for load in of]
     readers = [load.reading.plain for load in chosen if load.reading.plain is not None]
-    came = dict(zip(map(id, chosen), load_plain(spark, readers, bytes_of(job.settings.driver_memory))))
-    result: dict[str, tuple[Columns, int]] = {}
+    storing = Storing(folder.path, tuple(load.predicate.types for load in chosen)) if folder else None
+    came = dict(zip(map(id, chosen), load_plain(spark, readers, bytes_of(job.settings.driver_memory), storing)))
+    result: dict[str, tuple[Columns | StoredFacts, int]] = {}
     for name, of in sources.items():
         parts = [arrived for load in of if (arrived := came[id(load)]) is not None]
-        if len(parts) == len(of):
+        if len(parts) == len(of) and folder is not None:
+            files = [file for load, part in zip(of, parts) for file in _files(spark, load, part, folder)]
+            result[name] = StoredFacts(of[0].predicate.types, files, folder), sum(file.bytes for file in files)
+        elif len(parts) == len(of):
             tables = [table for load, part in zip(of, parts) for table in _tables(spark, load, part)]
             types = of[0].predicate.types
             texts = sum(column.nbytes for t in tables for column, type in zip(t.columns, types) if type in TEXTS)
@@ -341,15 +355,28 @@ def _tables(spark: SparkSession, load: Load, arrived: Arrived) -> Iterator[pyarr
     """Yield the rows of a source that came by Arrow, after Spark has read the lines that were left for it."""
     types = load.predicate.types
     yield pyarrow.schema([(f"c{i}", WANTED[type]) for i, type in enumerate(types)]).empty_table()
-    load.plain, load.has_rest = sum(table.num_rows for table in arrived.rows), bool(arrived.rest)
-    if arrived.rest:
-        rest = load.rows(spark.createDataFrame(pyarrow.concat_tables(arrived.rest)))
+    load.plain = sum(table.num_rows for table in arrived.rows)
+    if (rest := _rest(spark, load, arrived)) is not None:
         yield laid_out(rest, types).toArrow()
     yield from arrived.rows
 
 
+def _files(spark: SparkSession, load: Load, arrived: Arrived, folder: distributed.SharedFolder) -> Iterator[StoredFile]:
+    """Yield the files with the rows of a source, after Spark has read the lines that were left for it."""
+    load.plain = sum(file.rows for file in arrived.files)
+    if (rest := _rest(spark, load, arrived)) is not None:
+        yield from distributed.store_rows(rest, load.predicate.types, folder)
+    yield from arrived.files
+
+
+def _rest(spark: SparkSession, load: Load, arrived: Arrived) -> DataFrame | None:
+    """Return the rows of the lines of a source that were left for Spark, if there are some."""
+    load.has_rest = bool(arrived.rest)
+    return load.rows(spark.createDataFrame(pyarrow.concat_tables(arrived.rest))) if arrived.rest else None
+
+
 def _read(
-    kept: ExitStack, core: Core, job: Job, loads: list[Load], plain: Mapping[str, tuple[Columns, int]]
+    kept: ExitStack, core: Core, job: Job, loads: list[Load], plain: Mapping[str, tuple[Columns | StoredFacts, int]]
 ) -> list[Facts]:
     """Return the facts of each relation, read once; raise bad rows, unless these are to be quarantined."""
     sources: dict[str, list[Load]] = {}
@@ -371,8 +398,9 @@ def _read(
     for name in sources:
         predicate = core.predicates[name]
         if name in plain:
-            columns, size = plain[name]
-            facts.append(Facts(predicate, partial(held, name), columns.count, size, columns))
+            rows, size = plain[name]
+            loaded, stored = (None, rows) if isinstance(rows, StoredFacts) else (rows, None)
+            facts.append(Facts(predicate, partial(held, name), len(rows), size, loaded, stored))
         else:
             row = found[name]
             facts.append(Facts(predicate, partial(by_spark.__getitem__, name), row["n"], row["bytes"] or 0))
@@ -407,6 +435,8 @@ class TextsOfRun:
     new: int = 0
     #: The facts in the driver, if there is room for all of their texts.
     loaded: list[tuple[str, Columns]] | None = None
+    #: Whether tasks give texts their codes, which are counted then; `count` and `characters` are bounds.
+    by_tasks: bool = False
 
 
 def _loaded(job: Job, facts: list[Facts], shape: Shape) -> TextsOfRun | None:
@@ -421,6 +451,10 @@ def _loaded(job: Job, facts: list[Facts], shape: Shape) -> TextsOfRun | None:
         count, characters = driver.distinct_texts(loaded)
         return TextsOfRun(None, count, characters, count, loaded)
     with_texts = list(filter(_has_texts, facts))
+    if job.settings.mode == "distributed" and any(one.stored is not None for one in with_texts):
+        files = [file for one in with_texts if one.stored is not None for file in one.stored.files]
+        others = sum(one.count for one in with_texts if one.stored is None)
+        return TextsOfRun(None, sum(file.texts for file in files) + others, most.characters, by_tasks=True)
     there = [(one.predicate.name, one.loaded) for one in with_texts if one.loaded is not None]
     if len(there) < len(with_texts):
         return None
@@ -465,6 +499,7 @@ def _materialise(
     limits: Limits,
     recorder: Recorder,
     spark: SparkSession,
+    folder: distributed.SharedFolder | None,
 ) -> tuple[Materialisation | None, Derived]:
     mode, choice = choose_mode(job.settings, _sizes(facts, texts.count, texts.characters), shape)
     recorder.report.choices.append(choice)
@@ -475,10 +510,11 @@ def _materialise(
         return None, decomposed.materialise(core, shape.pivots, facts, texts.pairs, outputs, limits, allowed, spark)
     algorithm = algorithm_for(job)
     if mode == "distributed":
-        loaded = distributed.load(facts)
+        folder = folder or distributed.shared_folder(spark, job)
+        recorder.report.choices.append(distributed.choice_of(folder))
         m = materialise_core(
             core,
-            loaded,
+            distributed.load(facts, folder),
             engine=SparkEngine(spark),
             algorithm=algorithm,
             limits=limits,
@@ -488,11 +524,35 @@ def _materialise(
         columns = texts.loaded if texts.loaded is not None else driver.load(facts, texts.pairs)
         m = driver.materialise(core, columns, allowed, algorithm, job.settings.on_violation)
     recorder.report.violations = {name: len(relation) for name, relation in m.violations().items()}
+    numbers = {name: (len(m.explicit(name)), len(m[name])) for name in m.relations}
+    if mode == "distributed" and folder is not None:
+        if texts.by_tasks:
+            known = texts_in_tasks(m)
+            recorder.report.dictionary = {"texts": known, "new": known}
+        return m, _of_tasks(job, core, m, outputs, numbers, spark, folder)
     frames: Mapping[str, DataFrame] = Frames(outputs, lambda name: driver.to_spark(spark, m[name]))
     if job.stream is not None or mode == "distributed":
         frames = dict(frames)  # as they are now: updates will follow, or tasks end
-    numbers = {name: (len(m.explicit(name)), len(m[name])) for name in m.relations}
     return m, Derived(frames, numbers, m.statistics.rounds, m)
+
+
+def _of_tasks(
+    job: Job,
+    core: Core,
+    m: Materialisation,
+    outputs: list[str],
+    numbers: dict[str, tuple[int, int]],
+    spark: SparkSession,
+    folder: distributed.SharedFolder,
+) -> Derived:
+    """Return the relations of tasks, which write them now: updates will follow, or tasks end."""
+    frames: dict[str, DataFrame] = {}
+    for name in outputs:
+        frame = distributed.frame(spark, m, core.predicates[name], folder)
+        frames[name] = driver.to_spark(spark, m[name]) if frame is None else frame
+    if any(sink.format == "view" for sink in job.sinks):
+        distributed.held_for_views(spark, folder)
+    return Derived(frames, numbers, m.statistics.rounds, (m, folder), partial(distributed.write, m))
 
 
 def _shape(pivots: Pivots | Obstacle, facts: list[Facts], spark: SparkSession) -> Shape:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import uuid4
 
 import pyarrow
@@ -39,20 +40,37 @@ class Writer:
     #: Versions of tables in the making, whose files are removed if they do not come about.
     _drafts: list[TableDraft] = field(default_factory=list)
 
-    def write(self, sink: Sink, frames: Mapping[str, DataFrame]) -> None:
-        """Make what a sink gets of these relations."""
+    def write(
+        self, sink: Sink, frames: Mapping[str, DataFrame], by_tasks: Callable[[str, str], bool] | None = None
+    ) -> None:
+        """Make what a sink gets of these relations.
+
+        `by_tasks` makes a folder of Parquet with a relation, given its name, or returns False if it cannot.
+        """
         match sink.format:
             case "view":
                 for name, frame in frames.items():
                     self._views.append((view_name(sink, name), frame))
             case "parquet" | "csv":
                 assert sink.path is not None, "a sink without a path"
-                for name, frame in frames.items():
-                    self.folder(child(sink.path, name), frame, sink.format, sink.files)
+                tasks_can = by_tasks if sink.format == "parquet" and sink.files is None else None
+                for name in frames:
+                    path = child(sink.path, name)
+                    if tasks_can is None or not self._made_by(partial(tasks_can, name), path):
+                        self.folder(path, frames[name], sink.format, sink.files)
             case "changes":
                 self._changes(sink, frames)
             case "table":
                 raise AssertionError("a table is written by `table`")
+
+    def _made_by(self, make: Callable[[str], bool], path: str) -> bool:
+        """Have a folder made by others, to be put at a path; return whether they can."""
+        beside = staged(path)
+        self._made.append((beside, path))
+        if make(beside):
+            return True
+        self._made.remove((beside, path))
+        return False
 
     def folder(self, path: str, frame: DataFrame, format: str, files: int | None = None) -> None:
         """Make a folder of files of some format, to be put at a path."""

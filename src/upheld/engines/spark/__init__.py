@@ -11,6 +11,8 @@ without a driver, too, each with an algorithm of its own: so tests compare what 
     engine       the operators in one task
     context      the state that the parts of a task's engine share
     owners       which task owns a value, and so where a fact is at home
+    loading      facts in files, which tasks read
+    writing      facts in Parquet files, which tasks write
     codec        a dictionary of texts that is the same in all tasks
     tasks/       the driver's engine, the commands it sends, and the wire between members:
                  threads of one process, processes, or the tasks of one job of Spark
@@ -32,6 +34,7 @@ Of the memory engine a task uses, on the facts that it has:
 
 Facts come in as arrays of codes by predicate, and set changes as sets; bindings and heads go out as arrays of codes.
 
-Explicit facts come from the driver, and relations that are read go there. The rows of facts that have gone are kept,
+Explicit facts come from the driver, or from files that tasks read, and relations that are read go to the driver, unless
+tasks write them to files. The rows of facts that have gone are kept,
 and serve facts that come back.
 """

@@ -3,6 +3,10 @@
 Every task has the whole dictionary, and enters new texts in the same order as the others. A text that is new to a task
 gets a code for the time being, which no table holds. Before facts or bindings with such codes travel, all tasks
 exchange their new texts and enter them, and each replaces the codes that it gave.
+
+Texts of facts in files get their codes from their owners, by a hash of the text: an owner makes them distinct and sends
+them to all members, which enter them in the order of the owners. A member that has no use for texts, as a driver that
+passes on the work of tasks, enters them once somebody asks it for a text.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import numpy.typing as npt
 from upheld.data.columns import Dictionary
 from upheld.data.columns.utf8 import Utf8Texts
 from upheld.engines.memory.storage.codec import Codec, Codes, is_text
+from upheld.engines.memory.storage.dictionary import Bytes, Places, TextPool
 from upheld.language.values import Value
 
 #: Codes from here on are for the time being. No dictionary has as many texts.
@@ -27,9 +32,30 @@ class AgreedCodec(Codec):
     def __init__(self, constants: Iterable[str] = ()) -> None:
         #: Texts that the other tasks do not know of, in the order of their codes.
         self.new: list[str] = []
+        #: Texts that all tasks have entered, and this member has not, in UTF-8.
+        self._waiting: list[tuple[Bytes, Places]] = []
         super().__init__()
         self.add(constants)
         self.fixed = len(self.pool)
+
+    @property
+    def _pool(self) -> TextPool:  # type: ignore[override]
+        while self._waiting:
+            self._all_texts.intern_utf8(*self._waiting[0])
+            del self._waiting[0]
+        return self._all_texts
+
+    @_pool.setter
+    def _pool(self, pool: TextPool) -> None:
+        self._all_texts = pool
+
+    def texts(self) -> int:
+        return self._all_texts.count + sum(len(offsets) - 1 for _, offsets in self._waiting)
+
+    def add_utf8(self, data: Bytes, offsets: Places) -> None:
+        """Enter distinct texts that no task knows and all tasks enter now, once somebody asks for texts."""
+        self._waiting.append((data, offsets))
+        self._reading = None  # columns that are read from now on may have texts of these
 
     def add(self, texts: Iterable[str]) -> None:
         """Enter texts that all tasks enter now, in the same order."""

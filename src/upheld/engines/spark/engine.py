@@ -17,6 +17,7 @@ from upheld.algebra.sets import FactSet, Own
 from upheld.data.columns import Columns
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.table import Table
+from upheld.engines.spark import loading, writing
 from upheld.engines.spark.codec import replaced
 from upheld.engines.spark.context import Context
 from upheld.engines.spark.counters.aggregates import PartitionedAggregate
@@ -83,6 +84,11 @@ class PartitionedEngine:
             context.home_of(outbox, predicate, codes)
         came, _ = context.wire.exchange("load", outbox)
         return at_home(context, context.entered({}, context.arrived(came)), frozenset(facts))
+
+    def load_files(self, predicate: str, files: Sequence[str]) -> PartitionedSet:
+        """The facts in files (`data.stored`), of which each task reads some."""
+        came = loading.arrived(self.context, predicate, files)
+        return at_home(self.context, self.context.entered({}, came), frozenset({predicate}))
 
     def _agreed(self, facts: dict[str, Codes]) -> dict[str, Codes]:
         """Give new texts in facts the codes that all tasks know."""
@@ -245,6 +251,19 @@ class PartitionedEngine:
         values = context.codec.reading.columns(codes, table.types)
         types = (*table.types, *("number",) * len(numbers))
         return Columns(types, lambda: (*values.columns, *numbers), len(codes))
+
+    def texts(self) -> int:
+        """Return how many texts have codes, which all members know."""
+        return self.context.codec.texts()
+
+    def write(self, facts: FactSet, predicate: str, columns: Sequence[str], folder: str) -> list[tuple[str, int]]:
+        """Write the facts of one predicate to a folder, each task those at home; return all files, with their rows."""
+        context = self.context
+        table = context.local.tables[predicate]
+        rows = context.owners.at_home(table, own_set(facts).local.of(table))
+        mine = writing.write(context, table, rows, columns, folder) if context.wire.me < context.wire.parts else []
+        _, notes = context.wire.exchange("write", None, mine)
+        return [file for files in notes for file in files]
 
     def load_with_numbers(
         self, predicate: str, rows: Iterable[tuple[Value, ...]], books: Sequence[Numbered]

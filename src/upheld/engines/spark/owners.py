@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from upheld.engines.memory.kernels.hashing import owner_of
 from upheld.engines.memory.kernels.jit import kernel
+from upheld.engines.memory.storage.dictionary import Bytes, Places, tag_of
 from upheld.engines.memory.storage.table import Rows, Table
 
 #: The number of a task for each of some values.
@@ -22,6 +23,13 @@ def owners_of(values, parts, out):
     """Write the task that owns each value."""
     for i in range(len(values)):
         out[i] = owner_of(values[i], parts)
+
+
+@kernel
+def owners_of_texts(data, offsets, parts, out):
+    """Write the task that owns each of the texts that lie one after the other in some bytes."""
+    for i in range(len(out)):
+        out[i] = owner_of(tag_of(data, offsets[i], offsets[i + 1]), parts)
 
 
 @kernel
@@ -67,6 +75,12 @@ class Owners:
         """Return the task that owns each value. Values are codes: equal ones have one owner."""
         out = np.empty(len(values), np.int32)
         owners_of(values, self.parts, out)
+        return out
+
+    def of_texts(self, data: Bytes, offsets: Places) -> Tasks:
+        """Return the task that gives each text its code, if it is new."""
+        out = np.empty(len(offsets) - 1, np.int32)
+        owners_of_texts(data, offsets, self.parts, out)
         return out
 
     def of_one(self, value: int) -> int:

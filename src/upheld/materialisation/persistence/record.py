@@ -15,18 +15,20 @@ from typing import Protocol, runtime_checkable
 from upheld.algebra.sets import FactSet
 from upheld.data.change import ByRelation, Change
 from upheld.data.columns import Columns, Row
+from upheld.data.stored import StoredFacts
 from upheld.engines import EngineChoice, open_engine
 from upheld.errors import FactsError, Problem
 from upheld.language.core import Core
 from upheld.store import Base, Draft, Files, LocalFiles, Store
 
 #: Facts by relation, of which it is known how many there are.
-Sized = list[tuple[str, Columns | list[Row]]]
+Sized = list[tuple[str, Columns | StoredFacts | list[Row]]]
 
 
 def sized(facts: Iterable[tuple[str, Iterable[Row]]]) -> Sized:
     """Return facts of which it is known how many there are."""
-    return [(predicate, rows if isinstance(rows, Columns) else list(rows)) for predicate, rows in facts]
+    known = Columns, StoredFacts
+    return [(predicate, rows if isinstance(rows, known) else list(rows)) for predicate, rows in facts]
 
 
 def sizes_of(facts: Sized) -> Counter[str]:
@@ -38,19 +40,26 @@ def sizes_of(facts: Sized) -> Counter[str]:
 
 
 class Record:
-    """Explicit facts in the memory of this process, from which lost tasks are started again.
+    """Explicit facts in the memory of this process or in files, from which lost tasks are started again.
 
-    An update is acknowledged once its change is entered here, which takes time proportional to the change.
+    Of facts in files it holds the names of the files alone, and those facts that were deleted since. An update is
+    acknowledged once its change is entered here, which takes time proportional to the change.
     """
 
     def __init__(self, core: Core):
         self._engine = open_engine("memory", core)
         self._E: FactSet = self._engine.named("E")
+        self._stored: list[tuple[str, StoredFacts]] = []
+        #: Facts that are not explicit, although a file may have them.
+        self._gone: FactSet = self._engine.named("gone")
         #: The updates that were entered.
         self.updates = 0
 
     def take(self, predicate: str, rows: Iterable[Row]) -> Iterable[Row]:
         """Enter explicit facts, and return them for somebody else to read as well."""
+        if isinstance(rows, StoredFacts):
+            self._stored.append((predicate, rows))
+            return rows
         listed = rows if isinstance(rows, Columns) else list(rows)
         self._E |= self._engine.load(predicate, listed)
         return listed
@@ -58,7 +67,10 @@ class Record:
     def leave_out(self, predicate: str, rows: Iterable[Row]) -> Iterable[Row]:
         """Remove explicit facts, and return them for somebody else to read as well."""
         listed = rows if isinstance(rows, Columns) else list(rows)
-        self._E -= self._engine.load(predicate, listed)
+        removed = self._engine.load(predicate, listed)
+        self._E -= removed
+        if predicate in self._in_files():
+            self._gone |= removed
         return listed
 
     def log(self, change: Change) -> None:
@@ -66,19 +78,31 @@ class Record:
         retracted, asserted = self._loaded(change.retracted), self._loaded(change.asserted)
         self._E -= retracted
         self._E |= asserted
+        if self._stored:
+            self._gone |= self._loaded(change.retracted, self._in_files())
+            self._gone -= asserted
         self.updates += 1
         del retracted, asserted  # sets that nobody holds cost nothing
-        self._engine.reclaim(keep=[self._E])
+        self._engine.reclaim(keep=[self._E, self._gone])
 
-    def _loaded(self, facts: ByRelation) -> FactSet:
-        return self._engine.load_all({r.name: r.unordered or r.to_set() for r in facts.not_empty()})
+    def _in_files(self) -> frozenset[str]:
+        """Return the predicates with facts in files."""
+        return frozenset(predicate for predicate, _ in self._stored)
+
+    def _loaded(self, facts: ByRelation, of: frozenset[str] | None = None) -> FactSet:
+        some = [relation for relation in facts.not_empty() if of is None or relation.name in of]
+        return self._engine.load_all({r.name: r.unordered or r.stored_set() for r in some})
 
     def facts(self) -> list[tuple[str, Iterable[Row]]]:
-        """Return the explicit facts by predicate."""
-        return [(predicate, self._E.rows(predicate)) for predicate in sorted(self._E.predicates())]
+        """Return the explicit facts by predicate, and perhaps facts of `without`."""
+        return [*self._stored, *self._rows(self._E)]
 
-    def __len__(self) -> int:
-        return self._E.count()
+    def without(self) -> list[tuple[str, Iterable[Row]]]:
+        """Return the facts among those of `facts` that are not explicit any more."""
+        return self._rows(self._gone)
+
+    def _rows(self, facts: FactSet) -> list[tuple[str, Iterable[Row]]]:
+        return [(predicate, facts.rows(predicate)) for predicate in sorted(facts.predicates())]
 
 
 # -- versions in a folder ----------------------------------------------------------------------------------------------

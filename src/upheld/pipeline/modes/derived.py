@@ -38,3 +38,5 @@ class Derived:
     rounds: int
     #: Holds what the frames are made of.
     held: object
+    #: Makes a folder of Parquet with a relation by tasks, given its name, or returns False if they cannot.
+    write: Callable[[str, str], bool] | None = None

@@ -1,49 +1,158 @@
 """Distributed mode: the facts are in partitions, in the tasks of one Spark job that lasts as long as it is used.
 
-The driver passes explicit facts on to the tasks that hold them, some at a time.
+Tasks of other Spark jobs read the sources, check them, and write the facts to files, which the tasks of that job load.
+They write relations to files as well. The driver sees the names of files, and of facts those alone that an update
+changes. If there is no folder that all tasks share, facts go through the driver, some at a time.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
+from weakref import WeakKeyDictionary, finalize
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
-from upheld.data.columns import Columns
+from upheld.data.columns import Columns, Row
+from upheld.data.stored import StoredFacts, StoredFile, unshared, write_stored
+from upheld.language.core import Predicate
+from upheld.language.types.columns import spark_type
+from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.persistence.by_tasks import write_by_tasks
+from upheld.pipeline.job import Job
 from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes.driver import Facts, columns_of
+from upheld.pipeline.report import Choice
+from upheld.pipeline.sinks import staged
+from upheld.spark.files import child, shown
 from upheld.spark.packing import packed, unpacked
+from upheld.spark.paths import verbatim
 
-#: Rows that come to the driver at a time.
+#: Rows that come to the driver at a time, or go to one file.
 _BATCH = 1 << 18
 
+_FILES = "path string, rows bigint, texts bigint, bytes bigint"
 
-def load(relations: Iterable[Facts]) -> Iterator[tuple[str, Columns]]:
-    """Yield facts by column. Relations that Spark holds come to the driver in parts."""
+
+class SharedFolder:
+    """A folder for files that pass facts from task to task. It is removed when nobody holds it any more."""
+
+    def __init__(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+        self.path = path
+        finalize(self, shutil.rmtree, path, ignore_errors=True)
+
+
+#: Folders whose files the views of a session are made of.
+_viewed: WeakKeyDictionary[SparkSession, list[SharedFolder]] = WeakKeyDictionary()
+
+
+def shared_folder(spark: SparkSession, job: Job) -> SharedFolder | None:
+    """Return a new folder that all tasks share: beside the state or a sink, if the session has several machines."""
+    if re.match(r"local(\[|$)", spark.sparkContext.master or ""):
+        return SharedFolder(tempfile.mkdtemp(prefix="upheld-"))
+    places = [job.settings.state, *(sink.path for sink in job.sinks)]
+    known = [path for place in places if place is not None and (path := local_path(place)) is not None]
+    return SharedFolder(staged(known[0])) if known else None
+
+
+def local_path(place: str) -> str | None:
+    """Return the path of a place that Python can open, or None if it is on another file system."""
+    path = shown(place)
+    return path.rstrip("/") if path.startswith("/") else None
+
+
+def held_for_views(spark: SparkSession, folder: SharedFolder) -> None:
+    """Hold a folder for as long as a session has views of its files."""
+    _viewed.setdefault(spark, []).append(folder)
+
+
+def choice_of(folder: SharedFolder | None) -> Choice:
+    """Return how facts get to tasks and from there, for the report."""
+    if folder is not None:
+        return Choice("facts go to tasks by", "files that tasks write and read", "all tasks share a folder")
+    return Choice(
+        "facts go to tasks by", "the driver", "neither the state nor a sink is in a folder that all tasks may share"
+    )
+
+
+# -- in ----------------------------------------------------------------------------------------------------------------
+
+
+def load(relations: Iterable[Facts], folder: SharedFolder | None) -> Iterator[tuple[str, Iterable[Row]]]:
+    """Yield facts: in files, or by column. Without a folder, facts that Spark holds come to the driver in parts."""
     for facts in relations:
         name, types = facts.predicate.name, facts.predicate.types
-        if facts.loaded is not None:
+        if facts.stored is not None:
+            yield name, facts.stored
+        elif facts.loaded is not None:
             yield name, facts.loaded
         elif facts.count and not types:
             yield name, Columns((), (), 1)
+        elif facts.count and folder is not None:
+            yield name, StoredFacts(types, store_rows(facts.rows, types, folder), folder)
         elif facts.count:
             parts = laid_out(facts.rows, types).mapInArrow(_packed, "data binary")
             for row in parts.toLocalIterator():
                 yield name, columns_of(types, unpacked(bytes(row["data"])))
 
 
+def store_rows(rows: DataFrame, types: tuple[str, ...], folder: SharedFolder) -> list[StoredFile]:
+    """Have the tasks of a job write rows to files."""
+    path = folder.path
+
+    def store(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for some in _gathered(batches):
+            file = write_stored(pa.Table.from_batches(some), types, path)
+            yield pa.RecordBatch.from_pylist([file._asdict()])
+
+    return [StoredFile(*row) for row in laid_out(rows, types).mapInArrow(store, _FILES).collect()]
+
+
 def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of batches, many packed into one value."""
+    for some in _gathered(batches):
+        for data in packed(pa.Table.from_batches(some), _BATCH):
+            yield pa.RecordBatch.from_pydict({"data": pa.array([data], pa.binary())})
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield batches, as many at a time as have enough rows."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
         if sum(one.num_rows for one in waiting) >= _BATCH:
-            yield from _values(waiting)
+            yield waiting
             waiting = []
-    if waiting:
-        yield from _values(waiting)
+    if sum(one.num_rows for one in waiting):
+        yield waiting
 
 
-def _values(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for data in packed(pa.Table.from_batches(batches), _BATCH):
-        yield pa.RecordBatch.from_pydict({"data": pa.array([data], pa.binary())})
+# -- and out -----------------------------------------------------------------------------------------------------------
+
+
+def write(m: Materialisation, name: str, place: str) -> bool:
+    """Have tasks write a relation to a folder of Parquet files; return whether they can."""
+    folder = local_path(place)
+    written = write_by_tasks(m, name, folder) if folder is not None else None
+    if folder is None or written is None:
+        return False
+    for path, _ in written:
+        if not os.path.exists(path):
+            raise unshared(path, "the driver does not find it")
+    with open(os.path.join(folder, "_SUCCESS"), "wb"):  # as Spark marks a folder that is complete
+        return True
+
+
+def frame(spark: SparkSession, m: Materialisation, predicate: Predicate, folder: SharedFolder) -> DataFrame | None:
+    """Return a relation as a DataFrame of files that tasks write; None if they cannot."""
+    place = child(folder.path, predicate.name)
+    if not write(m, predicate.name, place):
+        return None
+    columns = zip(predicate.columns, map(spark_type, predicate.types), strict=True)
+    schema = ", ".join(f"`{name}` {type}" for name, type in columns)
+    return spark.read.schema(schema).parquet(verbatim(place))

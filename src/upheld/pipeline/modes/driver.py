@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from upheld.data.columns import Column, Columns, Texts
 from upheld.data.relation import Relation
+from upheld.data.stored import TEXTS, StoredFacts, numbers
 from upheld.engines.memory.storage.dictionary import TextPool
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core
@@ -24,7 +25,6 @@ from upheld.pipeline.dictionary import encoded
 from upheld.pipeline.job import Settings
 from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes.choosing import bytes_of
-from upheld.pipeline.sources.arrow import TEXTS
 from upheld.runtime.limits import Limits
 from upheld.spark.session import ARROW, configured
 
@@ -37,7 +37,7 @@ _BATCH = 1 << 16
 
 @dataclass(frozen=True)
 class Facts:
-    """The rows of a relation that fit, held by Spark or in the driver, and their number."""
+    """The rows of a relation that fit, held by Spark, in files or in the driver, and their number."""
 
     predicate: Predicate
     make: Callable[[], DataFrame]
@@ -46,6 +46,8 @@ class Facts:
     bytes: int = 0
     #: The rows in the driver, if they came there by Arrow.
     loaded: Columns | None = None
+    #: The rows in files that tasks have written, if they came by Arrow for other tasks.
+    stored: StoredFacts | None = None
 
     @cached_property
     def rows(self) -> DataFrame:
@@ -125,17 +127,6 @@ def texts_in(values: pyarrow.ChunkedArray, pool: TextPool) -> Texts:
             bounds = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
             codes.append(pool.intern_utf8(np.frombuffer(data or b"", np.uint8), bounds))
     return Texts(np.concatenate(codes), pool)
-
-
-def numbers(values: pyarrow.ChunkedArray, type: str) -> Column:
-    """Return a column of numbers of some type, as Spark has them, as the memory engine takes it."""
-    column = values.to_numpy()
-    if type == "unsigned":
-        return column.view(np.uint64)  # Spark has them as the signed numbers of the same bits
-    if type == "float":
-        column = column.copy()
-        column[np.isnan(column)] = np.nan  # one NaN
-    return column
 
 
 def to_spark(spark: SparkSession, relation: Relation) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Plain files by Arrow: what nearly every file holds, read by tasks in columns, for the memory engine in the driver.
+"""Plain files by Arrow: what nearly every file holds, read by tasks in columns, for the driver or for other tasks.
 
 Spark's readers make a row of each line and a Java object of each text, which takes several times as long. A file with
 anything in it that is not plain, right or wrong, is read again by Spark, so the rows and the errors equal what
@@ -22,6 +22,7 @@ from pyarrow import csv, parquet
 from pyspark.sql import SparkSession
 
 from upheld.data.factfiles.reading import Unpacked
+from upheld.data.stored import TEXTS, StoredFile, write_stored
 from upheld.errors import FactsError
 from upheld.language.terms.ntriples import are_canonical
 from upheld.language.terms.ntriples_grammar import PLAIN_TRIPLE
@@ -50,9 +51,6 @@ _SPECIAL_SIGNS = "\N{REPLACEMENT CHARACTER}".encode(), "\N{BYTE ORDER MARK}".enc
 
 #: How the names of delimited files end, unless they are packed.
 DELIMITED = (".csv", ".tsv", ".facts")
-
-#: The types whose values are texts.
-TEXTS = ("symbol", "record", "term")
 
 _INTEGER, _FLOAT = r"^-?[0-9]{1,18}$", r"^-?[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?$"
 _ARROW = {
@@ -105,16 +103,30 @@ class Plain(Protocol):
 
 @dataclass
 class Arrived:
-    """Output of the fast path: rows in columns `c0`, `c1`, ..., and lines `value` of files `_file` left for Spark."""
+    """Output of the fast path: rows in columns `c0`, `c1`, ..., and lines `value` of files `_file` left for Spark.
+
+    Rows for other tasks are in files.
+    """
 
     rows: list[pa.Table] = field(default_factory=list)
+    files: list[StoredFile] = field(default_factory=list)
     rest: list[pa.Table] = field(default_factory=list)
 
 
-def load(spark: SparkSession, sources: Sequence[Plain], room: int) -> list[Arrived | None]:
-    """Return the rows of sources, read into the driver by one job; None for each source that is not plain.
+@dataclass(frozen=True)
+class Storing:
+    """Where tasks write the rows of sources, and the types of the columns of each source."""
 
-    If their bytes may not fit, all are None.
+    folder: str
+    types: tuple[tuple[str, ...], ...]
+
+
+def load(
+    spark: SparkSession, sources: Sequence[Plain], room: int, storing: Storing | None = None
+) -> list[Arrived | None]:
+    """Return the rows of sources, read by one job into the driver or into files; None for each that is not plain.
+
+    If they are to come to the driver and their bytes may not fit, all are None.
     """
     tasks = spark.sparkContext.defaultParallelism
     splits: list[tuple[int, Split]] = []
@@ -125,7 +137,7 @@ def load(spark: SparkSession, sources: Sequence[Plain], room: int) -> list[Arriv
             found.append(Arrived())
         except (NotPlain, OSError, pa.ArrowException):
             found.append(None)
-    if _COPIES * sum(split.bytes for _, split in splits) > room:
+    if storing is None and _COPIES * sum(split.bytes for _, split in splits) > room:
         return [None] * len(sources)
     if not splits:
         return found
@@ -133,29 +145,37 @@ def load(spark: SparkSession, sources: Sequence[Plain], room: int) -> list[Arriv
     tasks = min(len(splits), max(tasks, sum(split.bytes for _, split in splits) // _TASK))
     places = spark.sparkContext.parallelize(range(len(splits)), tasks)
 
-    def read(places: Iterable[int]) -> Iterator[tuple[int, bool, bytes | None]]:
+    def read(places: Iterable[int]) -> Iterator[_Told]:
         for at in places:
             number, split = splits[at]
-            yield from _told(number, readers[number], split)
+            yield from _told(number, readers[number], split, storing)
 
     # A query would have Java copy all bytes into its rows and out of them, and be planned.
     for number, is_rest, data in places.mapPartitions(read).collect():
         arrived = found[number]
         if data is None:
             found[number] = None
-        elif arrived is not None:
+        elif arrived is not None and isinstance(data, bytes):
             (arrived.rest if is_rest else arrived.rows).append(unpacked(data))
+        elif arrived is not None:
+            arrived.files.append(StoredFile(*data))
     return found
 
 
-def _told(number: int, source: Plain, split: Split) -> Iterator[tuple[int, bool, bytes | None]]:
-    """Yield the rows of a part, many packed into one piece; or None, that it is not plain."""
+#: The number of a source, whether these are lines for Spark, and packed rows, a file of rows, or None.
+_Told = tuple[int, bool, bytes | StoredFile | None]
+
+
+def _told(number: int, source: Plain, split: Split, storing: Storing | None) -> Iterator[_Told]:
+    """Yield the rows of a part, many packed into one piece or stored in a file; or None, that it is not plain."""
     try:
         rows, rest = source.read(split)
     except (NotPlain, OSError, EOFError, zlib.error, pa.ArrowException):
         yield number, False, None
         return
-    for table, is_rest in ((rows, False), (rest, True)):
+    if storing is not None and rows.num_rows:
+        yield number, False, write_stored(rows, storing.types[number], storing.folder)
+    for table, is_rest in ((None if storing else rows, False), (rest, True)):
         if table is not None:
             for data in packed(table, _BATCH):
                 yield number, is_rest, data

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from upheld.data.stored import TEXTS
 from upheld.language.terms.ntriples_grammar import CODE_ESCAPE, CONTROL, PLAIN_TRIPLE, SHORT_ESCAPES, TRIPLE
 from upheld.language.terms.terms import XSD
-from upheld.pipeline.sources.arrow import TEXTS, PlainTriples
+from upheld.pipeline.sources.arrow import PlainTriples
 from upheld.pipeline.sources.rows import Reading, columns, file_of_row, lines, numbered
 
 NAMES = ("subject", "predicate", "object")

@@ -119,7 +119,13 @@ class TextPool:
         """Return the codes of texts that lie one after the other in some bytes."""
         # Before they are interned: an interruption in between would leave a line break that nobody knows of.
         self._has_newlines |= bool((data == NEWLINE).any())
-        return self.intern(data, offsets[:-1] - 1, offsets[1:])
+        return self.intern(_read_only(data), offsets[:-1] - 1, offsets[1:])
+
+    def find_utf8(self, data: Bytes, offsets: Places) -> Codes:
+        """Return the codes of texts that lie one after the other in some bytes; of one that has none, -1."""
+        codes = np.empty(len(offsets) - 1, np.int64)
+        find_each(_read_only(data), offsets, self._slots, self._data, self._starts, codes)
+        return codes
 
     def find(self, text: str) -> int | None:
         """Return the code of a text, if it has one."""
@@ -127,7 +133,7 @@ class TextPool:
             data = text.encode()
         except UnicodeEncodeError:  # a lone surrogate, which no text has
             return None
-        code = int(find(np.frombuffer(data, np.uint8), self._slots, self._data, self._starts))
+        code = int(find(np.frombuffer(data, np.uint8), 0, len(data), self._slots, self._data, self._starts))
         return None if code < 0 else code
 
     def _make_room(self, texts: int, length: int) -> None:
@@ -400,18 +406,25 @@ def find_or_add(data, start, end, tag, slots, pool, starts, size):
 
 
 @kernel
-def find(data, slots, pool, starts):
+def find(data, start, end, slots, pool, starts):
     """Return the code of a text, or -1."""
-    tag = tag_of(data, 0, len(data))
+    tag = tag_of(data, start, end)
     at = home(tag, slots)
     while True:
         entry = slots[at]
         if not entry:
             return -1
         code = np.int64(entry & LOW_HALF) - 1
-        if entry >> HALF == tag and has_text(pool, starts, code, data, 0, len(data)):
+        if entry >> HALF == tag and has_text(pool, starts, code, data, start, end):
             return code
         at = (at + 1) & (len(slots) - 1)
+
+
+@kernel
+def find_each(data, offsets, slots, pool, starts, out):
+    """Write the code of each text, or -1."""
+    for i in range(len(out)):
+        out[i] = find(data, offsets[i], offsets[i + 1], slots, pool, starts)
 
 
 @kernel

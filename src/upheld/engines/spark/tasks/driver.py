@@ -21,6 +21,7 @@ from upheld.algebra.meter import Meter
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet
 from upheld.data.columns import Columns, Row
+from upheld.data.stored import StoredFacts
 from upheld.engines.memory.equality.code_sets import CodeSet
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.spark.counters.bags import PartitionedBag, PartitionedInstances
@@ -467,6 +468,8 @@ class DrivenEngine:
         self.driver.call(None, "ask", "expect", sizes)
 
     def load(self, predicate: str, rows: Iterable[Row]) -> Any:
+        if isinstance(rows, StoredFacts):
+            return self.driver.call(None, "ask", "load_files", predicate, [file.path for file in rows.files])
         return self.load_all({predicate: rows})
 
     def load_all(self, facts: Mapping[str, Iterable[Row]]) -> Any:

@@ -1,0 +1,117 @@
+"""Distributed mode: tasks read sources, give texts codes and write sinks. The driver sees the names of files alone."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+import upheld
+from tests.pipeline.test_run import REACH, read, rows_of
+from upheld.pipeline import run as running
+from upheld.pipeline.job import job_of
+from upheld.pipeline.modes import distributed
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+EDGES = [(f"n{i}", f"n{i + 1}") for i in range(30)]
+PATHS = {(f"n{i}", f"n{j}") for i in range(31) for j in range(i + 1, 31)}
+
+
+@pytest.fixture
+def folders(monkeypatch):
+    """The folders that runs use for the files of tasks."""
+    used, make = [], distributed.shared_folder
+
+    def noted(spark, job):
+        folder = make(spark, job)
+        used.append(folder.path if folder else None)
+        return folder
+
+    monkeypatch.setattr(distributed, "shared_folder", noted)
+    return used
+
+
+def test_the_driver_sees_no_facts(spark, folders, monkeypatch):
+    """Neither on their way in nor on their way out; the files of tasks are gone when nobody needs them any more."""
+    Path("e.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in EDGES))
+    made = []
+
+    def noted(*arguments, **named):
+        made.append(materialise_core(*arguments, **named))
+        return made[-1]
+
+    materialise_core = running.materialise_core
+    monkeypatch.setattr(running, "materialise_core", noted)
+    monkeypatch.setattr(running.driver, "to_spark", None)
+    run = upheld.Pipeline(REACH, {"edge": "e.csv"}, [{"path": "out"}], mode="distributed").run(spark)
+    (m,) = made
+    assert m._record._E.count() == 0 and [len(rows) for _, rows in m._record._stored] == [30]
+    assert m._engine.driver._member.engine.context.codec._waiting, "the driver has entered the texts"
+    assert run.report.sources[0]["by_arrow"] == run.report.sources[0]["rows"] == 30
+    assert run.report.dictionary == {"texts": 31, "new": 31}
+    assert run.report.relations["path"] == {"explicit": 0, "facts": len(PATHS)}
+    assert run.report.choices[1].plan == "files that tasks write and read"
+    assert rows_of(run["path"]) == PATHS == rows_of(read(spark, Path("out/path")))
+    assert Path("out/path/_SUCCESS").exists() and not any("_path" in name for name in os.listdir("out"))
+    assert os.path.exists(folders[0])
+    del run, m, made[:]
+    gc.collect()
+    assert not os.path.exists(folders[0])
+
+
+def test_lines_that_are_left_to_spark(spark):
+    """Of N-Triples, tasks of Spark's readers store the lines that are not plain; a bad line is named as ever."""
+    program = ".decl triple(s:symbol, p:symbol, o:symbol)\n.output triple\n"
+    lines = ["<a:1> <a:p> <a:2> .\n", '<a:1> <a:p> "\\u00e9" .\n']
+    Path("t.nt").write_text("".join(lines))
+    job = {"sinks": [{"path": "out"}, {"format": "csv", "path": "lines", "files": 1}], "mode": "distributed"}
+    run = upheld.Pipeline(program, {"triple": "t.nt"}, **job).run(spark)
+    expected = {("<a:1>", "<a:p>", "<a:2>"), ("<a:1>", "<a:p>", '"é"')}
+    assert rows_of(run["triple"]) == expected == rows_of(read(spark, Path("out/triple")))
+    assert run.report.sources[0]["by_arrow"] == 1 and len(list(Path("lines/triple").glob("*.csv"))) == 1
+    Path("t.nt").write_text("".join([*lines, "<a:1> <a:p>\n"]))
+    with pytest.raises(upheld.UpheldError) as refusal:
+        upheld.Pipeline(program, {"triple": "t.nt"}, **job).run(spark)
+    assert refusal.value.slugs == ("bad-record",) and "t.nt:3" in refusal.value.problems[0].place
+    assert rows_of(read(spark, Path("out/triple"))) == expected, "a sink has changed"
+
+
+def test_views_outlive_the_run(spark):
+    Path("e.csv").write_text("x,y\na,b\nb,c\n")
+    sinks = [{"format": "view", "prefix": "seen_"}]
+    upheld.Pipeline(REACH, {"edge": "e.csv"}, sinks, mode="distributed").run(spark)
+    gc.collect()
+    assert rows_of(spark.table("seen_path")) == {("a", "b"), ("b", "c"), ("a", "c")}
+    spark.catalog.dropTempView("seen_path")
+
+
+class Cluster:
+    """A session of several machines, as far as a master says so."""
+
+    class sparkContext:
+        master = "spark://host:7077"
+
+
+def test_where_tasks_share_a_folder():
+    """Beside the state or a sink that Python can open; otherwise nowhere, and the report says so."""
+
+    def folder(sinks, **settings):
+        return distributed.shared_folder(Cluster, job_of("p(1).", {}, sinks, settings))
+
+    beside = folder([{"path": "s3a://bucket/out"}, {"path": "out"}])
+    assert beside.path.startswith(os.path.abspath("_out-")) and os.path.isdir(beside.path)
+    assert folder([{"path": "out"}], state="state").path.startswith(os.path.abspath("_state-"))
+    assert folder([{"path": "s3a://bucket/out"}]) is None and folder([]) is None
+    assert distributed.choice_of(None).plan == "the driver"
+
+
+def test_without_a_shared_folder(spark, monkeypatch):
+    """Facts go through the driver, as before."""
+    monkeypatch.setattr(distributed, "shared_folder", lambda spark, job: None)
+    Path("e.csv").write_text("x,y\na,b\nb,c\n")
+    run = upheld.Pipeline(REACH, {"edge": "e.csv"}, [{"path": "out"}], mode="distributed").run(spark)
+    assert rows_of(run["path"]) == {("a", "b"), ("b", "c"), ("a", "c")} == rows_of(read(spark, Path("out/path")))
+    assert run.report.choices[1].plan == "the driver"
