@@ -12,6 +12,7 @@ import pytest
 import rdflib
 
 import upheld
+from tests.engines.spark.helpers.tasks import Driven
 from upheld.data.columns import Texts, utf8
 from upheld.data.columns.utf8 import Utf8Texts
 from upheld.engines.memory.storage.dictionary import TextPool
@@ -75,6 +76,14 @@ def test_texts_come_as_utf8():
     for form in FORMS.values():
         source = source_of(form(TEXTS), "p")
         assert source is not None and isinstance(source.columns[0], Utf8Texts) and len(source.columns[0]) == len(TEXTS)
+
+
+@pytest.mark.parametrize("form", ["objects", "table"])
+def test_tasks_that_work_in_step(form):
+    """Tasks agree on the codes of new texts, and so look at the distinct texts."""
+    m = upheld.materialise(RULES, {"p": ["gone", "a"]}, engine=Driven(2))
+    m.update(replace={"p": FORMS[form](TEXTS)})
+    assert {x for (x,) in m["q"]} == set(TEXTS)
 
 
 def test_codes_are_made_when_they_are_asked_for():
