@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import Bag, FactSet, Instances
 from upheld.language.core import Fact
-from upheld.language.strata import Stratum
+from upheld.language.strata import Stratification, Stratum
+from upheld.language.values import Value
 
 
 class Numbers(Protocol):
@@ -40,6 +41,46 @@ class Numbers(Protocol):
         ...
 
 
+class Listed(Protocol):
+    """Rows that can be counted, and read more than once."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[tuple[Value, ...]]: ...
+
+
+#: Rows by the names of their relations.
+RowsByName = Mapping[str, Listed]
+
+
+class ChangedRows(NamedTuple):
+    """Rows by relation: of facts that disappeared and appeared, of explicit facts that did, and of facts to ignore."""
+
+    deleted: Mapping[str, Iterable[tuple[Value, ...]]]
+    inserted: Mapping[str, Iterable[tuple[Value, ...]]]
+    retracted: Mapping[str, Iterable[tuple[Value, ...]]]
+    asserted: Mapping[str, Iterable[tuple[Value, ...]]]
+    ignored: Mapping[str, Iterable[tuple[Value, ...]]]
+
+
+class SmallUpdate(Protocol):
+    """An update of few explicit facts, whose net effect is known."""
+
+    def effect(self) -> tuple[FactSet, FactSet, FactSet]:
+        """Return the explicit facts that go, those that come, and the facts to ignore.
+
+        Law: they are those of `maintain.update.net_effect`.
+        """
+        ...
+
+    def make(self, I: FactSet) -> ChangedRows | None:
+        """Change E, bring I up to date, and return all rows that have changed.
+
+        None if the update has to be made by the operators, with nothing changed. Law: E, I, totals, supports and the
+        instances considered are the same as if `maintain.update.step` had made it by `maintain.ranked`.
+        """
+        ...
+
+
 class Ranks(Protocol):
     """The rank, the total and the support of each fact (`maintain.ranked` explains their use).
 
@@ -67,6 +108,15 @@ class Ranks(Protocol):
 
         An engine may maintain small strata by itself instead of yielding them. Law: `D - A`, `A - D`, totals, supports
         and the instances considered are the same as if the caller had maintained them as `maintain.ranked` does.
+        """
+        ...
+
+    def small_update(
+        self, strata: Stratification, E: FactSet, minus: RowsByName, plus: RowsByName
+    ) -> SmallUpdate | None:
+        """Return an update of few explicit facts that the engine may make as a whole; None if it makes none.
+
+        Rows of `minus` are to be deleted, and then rows of `plus` to be inserted. Nothing has changed yet.
         """
         ...
 

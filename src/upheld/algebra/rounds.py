@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from upheld.algebra.counters import RowsByName, SmallUpdate
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import Bag, FactSet, derive_bag
-from upheld.language.strata import Stratum
+from upheld.language.strata import Stratification, Stratum
 
 #: More than any update comes to.
 MANY = 1 << 62
@@ -19,6 +20,11 @@ class RoundByRound:
         self, reached: Reached, E_minus: FactSet, E_plus: FactSet, I: FactSet, D: FactSet, A: FactSet
     ) -> Iterator[Stratum]:
         return iter(reached)
+
+    def small_update(
+        self, strata: Stratification, E: FactSet, minus: RowsByName, plus: RowsByName
+    ) -> SmallUpdate | None:
+        return None
 
     def lose(self, derivations: Bag, stratum: Stratum) -> FactSet:
         raise NotImplementedError

@@ -26,8 +26,10 @@ class ByRelation(Mapping[str, Relation]):
 
     def __init__(self, predicates: Mapping[str, Predicate], rows: Mapping[str, Iterable[Row]]):
         self._predicates = predicates
-        some = [predicates[name] for name in sorted(rows) if not predicates[name].hidden]
-        self._some = {p.name: relation_of(p, rows[p.name]) for p in some}
+        self._some: dict[str, Relation] = {}
+        for name in sorted(rows) if len(rows) > 1 else rows:
+            if not (predicate := predicates[name]).hidden:
+                self._some[name] = relation_of(predicate, rows[name])
 
     def __contains__(self, name: object) -> bool:
         predicate = self._predicates.get(name) if isinstance(name, str) else None
@@ -64,6 +66,13 @@ class ByRelation(Mapping[str, Relation]):
     def held(self) -> Collection[Relation]:
         """Return the relations that are kept. Some of them may have no facts."""
         return self._some.values()
+
+    def known_size(self) -> int:
+        """Return the number of facts, of relations whose sizes are known without work."""
+        size = 0
+        for relation in self._some.values():
+            size += relation.known_size or 0
+        return size
 
     def not_empty(self) -> list[Relation]:
         """Return the relations that have facts."""

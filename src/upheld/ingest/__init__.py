@@ -15,7 +15,7 @@ from upheld.data.relation import coded_columns, decoded
 from upheld.errors import FactsError, Problem, count, quote
 from upheld.ingest.columnar import Unfit, fit, some_rows, source_of, types_of
 from upheld.ingest.files import kind_of, read_parquet, read_text
-from upheld.ingest.fitting import fitted, inferred, same_arity
+from upheld.ingest.fitting import fitted, fitted_by_column, inferred, same_arity
 from upheld.ingest.frames import as_arrow
 from upheld.ingest.tables import order_of, table_of, wrong_arity
 from upheld.language.terms.ntriples import is_graph
@@ -25,6 +25,9 @@ from upheld.rdf.graphs import read_graph_relation
 from upheld.rdf.reading import read_relation
 
 __all__ = ["Facts", "facts_of"]
+
+#: Rows that are looked at before anything else, where they come as a list of tuples.
+_FEW = 256
 
 
 class Facts(NamedTuple):
@@ -62,6 +65,10 @@ def facts_of(
     [(1, 2)]
     """
     declared = None if types is None else tuple(types)
+    if declared is not None and type(data) is list and len(data) <= _FEW and set(map(type, data)) == {tuple}:
+        few = fitted_by_column(data, declared)
+        if few is not None:  # as most updates have them
+            return Facts(few, declared)
     names = tuple(columns or ())
     place = f'facts["{relation}"]'
     if isinstance(data, str | os.PathLike):

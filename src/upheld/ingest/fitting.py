@@ -114,11 +114,9 @@ class _Unfit(Exception):
 def fitted(table: Table, types: tuple[str, ...]) -> list[Row]:
     """Return the rows of the table, each value plain and of its type; raise those that do not fit."""
     arity = len(types)
-    if set(map(len, table.rows)) <= {arity}:
-        columns = [_column([row[i] for row in table.rows], type) for i, type in enumerate(types)]
-        good = [column for column in columns if column is not None]
-        if len(good) == arity:
-            return list(zip(*good)) if types else table.rows
+    plain_rows = fitted_by_column(table.rows, types)
+    if plain_rows is not None:
+        return plain_rows
     rows: list[Row] = []
     bad = BadRows(table.name)
     for number, row in enumerate(table.rows):
@@ -141,6 +139,19 @@ def fitted(table: Table, types: tuple[str, ...]) -> list[Row]:
             rows.append(tuple(values))
     bad.check()
     return rows
+
+
+def fitted_by_column(rows: list[Row], types: tuple[str, ...]) -> list[Row] | None:
+    """Return rows if all values are plain and fit their types, None if they must be looked at one by one."""
+    if not set(map(len, rows)) <= {len(types)}:
+        return None
+    columns: list[list[Value]] = []
+    for i, type in enumerate(types):
+        column = _column([row[i] for row in rows], type)
+        if column is None:
+            return None
+        columns.append(column)
+    return list(zip(*columns)) if types else rows
 
 
 def _column(values: list[Any], type_name: str) -> list[Value] | None:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
 
+from upheld.algebra.counters import RowsByName, SmallUpdate
 from upheld.algebra.reached import Reached
 from upheld.algebra.rounds import MANY
 from upheld.algebra.sets import FactSet, Own, bag, derive, derive_bag, instances, settle, supports
@@ -31,6 +32,7 @@ from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.bookkeeping import Ranked
 from upheld.maintain.fbf import grounds
 from upheld.maintain.ranked import add, insert
+from upheld.maintain.ranked import small_update as ranked_small_update
 from upheld.maintain.seminaive import seminaive
 from upheld.maintain.update import State, maintained_alike
 from upheld.runtime.statistics import phase
@@ -66,6 +68,14 @@ MOST_SPENT, FEWEST_STRATA = 0.15, 16
 def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
     """Return what is over-deleted and what is added by an update; ranks, totals and supports are brought up to date."""
     return by_strata(state, E_minus, E_plus) or start_from_nothing(state, E_minus, E_plus)
+
+
+def small_update(state: State, minus: RowsByName, plus: RowsByName) -> SmallUpdate | None:
+    """As in `ranked`, unless so many facts change that it may be better to start from nothing."""
+    facts = sum(len(rows) for side in (minus, plus) for rows in side.values())
+    if facts > FEW_FACTS and facts > MOST_GONE_BEFORE_RECURSION * state.E.count():
+        return None
+    return ranked_small_update(state, minus, plus)
 
 
 def by_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet] | None:

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from upheld.algebra.counters import RowsByName
 from upheld.algebra.sets import FactSet, settle
 from upheld.maintain.update import Layer, LookAhead, Outcome, Requested, State, Update, step
 
@@ -69,6 +70,12 @@ class Overlay:
         if not E_minus and not rest:
             return self.add_layer(state, undone)
         return step(state, update, E_minus, rest).then(self.add_layer(state, undone))
+
+    def concerns(self, inserted: RowsByName, deleted_next: RowsByName) -> bool:
+        """Return whether all rows that the next update deletes are among those that this one inserts."""
+        return any(deleted_next.values()) and all(
+            set(rows) <= set(inserted.get(name, ())) for name, rows in deleted_next.items()
+        )
 
     def undone(self, E_plus: FactSet, ahead: Requested) -> FactSet | None:
         """Return the explicit facts that U1 inserts and U2 deletes, if a step of their own pays."""

@@ -15,7 +15,7 @@ distinguish a derivation that depends on the fact itself from one that does not.
 
 from __future__ import annotations
 
-from upheld.algebra.counters import Ranks
+from upheld.algebra.counters import Ranks, RowsByName, SmallUpdate
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, bag, derive_bag, settle
 from upheld.language.strata import Stratum
@@ -36,6 +36,13 @@ def ranked(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, Fa
         gone = overdelete(s, I, E_minus, D, A, ranks)
         insert(s, I, E_plus, D, A, gone, ranks)
     return D, A
+
+
+def small_update(state: State, minus: RowsByName, plus: RowsByName) -> SmallUpdate | None:
+    """Return an update of few facts that the engine may make as a whole, if it can: what `ranked` comes to is known."""
+    if state.layer is not None or state.marks is not None:
+        return None
+    return state.keeping(Ranked).ranks.small_update(state.strata, state.E, minus, plus)
 
 
 @phase("deletion")

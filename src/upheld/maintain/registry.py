@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from upheld.algebra.counters import RowsByName, SmallUpdate
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.strata import Stratification
 from upheld.maintain.adaptive import adaptive
+from upheld.maintain.adaptive import small_update as adaptive_small_update
 from upheld.maintain.backward import Abort
 from upheld.maintain.bookkeeping import Bookkeeping, Counters, NonrecursiveCounter, Ranked, Traced
 from upheld.maintain.counting.counting import counting
@@ -21,7 +23,7 @@ from upheld.maintain.fbf import fbf
 from upheld.maintain.marking.dred_marking import DRED_MARKING
 from upheld.maintain.marking.marking import Marking
 from upheld.maintain.overlay import Overlay
-from upheld.maintain.ranked import ranked
+from upheld.maintain.ranked import ranked, small_update
 from upheld.maintain.rematerialise import rematerialise
 from upheld.maintain.seminaive import seminaive
 from upheld.maintain.update import LookAhead, State, Update
@@ -31,13 +33,15 @@ from upheld.maintain.update import LookAhead, State, Update
 class Algorithm:
     """A way to maintain a materialisation, with the kind of bookkeeping that it keeps up to date.
 
-    `look_ahead` uses the next update of a stream, for algorithms that do.
+    `look_ahead` uses the next update of a stream, for algorithms that do. `small_update` returns an
+    update of few facts for the engine to make as a whole, if it can.
     """
 
     name: str
     update: Update
     bookkeeping: type[Bookkeeping] = Bookkeeping
     look_ahead: LookAhead | None = None
+    small_update: Callable[[State, RowsByName, RowsByName], SmallUpdate | None] | None = None
 
     def materialise(self, engine: Engine, E: FactSet, strata: Stratification) -> State:
         """Return the materialisation of E with the bookkeeping of this algorithm."""
@@ -72,8 +76,8 @@ _DEEP = _fbf(lambda: Abort(depth=DEPTH))
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("adaptive", adaptive, Ranked, Overlay(_DEEP)),
-        Algorithm("ranked", ranked, Ranked),
+        Algorithm("adaptive", adaptive, Ranked, Overlay(_DEEP), adaptive_small_update),
+        Algorithm("ranked", ranked, Ranked, small_update=small_update),
         Algorithm("counting", counting, Traced),
         Algorithm("counting-by-rounds", counting_by_rounds, Traced),
         Algorithm("dred", dred),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from upheld.algebra.counters import RowsByName
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, settle
 from upheld.language.strata import Stratification, Stratum
@@ -186,4 +187,8 @@ class LookAhead(Protocol):
 
     def make(self, state: State, update: Update, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None) -> Outcome:
         """Bring E and I up to date; `update` is the algorithm that needs no look ahead."""
+        ...
+
+    def concerns(self, inserted: RowsByName, deleted_next: RowsByName) -> bool:
+        """Return whether the next update may matter, from the rows that this one inserts and that one deletes."""
         ...

@@ -6,6 +6,7 @@ from _thread import get_ident
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from upheld.algebra.counters import ChangedRows, RowsByName, SmallUpdate
 from upheld.algebra.sets import FactSet
 from upheld.data.change import ByRelation, Change
 from upheld.explain import Explainer
@@ -13,7 +14,7 @@ from upheld.language.core import Core, Predicate
 from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import change_rules
-from upheld.maintain.update import Outcome, Requested, net_effect
+from upheld.maintain.update import Layer, Marks, Outcome, Requested, net_effect
 from upheld.materialisation.constraints import REPORT, Refusal, violations_among
 from upheld.materialisation.lifecycle import Lifecycle
 from upheld.materialisation.reports.history import Past
@@ -24,6 +25,12 @@ from upheld.materialisation.updates.transaction import refuse_in_transaction
 from upheld.materialisation.versions.views import Version
 from upheld.runtime.interruptions import interrupted_once
 from upheld.runtime.statistics import Statistics
+
+#: The explicit facts that go, those that come, and the facts to ignore.
+Effect = tuple[FactSet, FactSet, FactSet]
+
+#: What an update prepares for the next one, where it prepares nothing.
+_NOTHING: tuple[Layer | None, Marks | None] = (None, None)
 
 #: Called with a change before it is committed, which it refuses by raising an error.
 BeforeCommit = Callable[[Change], None]
@@ -42,11 +49,13 @@ class Commits(Lifecycle):
         before_commit: BeforeCommit | None = None,
         edited: Edited | None = None,
         planned: Claimed | None = None,
+        rows: tuple[RowsByName, RowsByName] | None = None,
     ) -> Change:
         """Make the updates that are given as one, or leave everything as it was.
 
         `before_commit` may still refuse the change, by raising an error. `edited` changes the rules as well. `planned`
-        has the claims of sources once the updates are loaded.
+        has the claims of sources once the updates are loaded. `rows` are what one update deletes and inserts, if that
+        is all it does: the engine may make it as a whole, and nothing is loaded.
         """
         engine, before, transaction = self._engine, self._algorithm, self._open_transaction
         if transaction is not None and algorithm is not None and algorithm.name != before.name:
@@ -57,9 +66,10 @@ class Commits(Lifecycle):
                 engine.reclaim(keep=self._state.sets())
             with engine.meter.run() as statistics:
                 self._convert(algorithm or before)
-                E_minus, E_plus, ignored = net_effect(self._state.E, load())
+                small = self._small_update(rows) if rows is not None else None
+                effect = net_effect(self._state.E, load()) if small is None else small.effect
                 change, version = self._make(
-                    E_minus, E_plus, ignored, statistics, interruptions, ahead, numbers, before_commit, edited
+                    small, effect, statistics, interruptions, ahead, numbers, before_commit, edited
                 )
             undo = self._sources.commit(planned or Claimed(), change)
             if transaction is not None:
@@ -89,11 +99,15 @@ class Commits(Lifecycle):
         self._publish_tables()
         return change
 
+    def _small_update(self, rows: tuple[RowsByName, RowsByName]) -> SmallUpdate | None:
+        """Return an update that the engine may make as a whole, if it can."""
+        begin = self._algorithm.small_update
+        return begin(self._state, *rows) if begin is not None and self._representation.shows_rows else None
+
     def _make(
         self,
-        E_minus: FactSet,
-        E_plus: FactSet,
-        ignored: FactSet,
+        small: SmallUpdate | None,
+        effect: Effect | Callable[[], Effect],
         statistics: Statistics,
         interruptions: interrupted_once,
         ahead: Requested | None,
@@ -113,28 +127,33 @@ class Commits(Lifecycle):
             predicates, core = edited.plan.predicates, edited.written
         try:
             with self._engine.transaction() if part is None else part.update():
-                outcome = self._update(E_minus, E_plus, ahead, edited)
-                sides = self._representation.changed(state, outcome)
-                deleted, inserted = (ByRelation(predicates, side) for side in sides)
-                asserted, retracted, ignored_facts = (
-                    ByRelation(predicates, {name: facts.rows(name) for name in facts.predicates()})
-                    for facts in (E_plus, E_minus, ignored)
-                )
+                rows, following = small.make(state.I) if small is not None else None, _NOTHING
+                if rows is None:
+                    E_minus, E_plus, ignored = effect if isinstance(effect, tuple) else effect()
+                    outcome = self._update(E_minus, E_plus, ahead, edited)
+                    rows, following = self._changed(outcome, E_minus, E_plus, ignored), (outcome.layer, outcome.marks)
+                sides = rows.deleted, rows.inserted
+                deleted, inserted, retracted, asserted, ignored_facts = (ByRelation(predicates, side) for side in rows)
                 resolved, violations = (violations_among(core, side) if core.constraints else {} for side in sides)
                 change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates, violations)
                 if before_commit is not None:
                     before_commit(change)
                 if part is None and self._tables:
                     self._tables.prepare(change)
-                following = self._history.after(change, core)
+                version = self._history.after(change, core)
                 interruptions.too_late()  # no interruption may come between the sets and what speaks of them
-                state.layer, state.marks = outcome.layer, outcome.marks
+                state.layer, state.marks = following
         except BaseException:
             state.layer, state.marks, state.bookkeeping, state.strata = layer, marks, bookkeeping, strata
             raise
         if part is not None:
             part.resolved.append(resolved)
-        return change, following
+        return change, version
+
+    def _changed(self, outcome: Outcome, E_minus: FactSet, E_plus: FactSet, ignored: FactSet) -> ChangedRows:
+        """Return the rows that users see, of facts that have changed or were to be changed."""
+        explicit = ({name: facts.rows(name) for name in facts.predicates()} for facts in (E_minus, E_plus, ignored))
+        return ChangedRows(*self._representation.changed(self._state, outcome), *explicit)
 
     def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None, edited: Edited | None) -> Outcome:
         update = self._representation.update(self._algorithm)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import overload
 
+from upheld.algebra.counters import RowsByName
 from upheld.algebra.engine import Engine, Freed
 from upheld.algebra.sets import settle
 from upheld.arguments import ALGORITHM_OR_NONE, PROGRAM_OR_NONE, RULES, SOURCE, UPDATES, checked
@@ -36,6 +37,9 @@ from upheld.materialisation.updates.stream import Queue, Sides, follow, follow_a
 from upheld.materialisation.updates.transaction import Part, Transaction, refuse_in_transaction
 from upheld.materialisation.warming import made_up, rehearse
 from upheld.runtime.interruptions import interrupted_once, uninterrupted
+
+#: Rows of an update that the engine may make as a whole.
+FEW_ROWS = 1 << 10
 
 
 class Materialisation(Commits):
@@ -195,7 +199,10 @@ class Materialisation(Commits):
                 self._sources.plain(planned, minus, plus)
                 return [self._load(minus, plus), *([difference(self._state.E, whole)] if whole else [])]
 
-            return self._update_or_abandon(load, algorithm, interruptions, before_commit=before_commit, planned=planned)
+            return self._update_or_abandon(
+                load, algorithm, interruptions, before_commit=before_commit, planned=planned,
+                rows=self._rows_of(_Waiting(minus, plus, whole, source)),
+            )  # fmt: skip
 
     def _claimed(self, planned: Claimed, source: str, delete: Rows, insert: Rows, replace: Rows) -> Requested:
         """Return the update of the explicit facts by which a source claims other facts, and plan its claims."""
@@ -369,9 +376,18 @@ class Materialisation(Commits):
             with interrupted_once() as interruptions, self._turns.work():
                 # The difference between a snapshot and the facts is known when all updates before it were made.
                 known = ahead and not any(waiting.replace or waiting.source for waiting in ahead)
+                rows = self._rows_of(given[0]) if len(given) == 1 else None
+                if rows is not None and known and not self._look_ahead_concerns(chosen, rows[1], ahead):
+                    known = False
                 seen = merged([self._loaded(waiting) for waiting in ahead]) if known else None
                 planned, first = Claimed(), given[0]
-                if (source := first.source) is not None:
+                if rows is not None and seen is None:
+                    minus, plus = rows
+
+                    def requested() -> list[Requested]:
+                        return [self._load(minus, plus)]
+
+                elif (source := first.source) is not None:
                     gone = self._sources.facts_of(source) if first.is_retraction else first.delete
 
                     def requested() -> list[Requested]:
@@ -388,13 +404,15 @@ class Materialisation(Commits):
                 return self._update_or_abandon(
                     requested, chosen, interruptions, seen, numbers,
                     before_commit=self._checking(updates_text(numbers), on_violation), planned=planned,
+                    rows=rows if seen is None else None,
                 )  # fmt: skip
 
         def load(sides: Sides) -> _Waiting:
             delete, insert, replace = (self._fitted(side) for side in sides[:3])
             waiting = _Waiting(delete, insert, replace, sides.source or sides.retract, sides.retract is not None)
             check_replaced(waiting.replace, waiting.delete, waiting.insert)
-            if waiting.source is None:  # otherwise it depends on the claims of all updates before
+            # With a source it depends on the claims of all updates before, and few rows may not have to be loaded.
+            if waiting.source is None and self._rows_of(waiting) is None:
                 with self._turns.work():
                     self._loaded(waiting)
             return waiting
@@ -508,6 +526,26 @@ class Materialisation(Commits):
                 before, E = merged(updates), self._state.E
                 updates.append(difference(settle((E - before.minus) | before.plus), snapshots))
         return updates
+
+    def _rows_of(self, waiting: _Waiting) -> tuple[RowsByName, RowsByName] | None:
+        """Return the rows that an update deletes and inserts, if that is all it does, and they are few."""
+        if waiting.source is not None or waiting.replace or self._sources:
+            return None
+        count = 0
+        for side in (waiting.delete, waiting.insert):
+            for rows in side.values():
+                if not isinstance(rows, Sized):
+                    return None
+                count += len(rows)
+        return (waiting.delete, waiting.insert) if count <= FEW_ROWS else None  # type: ignore[return-value]
+
+    def _look_ahead_concerns(self, chosen: Algorithm | None, inserted: RowsByName, ahead: Sequence[_Waiting]) -> bool:
+        """Return whether an update that inserts some rows may be made otherwise for the updates that follow it."""
+        look_ahead = (chosen or self._algorithm).look_ahead
+        if look_ahead is None:
+            return False
+        following = [self._rows_of(waiting) for waiting in ahead]
+        return any(rows is None or look_ahead.concerns(inserted, rows[0]) for rows in following)
 
     def _loaded(self, waiting: _Waiting) -> Requested:
         """Return an update that is waiting as sets of the engine; if that was started meanwhile, load it again."""

@@ -37,6 +37,8 @@ class Plain:
     decomposes = True
     #: Whether the bookkeeping is saved with the facts.
     saves_bookkeeping = True
+    #: Whether rows that an engine has changed are what users see.
+    shows_rows = True
 
     def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, equality: str):
         self.engine, self.E, self._equality = engine, E, equality
@@ -56,6 +58,8 @@ class Plain:
 
     def convert(self, algorithm: Algorithm, state: State) -> State:
         """Return the state with the bookkeeping of an algorithm."""
+        if type(state.bookkeeping) is algorithm.bookkeeping:
+            return state
         return phase("conversion")(algorithm.convert)(state)
 
     def update(self, algorithm: Algorithm) -> Update:
@@ -129,6 +133,7 @@ class ByClasses(Plain):
     """Equivalences are held by classes, and all other relations as they are."""
 
     saves_bookkeeping = False
+    shows_rows = False
 
     def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, equality: str):
         super().__init__(engine, core, strata, E, equality)
@@ -166,6 +171,7 @@ class Rewritten(Plain):
 
     decomposes = False
     saves_bookkeeping = False
+    shows_rows = False
 
     def __init__(self, engine: Engine, core: Core, strata: Stratification, E: FactSet, equality: str):
         super().__init__(engine, core, strata, E, equality)

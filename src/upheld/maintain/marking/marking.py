@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from upheld.algebra.counters import RowsByName
 from upheld.algebra.reached import Reached
 from upheld.algebra.sets import FactSet, Instances, Own, derive, instances, settle, supports
 from upheld.language.strata import Stratum
@@ -195,3 +196,6 @@ class Marking:
 
         outcome = step(state, marked_update, E_minus, E_plus)
         return Outcome(outcome.deleted, outcome.inserted, marks=marker.marks(state))
+
+    def concerns(self, inserted: RowsByName, deleted_next: RowsByName) -> bool:
+        return True

@@ -181,7 +181,7 @@ class Costs:
     def note(self, change: Change, *work: WorkByRule) -> None:
         """Note what it took to make an update, or the updates of a transaction."""
         self.updates += 1
-        sizes = [sum(r.known_size or 0 for r in side.held()) for side in (change.inserted, change.deleted)]
+        sizes = change.inserted.known_size(), change.deleted.known_size()
         self._runs.append(_cost(self.updates, change.statistics, *sizes))
         for part in work:
             self._add(part)

@@ -61,7 +61,7 @@ def undone(m: Materialisation, work: Callable[[], None]) -> None:
 
 def tools(m: Materialisation) -> tuple[StrataCode, Buffers]:
     """Return the code of the strata of a materialisation, and the arrays of its kernel."""
-    found = m._state.bookkeeping.ranks.strata._tools
+    found = m._state.bookkeeping.ranks.strata.tools
     assert found is not None
     return found
 

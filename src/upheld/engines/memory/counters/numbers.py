@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from upheld.algebra.counters import Numbered, rank_sums, renumbered, sums_of_ranks
+from upheld.algebra.counters import Numbered, RowsByName, SmallUpdate, rank_sums, renumbered, sums_of_ranks
 from upheld.algebra.reached import Reached
 from upheld.algebra.rounds import MANY, RoundByRound
 from upheld.algebra.sets import Bag, FactSet, Instances
@@ -28,7 +28,7 @@ from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Column, Rows, Table
 from upheld.language.core import Fact
-from upheld.language.strata import Stratum
+from upheld.language.strata import Stratification, Stratum
 
 
 def tally(matcher: Matcher, derivations: Bag, counting: Counting) -> MemorySet:
@@ -188,6 +188,13 @@ class MemoryRanks(RoundByRound):
         self.context.pending.count_all()
         assert all(isinstance(named, Named) for named in (I, D, A)), "sets that change have names"
         return self.strata.through(self, reached, own_set(E_minus), own_set(E_plus), I, D, A)  # type: ignore[arg-type]
+
+    def small_update(
+        self, strata: Stratification, E: FactSet, minus: RowsByName, plus: RowsByName
+    ) -> SmallUpdate | None:
+        self.context.pending.count_all()
+        assert isinstance(E, Named), "a set that changes has a name"
+        return self.strata.small_update(self, strata, E, minus, plus)
 
     def gain(self, derivations: Bag, stratum: Stratum) -> MemorySet:
         return tally(self.matcher, derivations, SupportCounting(self, 1, stratum))

@@ -89,14 +89,25 @@ class Named(MemorySet):
 
     def __ior__(self, other: FactSet) -> Self:  # type: ignore[override]
         added = own_set(other).settled()
-        if added.is_void():
-            return self
-        self.context.pending.before_change(self)
-        rows, bit, total = added.known_rows(), self.bit, None
-        if self._is_restored:
-            fresh = selected_rows(rows, self.context.truths["~", bit, bit])
+        if not added.is_void():
+            self.context.pending.before_change(self)
+            rows, bit = added.known_rows(), self.bit
+            self._put_in(rows, selected_rows(rows, self.context.truths["~", bit, bit]) if self._is_restored else None)
+        return self
+
+    def gain(self, rows: dict[Table, Rows]) -> None:
+        """Take in rows that are known not to be in the set."""
+        if rows:
+            self.context.pending.before_change(self)
+            self._put_in(rows, rows)
+
+    def _put_in(self, rows: dict[Table, Rows], fresh: dict[Table, Rows] | None) -> None:
+        """Take in rows; `fresh` are those of them that are not in the set, if they are known."""
+        bit, total = self.bit, None
+        if fresh is not None:
             total = self._total_with(fresh, 1)
-            self._note_added(fresh)
+            if self._is_restored:
+                self._note_added(fresh)
         self._total = None
         for table, some in rows.items():
             self._log(table, some)  # before the bits: a row that an interruption leaves in the set is in its log
@@ -104,24 +115,33 @@ class Named(MemorySet):
         for table in self._dense.keys() & rows.keys():
             self._dense[table].add(table, rows[table])
         self._total = total
-        return self
 
     def __isub__(self, other: FactSet) -> Self:  # type: ignore[override]
         removed = own_set(other).settled()
-        if removed.is_void():
-            return self
-        self.context.pending.before_change(self)
-        rows, bit, total = removed.known_rows(), self.bit, None
-        if self._is_restored:
-            gone = selected_rows(rows, self.context.truths[bit])
+        if not removed.is_void():
+            self.context.pending.before_change(self)
+            rows = removed.known_rows()
+            self._take_out(rows, selected_rows(rows, self.context.truths[self.bit]) if self._is_restored else None)
+        return self
+
+    def lose(self, rows: dict[Table, Rows]) -> None:
+        """Take out rows that are known to be in the set."""
+        if rows:
+            self.context.pending.before_change(self)
+            self._take_out(rows, rows)
+
+    def _take_out(self, rows: dict[Table, Rows], gone: dict[Table, Rows] | None) -> None:
+        """Take out rows; `gone` are those of them that are in the set, if they are known."""
+        bit, total = self.bit, None
+        if gone is not None:
             total = self._total_with(gone, -1)
-            self._note_removed(gone)
+            if self._is_restored:
+                self._note_removed(gone)
         self._total = None
         for table in self._dense.keys() & rows.keys():
             self._forget_dense(table)
         clear_bit(rows.items(), bit)
         self._total = total
-        return self
 
     def has_taken(self, table: Table, rows: Rows) -> None:
         """Note rows that a kernel has put into the set, and that were not in it."""

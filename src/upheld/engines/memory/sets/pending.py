@@ -60,6 +60,8 @@ class Pending:
 
     def before_change(self, named: object) -> None:
         """Compute the work that reads a named set, before that set changes."""
+        if not self.bags and not self.sets:
+            return
         bags, self.bags = self.bags, []
         for reference in bags:
             if (bag := reference()) is not None and bag.pending:

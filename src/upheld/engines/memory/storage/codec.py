@@ -191,6 +191,9 @@ class Codec:
         return np.fromiter(map(self._codes.__getitem__, values), np.int64, len(values))
 
     def encode_one(self, value: Value, type: str) -> int:
+        """Return the code of a value of one type."""
+        if type == "number":
+            return value  # type: ignore[return-value]
         found = self._codes.get(value) if isinstance(value, str) else None
         return int(self.encode([value], type)[0]) if found is None else found
 

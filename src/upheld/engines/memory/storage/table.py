@@ -79,6 +79,8 @@ class Touched:
 
     def since(self, number: int) -> set[str]:
         """Return the tables that have changed after this many changes."""
+        if self.last == number:
+            return set()
         first = bisect_right(self._changes, number, key=itemgetter(0))
         return {table for _, table in self._changes[first:]}
 

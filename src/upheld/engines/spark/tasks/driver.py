@@ -185,6 +185,9 @@ class HeldRanks(Held):
         is_done = self.driver.call(self, "maintain_closed", reached.strata, E_minus, E_plus, *sets)
         return iter(() if is_done else reached)
 
+    def small_update(self, *update: object) -> None:
+        """Return None: tasks make updates by the operators."""
+
 
 _KINDS = {
     PartitionedRanks: HeldRanks,

@@ -7,29 +7,22 @@ import numpy.typing as npt
 
 from upheld.engines.memory.rounds.bytecode import Numbers
 from upheld.engines.memory.rounds.records import NOBODY
+from upheld.engines.memory.rounds.strata import changes
 from upheld.engines.memory.rounds.strata.code import StrataCode
 from upheld.engines.memory.rounds.strata.records import (
+    ASKED_VALUES,
     AT_CHANGED,
     AT_COMING,
     AT_GOING,
     CHANGED_FIELDS,
-    CHANGED_TABLE,
-    CHANGES,
-    DUE,
     FIRST_GROWN_INDEX,
     FIRST_GROWN_TABLE,
     FIRST_MET,
-    FIRST_MINUS,
-    FIRST_PLUS,
-    IS_DUE,
-    LAST_CHANGE,
     MOST,
     MOST_PICKED,
     PART,
     PARTS,
     SEED_FIELDS,
-    SEED_STRATUM,
-    SEEDED,
     SEEDING,
     SEEDS,
     STAGE,
@@ -41,6 +34,11 @@ from upheld.engines.memory.rounds.strata.records import (
 _LOG, _QUEUE = 1 << 16, 1 << 15
 
 Lines = npt.NDArray[np.int32]
+
+#: The state in which an update begins.
+_FIRST_STATE: Numbers = np.zeros(STRATA_STATE, np.int64)
+_FIRST_STATE[STAGE] = SEEDING
+_FIRST_STATE[[FIRST_GROWN_TABLE, FIRST_GROWN_INDEX, FIRST_MET]] = NOBODY
 
 
 class Buffers:
@@ -54,10 +52,11 @@ class Buffers:
             np.empty((2 * _QUEUE, CHANGED_FIELDS), np.int32),
         )
         self.log = np.empty((_LOG, UNDO_FIELDS), np.int32)
+        self.asked: Numbers = np.empty((64, ASKED_VALUES + 4), np.int64)
         self.seeds: Numbers = np.empty((64, SEED_FIELDS), np.int64)
         self.due: Numbers = np.empty(len(code.lines), np.int64)
         self.done: Numbers = np.empty((len(code.lines), 2), np.int64)
-        self.state = _first_state()
+        self.state = _FIRST_STATE.copy()
 
     @property
     def queues(self) -> tuple[Lines, Lines, Lines, Lines]:
@@ -69,12 +68,8 @@ class Buffers:
         most   derivations that a call handles in a stratum, in deletion and in insertion
         part   the part of all heads that are kept, and how many parts there are
         """
-        code, state = self._code, self.state
-        code.lines[self.due[: state[DUE]], IS_DUE] = 0  # there are some if it was given up
-        code.lines[self.seeds[: state[SEEDED], SEED_STRATUM], FIRST_MINUS : FIRST_PLUS + 1] = NOBODY
-        changed = self.changed[: state[AT_CHANGED], CHANGED_TABLE]
-        code.links[changed, LAST_CHANGE], code.links[changed, CHANGES] = NOBODY, 0
-        self.state = _first_state()
+        changes.clear_lines(self._code.lines, self._code.links, self.due, self.seeds, self.changed, self.state)
+        self.state = _FIRST_STATE.copy()
         self.state[MOST] = most
         self.state[PART], self.state[PARTS] = part
         return self.state
@@ -87,6 +82,14 @@ class Buffers:
         self.coming = _with_room(self.coming, int(state[AT_COMING]), more)
         self.changed = _with_room(self.changed, int(state[AT_CHANGED]), more)
 
+    def make_room_for_asked(self, count: int, width: int) -> None:
+        """Make room for some facts of an update, with this many numbers for the widest of them."""
+        lines, fields = self.asked.shape
+        if count > lines or width > fields:
+            asked = np.empty((max(2 * count, lines), max(width, fields)), np.int64)
+            asked[:lines, :fields] = self.asked
+            self.asked = asked
+
     def make_room_for_seeds(self, count: int) -> None:
         """Make room for some facts to begin with behind those that are there."""
         begin = int(self.state[SEEDS])
@@ -98,13 +101,6 @@ class Buffers:
     def new_log(self) -> Lines:
         """Return another log, with room for at least one stratum."""
         return np.empty((max(_LOG, 16 * int(self.state[MOST]) + 4 * int(self.state[SEEDS])), UNDO_FIELDS), np.int32)
-
-
-def _first_state() -> Numbers:
-    state: Numbers = np.zeros(STRATA_STATE, np.int64)
-    state[STAGE] = SEEDING
-    state[FIRST_GROWN_TABLE] = state[FIRST_GROWN_INDEX] = state[FIRST_MET] = NOBODY
-    return state
 
 
 def _with_room(queue: Lines, used: int, more: int) -> Lines:

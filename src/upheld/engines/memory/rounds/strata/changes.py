@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from upheld.engines.memory.kernels.jit import inner_kernel
+from upheld.engines.memory.kernels.jit import inner_kernel, kernel
 from upheld.engines.memory.rounds.instances import is_of_atom
-from upheld.engines.memory.rounds.records import LENGTH, PLAN_CHECKS, QUEUE_ROW, QUEUE_TABLE
+from upheld.engines.memory.rounds.records import LENGTH, NOBODY, PLAN_CHECKS, QUEUE_ROW, QUEUE_TABLE
 from upheld.engines.memory.rounds.strata.due import make_due
 from upheld.engines.memory.rounds.strata.finding import ask_for
 from upheld.engines.memory.rounds.strata.records import (
@@ -16,10 +16,12 @@ from upheld.engines.memory.rounds.strata.records import (
     CHANGED_TABLE,
     CHANGES,
     CURRENT_STRATUM,
+    DUE,
     FIRST_MINUS,
     FIRST_PLUS,
     GOES,
     HAS_CHANGED,
+    IS_DUE,
     LAST_CHANGE,
     NEXT_STRATUM,
     NO_PATTERN,
@@ -100,3 +102,16 @@ def take_seeds(program, strata, links, changed, seeds, due, state):
             make_due(strata, due, s, state)
         state[SEEDED] += 1
     state[STAGE] = NEXT_STRATUM
+
+
+@kernel
+def clear_lines(strata, links, due, seeds, changed, state):
+    """Clear the lines that an update has written, and no others."""
+    for i in range(state[DUE]):  # there are some if it was given up
+        strata[due[i], IS_DUE] = 0
+    for i in range(state[SEEDED]):
+        s = seeds[i, SEED_STRATUM]
+        strata[s, FIRST_MINUS], strata[s, FIRST_PLUS] = NOBODY, NOBODY
+    for i in range(state[AT_CHANGED]):
+        t = changed[i, CHANGED_TABLE]
+        links[t, LAST_CHANGE], links[t, CHANGES] = NOBODY, 0

@@ -4,6 +4,7 @@ strata   a line for each stratum, from `STRATUM_KIND` to `IS_DUE`
 due      a heap of the strata that are due: the lowest is first
 links    a line for each table beside the one of `rounds.records`, from `LAST_CHANGE` to `NEXT_GROWN_TABLE`
 seeds    the facts that a call begins with, from `SEED_STRATUM` to `SEED_NEXT`
+asked    the facts that a small update asks for, from `ASKED_TABLE` to `ASKED_VALUES`
 queues   from `GOING` to `CHANGED`
 log      the numbers of rows before they were changed, from `UNDO_TABLE` to `UNDO_PLAN`
 met      for each plan the derivations that it has found, from `IN_DELETION` to `NEXT_MET`
@@ -47,6 +48,12 @@ SEED_STRATUM, SEED_TABLE, SEED_ROW, SEED_KIND, SEED_NEXT = range(5)
 SEED_FIELDS = 5
 GOES, COMES, HAS_CHANGED = range(3)
 
+#: A line of a fact that a small update asks for: its table, its stratum, 0 if that is found by its row, whether it is
+#: to go or to come, its row, and its values. Facts that are ignored, or asked for more than once, get kinds of their
+#: own.
+ASKED_TABLE, ASKED_STRATUM, ASKED_KIND, ASKED_ROW, ASKED_VALUES = range(5)
+IS_IGNORED, IS_REPEATED = range(3, 5)
+
 #: The queues of a call: facts that go, facts that come, facts that a step begins with, and changed rows. A line of the
 #: last one has besides the table and the row the line of the row that changed before it in its table.
 GOING, COMING, PICKED, CHANGED = range(4)
@@ -71,19 +78,21 @@ SEEDING, NEXT_STRATUM, LOSING, LOSING_OWN, GAINING, GAINING_OWN, ENDING = range(
 #: The progress of a call. Only heads of one `PART` are kept, of `PARTS` in all. From `AT_GOING` on, a stratum that is
 #: taken back has these as it began.
 (
-    STAGE, CURRENT_STRATUM, STRATA_OUTCOME, STRATA_WANTED, STRATA_ROOM, BIT_ROUND, BIT_D, BIT_A, PLACES, SEEDS, SEEDED,
-    DUE, STRATA_DONE, FIRST_GROWN_TABLE, FIRST_GROWN_INDEX, FIRST_MET, MOST, LOST, GAINED, ROUND_BEGIN, PART, PARTS,
+    STAGE, CURRENT_STRATUM, STRATA_OUTCOME, STRATA_WANTED, STRATA_ROOM, BIT_ROUND, BIT_D, BIT_A, BIT_E, PLACES, ASKED,
+    FOUND, SEEDS, SEEDED, DUE, STRATA_DONE, FIRST_GROWN_TABLE, FIRST_GROWN_INDEX, FIRST_MET, MOST, LOST, GAINED,
+    ROUND_BEGIN, PART, PARTS,
     AT_GOING, AT_COMING, AT_LOG, AT_TOP, AT_ROUNDS, AT_LOST_FACTS, AT_NEW_FACTS, AT_CHANGED,
-) = range(30)  # fmt: skip
+) = range(33)  # fmt: skip
 #: As many numbers behind them are what they were when the stratum at hand began.
 SAVED = AT_CHANGED + 1 - AT_GOING
 STRATA_STATE = AT_CHANGED + 1 + SAVED
 
 #: Why a call stops: nothing is due any more, a stratum is left to the operators, or something is wanted: the code of a
-#: stratum, a plan, an index that knows all rows, the readers of a table, room in a table, or in a queue.
+#: stratum, a plan, an index that knows all rows, the readers of a table, room in a table or in a queue, or a table of
+#: wider values.
 (
-    ALL_DONE, LEFT_OVER, WANTS_STRATUM, WANTS_PLAN, WANTS_INDEX, WANTS_READERS, WANTS_ROWS, WANTS_QUEUES,
-) = range(8)  # fmt: skip
+    ALL_DONE, LEFT_OVER, WANTS_STRATUM, WANTS_PLAN, WANTS_INDEX, WANTS_READERS, WANTS_ROWS, WANTS_QUEUES, WANTS_WIDTH,
+) = range(9)  # fmt: skip
 
 #: Rows that a step begins with at most, and pairs of a row and a plan. `MOST` of the state is how many derivations a
 #: call handles in a stratum; one with more than `SMALL_STRATUM` loses no more than one part of `PART_LOST` of them.

@@ -1,0 +1,285 @@
+"""The calls of the kernel that goes from stratum to stratum within one update.
+
+Between two calls, Python gives the kernel what it wants: plans, indexes, readers or room. What it has done is counted
+in the end, and can be undone until the transaction is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import numpy as np
+
+from upheld.engines.memory.joins.matching import Matcher, Where
+from upheld.engines.memory.kernels.addresses import address_of
+from upheld.engines.memory.plans.plan import Place
+from upheld.engines.memory.rounds.bytecode import Bench, Numbers
+from upheld.engines.memory.rounds.records import NOBODY, UNLISTED
+from upheld.engines.memory.rounds.strata import kernel
+from upheld.engines.memory.rounds.strata.buffers import Buffers, Lines
+from upheld.engines.memory.rounds.strata.code import StrataCode
+from upheld.engines.memory.rounds.strata.records import (
+    AT_LOG,
+    AT_LOST_FACTS,
+    AT_NEW_FACTS,
+    AT_ROUNDS,
+    AT_TOP,
+    DERIVATIONS,
+    FIRST_MET,
+    IN_DELETION,
+    IN_INSERTION,
+    LEFT_OVER,
+    NEXT_MET,
+    PLACES,
+    STRATA_DONE,
+    STRATA_OUTCOME,
+    STRATA_ROOM,
+    STRATA_WANTED,
+    UNDO_RANK,
+    UNDO_ROW,
+    UNDO_SUPPORT,
+    UNDO_TABLE,
+    UNDO_TOTAL,
+    WANTS_INDEX,
+    WANTS_PLAN,
+    WANTS_QUEUES,
+    WANTS_READERS,
+    WANTS_ROWS,
+    WANTS_STRATUM,
+)
+from upheld.engines.memory.sets.named import Named
+from upheld.engines.memory.sets.truth_tables import Spelling, Truth
+from upheld.runtime.interruptions import uninterrupted
+from upheld.runtime.statistics import current_phase
+
+#: The truth table of all facts.
+_EVERYTHING: Truth = np.ones(1 << 16, np.bool_)
+
+#: Updates of a relation that are made by the operators after one that has come to a stratum which is left to them.
+_LEFT_ALONE = 16
+
+
+class RankSums(Protocol):
+    """The ranks that strata read and change: the names of their columns, the highest rank, and sums by stratum."""
+
+    rank: str
+    total: str
+    support: str
+    top: int
+    sums_by_stratum: dict[int, int]
+    #: The strata whose sums have changed since somebody has emptied this set.
+    changed_sums: set[int]
+
+    def raise_top(self, top: int) -> None: ...
+
+
+class Shared:
+    """What all updates have in common beside code and buffers: working arrays, and truth tables by bits."""
+
+    def __init__(self, matcher: Matcher):
+        self.context = matcher.context
+        self.bench = Bench()
+        self._truths: tuple[object, Numbers, list[Truth]] | None = None
+        #: The code of the strata of a program, and the arrays that updates fill; None while an update uses them.
+        self.tools: tuple[StrataCode, Buffers] | None = None
+        #: The part of all heads that is kept, by the owner of their first value, and the number of parts.
+        self.part = (0, 1)
+        #: How many times as many derivations kernels handle, where the operators cost more than those of this engine.
+        self.times = 1
+        #: The strata with rules that kernels have maintained, in all updates.
+        self.maintained = 0
+        #: The updates for which relations are left alone: see `leave_alone`.
+        self._alone: dict[str, int] = {}
+
+    def leave_alone(self, relations: Iterable[str]) -> None:
+        """Note relations whose updates come to strata that are left to the operators: not to try these in vain."""
+        self._alone.update(dict.fromkeys(relations, _LEFT_ALONE))
+
+    def is_left_alone(self, relations: Iterable[str]) -> bool:
+        """Return whether an update of some relations is better left to the operators from the beginning."""
+        if not self._alone:
+            return False
+        left = [name for name in relations if self._alone.get(name)]
+        for name in left:
+            self._alone[name] -= 1
+        return bool(left)
+
+    def forget_truths(self) -> None:
+        """Forget the truth tables, which are those of the places of another code."""
+        self._truths = None
+
+    def truths(self, code: StrataCode, I: int, D: int, A: int, bit: int) -> Numbers:
+        """Return the addresses of the truth tables of all steps and places, and that of the facts that are there."""
+        key = I, D, A, bit, len(code.places)
+        if self._truths is None or self._truths[0] != key:
+            gone, new, there = ("-", D, A), ("-", A, D), ("|", ("-", I, D), A)
+            left = ("-", I, gone)
+            steps: list[dict[Place, Spelling]] = [
+                _places(P=I, X=gone, N=I, Y=new),
+                _places(P=left, X=bit, N=("|", I, A), Y=None),
+                _places(P=there, X=new, N=there, Y=gone),
+                _places(P=there, X=bit, N=there, Y=None),
+            ]
+            truths = self.context.truths
+            held = [
+                truths[step[place]] if place is not None and place in step else _EVERYTHING
+                for step in steps
+                for place in code.places
+            ]
+            held.append(truths[there])
+            self._truths = key, np.array([address_of(truth) for truth in held], np.int64), held
+        return self._truths[1]
+
+
+def _places(P: Spelling, X: Spelling, N: Spelling, Y: Spelling | None) -> dict[Place, Spelling]:
+    """Return the sets that atoms are matched in, from facts of X and Y."""
+    places: dict[Place, Spelling] = {Place.P: P, Place.P_NOT_X: ("-", P, X), Place.N: N}
+    if Y is not None:
+        places[Place.N_OR_Y] = ("|", N, Y)
+    return places
+
+
+class Calls:
+    """The calls of one update."""
+
+    def __init__(self, shared: Shared, code: StrataCode, buffers: Buffers, ranks: RankSums, most: int):
+        self._shared, self.context, self._code, self._ranks = shared, shared.context, code, ranks
+        self._buffers, self.state = buffers, buffers.begin(most, shared.part)
+        self._refresh()
+        #: Logs that are full, and the strata that were maintained, with the derivations that they had.
+        self._full: list[tuple[Lines, int]] = []
+        self._done: list[tuple[int, int]] = []
+        self._told = 0, 0, 0
+        #: Whether a kernel may have entered rows that tables and indexes do not know of.
+        self._is_ahead = False
+
+    def _refresh(self) -> None:
+        """Let the code know of tables and of sums of strata that have changed."""
+        self._code.refresh()
+        ranks, lines = self._ranks, self._code.lines
+        while ranks.changed_sums:
+            index = ranks.changed_sums.pop()
+            lines[index, DERIVATIONS] = ranks.sums_by_stratum.get(index, 0)
+
+    def _run(self, I: Named, bits: tuple[int, int, int, int]) -> None:
+        """Call the kernel until no stratum is due, or one is left over; the bits are of I, D, A and the round."""
+        code, buffers, state, shared = self._code, self._buffers, self.state, self._shared
+        while True:
+            shared.bench.make_room(code)
+            truths = shared.truths(code, *bits)
+            state[PLACES] = len(code.places)
+            self._is_ahead = True
+            kernel.maintain_strata(
+                (code.table_lines, code.index_lines, code.code), truths, shared.bench.arrays, code.lines, code.links,
+                buffers.seeds, buffers.queues, buffers.log, code.met, buffers.due, buffers.done, state,
+            )  # fmt: skip
+            code.absorb(state)
+            self._is_ahead = False
+            outcome, wanted = int(state[STRATA_OUTCOME]), int(state[STRATA_WANTED])
+            if outcome == WANTS_STRATUM:
+                code.write_stratum(code.strata.strata[wanted - 1])
+            elif outcome == WANTS_PLAN:
+                code.write_plan(wanted, Where(self.context, I, I))
+            elif outcome == WANTS_INDEX:
+                code.look_up_index(wanted)
+            elif outcome == WANTS_READERS:
+                code.write_readers(wanted)
+            elif outcome == WANTS_ROWS:
+                self._make_room_in(wanted)
+            elif outcome == WANTS_QUEUES:
+                self._make_room()
+            else:
+                return
+
+    def _catch_up(self) -> None:
+        """Let tables and indexes know of rows that a kernel has entered, if a failure has kept it from them."""
+        if self._is_ahead:
+            with uninterrupted():
+                self._code.absorb(self.state)
+
+    def _make_room_in(self, t: int) -> None:
+        """Make room in a table for as many rows as the kernel wants."""
+        self._code.tables[t].make_room(int(self.state[STRATA_ROOM]))
+        self._code.refresh()
+
+    def _make_room(self) -> None:
+        """Begin another log, and make room in queues; this is also the time to look at limits."""
+        self.context.meter.look()
+        self._buffers.make_room()
+        log, used, another = self._buffers.log, int(self.state[AT_LOG]), self._buffers.new_log()
+        with uninterrupted():
+            self._full.append((log, used))
+            self._buffers.log, self.state[AT_LOG] = another, 0
+
+    # -- what was done -------------------------------------------------------------------------------------------------
+
+    def _count_strata(self, known: int) -> None:
+        """Let the ranks know of what a kernel has done, with strata from a number of them on."""
+        state, ranks = self.state, self._ranks
+        if state[AT_TOP] != ranks.top:
+            ranks.raise_top(int(state[AT_TOP]))
+        sums, lines = ranks.sums_by_stratum, self._code.lines
+        maintained = self._buffers.done[known : state[STRATA_DONE]].tolist()
+        self._done += maintained  # before their sums change: an interruption may come in between
+        for s, _ in maintained:
+            sums[s] = int(lines[s, DERIVATIONS])
+
+    def close(self) -> None:
+        """Take the log out of the arrays that the next update fills: this one may still be undone then."""
+        used = int(self.state[AT_LOG])
+        self._full.append((self._buffers.log[:used].copy(), used))
+        self.state[AT_LOG] = 0
+
+    def _tell_meter(self) -> None:
+        state, meter, code = self.state, self.context.meter, self._code
+        now = int(state[AT_ROUNDS]), int(state[AT_LOST_FACTS]), int(state[AT_NEW_FACTS])
+        rounds, lost, gained = (after - before for after, before in zip(now, self._told, strict=True))
+        self._told = now
+        self._shared.maintained += int(state[STRATA_DONE]) if state[STRATA_OUTCOME] != LEFT_OVER else 0
+        plans, phase = self._take_met(), current_phase.get()
+        try:
+            for name, which, facts in (("deletion", IN_DELETION, lost), ("insertion", IN_INSERTION, gained)):
+                mine = [(plan, met[which]) for plan, met in plans if met[which]]
+                if not facts and not mine:
+                    continue
+                current_phase.set(name)
+                meter.instances_together([code.rules[plan] for plan, _ in mine], [count for _, count in mine])
+                if facts or rounds:
+                    meter.round(facts, rounds)
+                    rounds = 0
+        finally:
+            current_phase.set(phase)
+        if rounds:
+            meter.round(0, rounds)
+
+    def _take_met(self) -> list[tuple[int, list[int]]]:
+        """Return the plans that have found derivations, with their number by phase, and begin to count anew."""
+        state, met = self.state, self._code.met
+        taken = []
+        while (plan := int(state[FIRST_MET])) != NOBODY:
+            taken.append((plan, met[plan].tolist()))
+            state[FIRST_MET] = met[plan, NEXT_MET]
+            met[plan] = 0, 0, UNLISTED
+        return sorted(taken)
+
+    def _undo(self) -> None:
+        """Give all rows the numbers that they had, and strata their sums."""
+        state, ranks = self.state, self._ranks
+        self._full.append((self._buffers.log, int(state[AT_LOG])))
+        state[AT_LOG] = 0
+        columns = (ranks.rank, UNDO_RANK), (ranks.total, UNDO_TOTAL), (ranks.support, UNDO_SUPPORT)
+        while self._full:
+            log, used = self._full[-1]
+            lines = log[:used][::-1]  # of several changes of a row the first one counts: it is written last
+            numbers = lines[:, UNDO_TABLE]
+            for t in np.unique(numbers).tolist():
+                mine = lines[numbers == t]
+                for name, field in columns:
+                    self._code.tables[t].columns[name][mine[:, UNDO_ROW]] = mine[:, field]
+            self._full.pop()
+        while self._done:
+            s, derivations = self._done[-1]
+            ranks.sums_by_stratum[s] = derivations
+            ranks.changed_sums.add(s)
+            self._done.pop()
