@@ -71,11 +71,9 @@ def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, 
 
 
 def small_update(state: State, minus: RowsByName, plus: RowsByName) -> SmallUpdate | None:
-    """As in `ranked`, unless so many facts change that it may be better to start from nothing."""
+    """As in `ranked`, for few facts; with many, it may be better to start from nothing."""
     facts = sum(len(rows) for side in (minus, plus) for rows in side.values())
-    if facts > FEW_FACTS and facts > MOST_GONE_BEFORE_RECURSION * state.E.count():
-        return None
-    return ranked_small_update(state, minus, plus)
+    return ranked_small_update(state, minus, plus) if facts <= FEW_FACTS else None
 
 
 def by_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet] | None:

@@ -29,7 +29,7 @@ from upheld.runtime.statistics import Statistics
 #: The explicit facts that go, those that come, and the facts to ignore.
 Effect = tuple[FactSet, FactSet, FactSet]
 
-#: What an update prepares for the next one, where it prepares nothing.
+#: The layer and the marks of an update that prepares nothing for the next one.
 _NOTHING: tuple[Layer | None, Marks | None] = (None, None)
 
 #: Called with a change before it is committed, which it refuses by raising an error.

@@ -528,8 +528,11 @@ class Materialisation(Commits):
         return updates
 
     def _rows_of(self, waiting: _Waiting) -> tuple[RowsByName, RowsByName] | None:
-        """Return the rows that an update deletes and inserts, if that is all it does, and they are few."""
-        if waiting.source is not None or waiting.replace or self._sources:
+        """Return the rows that an update deletes and inserts, if that is all it does, and they are few.
+
+        An engine in other processes makes no small updates: it loads the facts while they wait.
+        """
+        if waiting.source is not None or waiting.replace or self._sources or self._remote is not None:
             return None
         count = 0
         for side in (waiting.delete, waiting.insert):

@@ -1,7 +1,7 @@
 """The calls of the kernel that goes from stratum to stratum within one update.
 
-Between two calls, Python gives the kernel what it wants: plans, indexes, readers or room. What it has done is counted
-in the end, and can be undone until the transaction is over.
+Between two calls, Python gives the kernel the plans, indexes, readers or room that it wants. In the end its work is
+counted, and can be undone until the transaction is over.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class RankSums(Protocol):
 
 
 class Shared:
-    """What all updates have in common beside code and buffers: working arrays, and truth tables by bits."""
+    """The working arrays and truth tables that all updates have in common, and the code and buffers of the last one."""
 
     def __init__(self, matcher: Matcher):
         self.context = matcher.context
