@@ -312,7 +312,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     assert rows_in(tmp_path / "t") == [(1, 2)]
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+@pytest.mark.parametrize("wrong", WRONG)
 def test_wrong_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: object) -> None:
     """Whatever is passed, what escapes is an error of ours."""
     monkeypatch.chdir(tmp_path)
