@@ -401,7 +401,8 @@ def overlapping(updates: list[Update], r: Random) -> list[Update]:
 def eager(wanted: bool = True) -> Iterator[None]:
     """A block in which any part of an update that the next one undoes is worth a step of its own."""
     if wanted:
-        with patch.object(overlay.Overlay, "pays", lambda self, plus, *_: bool(plus)):
+        always = {"pays": lambda self, plus, *_: bool(plus), "concerns": lambda *_: True}
+        with patch.multiple(overlay.Overlay, **always):
             yield
     else:
         yield
