@@ -219,14 +219,24 @@ def replacing(core: Core, program: Program, equality: str) -> Edit:
             )
         )
     new = with_equality(_compile(core, program, _named(program.clauses)), equality)
-    known = {normal_text(rule): rule for rule in core.rules}
-    rules = [known.get(normal_text(rule), rule) for rule in new.rules]
+    rules = exchanged(new.rules, core.rules)
     facts_before = _compiled(core, before, tuple(c for c in before.clauses if c.body is None)).facts
     return Edit(
         _assembled(core, program, rules, new.aggregations, new.predicates, new.facts),
         facts_before - new.facts,
         new.facts - facts_before,
     )
+
+
+def exchanged(rules: Iterable[Rule], others: Iterable[Rule]) -> list[Rule]:
+    """Return rules, in place of each an equal one of the others if there is one.
+
+    Each of the others takes one place at most: a rule that is there twice is counted twice.
+    """
+    equal: dict[str, list[Rule]] = {}
+    for other in others:
+        equal.setdefault(normal_text(other), []).append(other)
+    return [same.pop(0) if (same := equal.get(normal_text(rule))) else rule for rule in rules]
 
 
 # -- the new core ------------------------------------------------------------------------------------------------------

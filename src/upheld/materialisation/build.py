@@ -16,11 +16,10 @@ from upheld.ingest import facts_of
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.compile import compile_program
 from upheld.language.core import Core, Predicate
-from upheld.language.edits import replacing
+from upheld.language.edits import exchanged, replacing
 from upheld.language.equality.equality import with_equality
 from upheld.language.hypertrees.deciding import check_mode
 from upheld.language.lints.programs import lint, some, unused_facts, without_facts
-from upheld.language.normal_form import normal_text
 from upheld.language.strata import stratify
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_text
@@ -307,9 +306,9 @@ def _edited(program: Program, store: Store, saved: Manifest, *, equality: str, *
     refuse_rule_changes(representation_of(as_evaluated, equality), isinstance(options["engine"], OnCluster))
     replacing(as_evaluated, program, equality)  # what it refuses is refused before anything is derived
     # Rules of both programs are the edited program's: explanations name their places there.
-    places = {normal_text(rule): rule for rule in compile_saved(program, saved).rules}
+    places = compile_saved(program, saved).rules
     m = _restored(
-        replace(old, rules=tuple(places.get(normal_text(rule), rule) for rule in old.rules)),
+        replace(old, rules=tuple(exchanged(old.rules, places))),
         store,
         saved,
         equality=equality,

@@ -198,6 +198,21 @@ def test_a_state_of_rules_that_are_there_twice_opens(tmp_path):
     assert restore("q(z) :- p(z).", tmp_path).facts() == m.facts()
 
 
+@pytest.mark.parametrize("algorithm", ["ranked", "counting", "dred-c"])
+def test_rules_that_are_there_twice_are_replaced_one_by_one(algorithm, tmp_path):
+    twice = "p(x) :- e(x). p(x) :- p(x). p(y) :- p(y)."
+    m = materialise(twice, {"e": [1, 2]}, algorithm=algorithm)
+    m.save(tmp_path)
+    m.change_rules(replace=twice + "r(x) :- p(x).")
+    recounted(m)
+    opened = restore(twice + "r(x) :- p(x).", tmp_path, algorithm=algorithm, edited=True)
+    for one in (m, opened):
+        one.change_rules(replace="p(x) :- e(x). p(x) :- p(x).")
+        recounted(one)
+        one.change_rules(replace="p(x) :- e(x).")
+        recounted(one)
+
+
 @pytest.mark.parametrize("algorithm", ["ranked", "counting", "counting-by-rounds", "dred-c"])
 def test_facts_keep_their_stratum_when_an_aggregate_over_them_goes(algorithm):
     """The aggregate over all of `c` is why its facts are in one stratum, also those that no rule derives."""
