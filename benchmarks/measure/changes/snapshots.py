@@ -3,7 +3,7 @@
     python -m benchmarks.measure.changes.snapshots large        # a million rows
     python -m benchmarks.measure.changes.snapshots small        # a hundred thousand
 
-Half of the changed rows go and half come. Times are those of the whole call, from the frame to the change; of five
+Half of the changed rows go and half come. Times are of the whole call, from the frame to the change; of five
 updates the quickest counts. The frames are made beforehand, with new objects for all texts.
 """
 

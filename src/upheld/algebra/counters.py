@@ -68,7 +68,7 @@ class SmallUpdate(Protocol):
     def effect(self) -> tuple[FactSet, FactSet, FactSet]:
         """Return the explicit facts that go, those that come, and the facts to ignore.
 
-        Law: they are those of `maintain.update.net_effect`.
+        Law: they equal what `maintain.update.net_effect` returns.
         """
         ...
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def read_table(folder: str | Path, partition: Mapping[str, object] | None = None) -> pyarrow.Table:
     """Return the rows of a table that `Materialisation.keep` or a pipeline keeps up to date, as an Arrow table.
 
-    The rows are those of one version, whatever its writer does meanwhile.
+    All rows are of one version, whatever its writer does meanwhile.
 
     Args:
         folder: Folder of the table.

@@ -102,7 +102,7 @@ class Named(MemorySet):
             self._put_in(rows, rows)
 
     def _put_in(self, rows: dict[Table, Rows], fresh: dict[Table, Rows] | None) -> None:
-        """Take in rows; `fresh` are those of them that are not in the set, if they are known."""
+        """Take in rows; `fresh` are the rows that are not in the set yet, if they are known."""
         bit, total = self.bit, None
         if fresh is not None:
             total = self._total_with(fresh, 1)
@@ -131,7 +131,7 @@ class Named(MemorySet):
             self._take_out(rows, rows)
 
     def _take_out(self, rows: dict[Table, Rows], gone: dict[Table, Rows] | None) -> None:
-        """Take out rows; `gone` are those of them that are in the set, if they are known."""
+        """Take out rows; `gone` are the rows that are in the set, if they are known."""
         bit, total = self.bit, None
         if gone is not None:
             total = self._total_with(gone, -1)

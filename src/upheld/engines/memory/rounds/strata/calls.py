@@ -56,7 +56,7 @@ from upheld.runtime.statistics import current_phase
 #: The truth table of all facts.
 _EVERYTHING: Truth = np.ones(1 << 16, np.bool_)
 
-#: Updates of a relation that are made by the operators after one that has come to a stratum which is left to them.
+#: After an update that the kernel could not finish, the operators make this many updates of its relations.
 _LEFT_ALONE = 16
 
 
@@ -85,7 +85,7 @@ class Shared:
         self.tools: tuple[StrataCode, Buffers] | None = None
         #: The part of all heads that is kept, by the owner of their first value, and the number of parts.
         self.part = (0, 1)
-        #: How many times as many derivations kernels handle, where the operators cost more than those of this engine.
+        #: Factor of the derivations that kernels handle: tasks raise it, since their operators cost exchanges.
         self.times = 1
         #: The strata with rules that kernels have maintained, in all updates.
         self.maintained = 0
@@ -93,7 +93,7 @@ class Shared:
         self._alone: dict[str, int] = {}
 
     def leave_alone(self, relations: Iterable[str]) -> None:
-        """Note relations whose updates come to strata that are left to the operators: not to try these in vain."""
+        """Note relations with an update that the kernel could not finish: the next ones go to the operators at once."""
         self._alone.update(dict.fromkeys(relations, _LEFT_ALONE))
 
     def is_left_alone(self, relations: Iterable[str]) -> bool:
@@ -106,7 +106,7 @@ class Shared:
         return bool(left)
 
     def forget_truths(self) -> None:
-        """Forget the truth tables, which are those of the places of another code."""
+        """Forget the truth tables: they belong to the places of another code."""
         self._truths = None
 
     def truths(self, code: StrataCode, I: int, D: int, A: int, bit: int) -> Numbers:

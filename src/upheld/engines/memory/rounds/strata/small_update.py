@@ -1,8 +1,8 @@
 """Small updates by ranked support, from rows to rows: no set of facts is made on the way.
 
 `MemoryUpdate` finds its net effect when it is made, by one call of a kernel. `make` lets the kernel of small strata go
-through all strata that it reaches, and changes the sets E and I. An update that comes to a stratum which the kernel
-leaves to the operators is undone, and made by the operators from its net effect.
+through all strata that it reaches, and changes the sets E and I. If the kernel leaves
+a stratum to the operators, the whole update is undone, and the operators make it from its net effect.
 """
 
 from __future__ import annotations
