@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from upheld.algebra.aggregates import Aggregate
 from upheld.algebra.counters import Numbered, Numbers, Ranks, Trace
@@ -13,6 +13,8 @@ from upheld.algebra.sets import FactSet, SetEngine
 from upheld.language.core import Aggregation, Classing, Rule
 from upheld.language.equality.equality import Equality
 from upheld.language.values import Value
+
+R = TypeVar("R")
 
 
 class Attempt(Protocol):
@@ -163,6 +165,13 @@ class Remote(Protocol):
         """Choose where the facts of relations go, given how many explicit facts will be loaded of each."""
         ...
 
+    def carry_out(self, function: Callable[..., R], *arguments: Any) -> R:
+        """Call a function with sets of this engine where the facts are; it and its arguments can be pickled.
+
+        Law: the result and the statistics are those of a call in this process.
+        """
+        ...
+
     def texts(self) -> int:
         """Return how many texts have codes."""
         ...
@@ -181,3 +190,8 @@ class Remote(Protocol):
     def lose(self, reason: str) -> None:
         """Give the facts up: they are not what they should be."""
         ...
+
+
+def carry_out(engine: Engine, function: Callable[..., R], *arguments: Any) -> R:
+    """Call a function with sets of an engine: where the facts are, if they are in other processes."""
+    return engine.carry_out(function, *arguments) if isinstance(engine, Remote) else function(*arguments)

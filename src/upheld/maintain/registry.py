@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from upheld.algebra.counters import RowsByName, SmallUpdate
-from upheld.algebra.engine import Engine
+from upheld.algebra.engine import Engine, Remote, carry_out
 from upheld.algebra.sets import FactSet
 from upheld.errors import Problem, UsageError, nearest, quote
 from upheld.language.strata import Stratification
@@ -22,11 +22,11 @@ from upheld.maintain.dred import dred
 from upheld.maintain.fbf import fbf
 from upheld.maintain.marking.dred_marking import DRED_MARKING
 from upheld.maintain.marking.marking import Marking
-from upheld.maintain.overlay import Overlay
+from upheld.maintain.overlay import Overlay, make
 from upheld.maintain.ranked import ranked, small_update
 from upheld.maintain.rematerialise import rematerialise
 from upheld.maintain.seminaive import seminaive
-from upheld.maintain.update import LookAhead, State, Update
+from upheld.maintain.update import LookAhead, Outcome, Requested, State, Update
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,17 @@ class Algorithm:
 
     def materialise(self, engine: Engine, E: FactSet, strata: Stratification) -> State:
         """Return the materialisation of E with the bookkeeping of this algorithm."""
-        state = self.begin(engine, E, E, strata)
-        state.I = seminaive(engine, E, strata, state.bookkeeping)
-        state.bookkeeping.end()
-        return state
+        I, bookkeeping = carry_out(engine, materialised, self.bookkeeping, engine, E, strata)
+        return State(engine, E, I, strata, bookkeeping)
+
+    def make(
+        self, state: State, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None, remote: Remote | None = None
+    ) -> Outcome:
+        """Bring E and I up to date, perhaps looking ahead to the next update; `remote` is the engine if it is one."""
+        if remote is None:
+            return make(state, self.update, self.look_ahead, E_minus, E_plus, ahead)
+        outcome, state.bookkeeping = remote.carry_out(updated, self.name, state, E_minus, E_plus, ahead)
+        return outcome
 
     def begin(self, engine: Engine, E: FactSet, I: FactSet, strata: Stratification) -> State:
         """Return a state with the bookkeeping of this algorithm, in which nothing has been counted yet."""
@@ -63,6 +70,23 @@ class Algorithm:
         if reduced is None:
             return self.materialise(state.engine, state.E, state.strata)
         return state if reduced is state.bookkeeping else replace(state, bookkeeping=reduced)
+
+
+def materialised(
+    kind: type[Bookkeeping], engine: Engine, E: FactSet, strata: Stratification
+) -> tuple[FactSet, Bookkeeping]:
+    """Return the materialisation of E, and bookkeeping of a kind."""
+    bookkeeping = kind.begin(engine)
+    I = seminaive(engine, E, strata, bookkeeping)
+    bookkeeping.end()
+    return I, bookkeeping
+
+
+def updated(
+    algorithm: str, state: State, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None
+) -> tuple[Outcome, Bookkeeping]:
+    """Bring E and I up to date by an algorithm; return what changed, and the bookkeeping from then on."""
+    return algorithm_named(algorithm).make(state, E_minus, E_plus, ahead), state.bookkeeping
 
 
 def _fbf(abort: Callable[[], Abort]) -> Update:

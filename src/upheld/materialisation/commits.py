@@ -11,7 +11,6 @@ from upheld.algebra.sets import FactSet
 from upheld.data.change import ByRelation, Change
 from upheld.explain import Explainer
 from upheld.language.core import Core, Predicate
-from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import change_rules
 from upheld.maintain.update import Layer, Marks, Outcome, Requested, net_effect
@@ -156,10 +155,10 @@ class Commits(Lifecycle):
         return ChangedRows(*self._representation.changed(self._state, outcome), *explicit)
 
     def _update(self, E_minus: FactSet, E_plus: FactSet, ahead: Requested | None, edited: Edited | None) -> Outcome:
-        update = self._representation.update(self._algorithm)
         if edited is not None:
+            update = self._representation.update(self._algorithm)
             return change_rules(self._state, edited.plan, update, E_minus, E_plus)
-        return make(self._state, update, self._algorithm.look_ahead, E_minus, E_plus, ahead)
+        return self._representation.make(self._algorithm, self._state, E_minus, E_plus, ahead, self._remote)
 
     def _convert(self, algorithm: Algorithm) -> None:
         """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""

@@ -40,6 +40,7 @@ from upheld.materialisation.persistence.record import (
     open_state,
     sized,
     sizes_of,
+    together,
 )
 from upheld.materialisation.progress import ProgressGiven, reporting
 from upheld.materialisation.reports.history import Past
@@ -163,16 +164,17 @@ class Lifecycle(Inspection):
         reopened: Reopened | None = None,
     ) -> None:
         """Load explicit facts into the engine, which has none, and derive all that follows from them."""
+        pieces: Iterable[Mapping[str, Iterable[Row]]] = ({predicate: rows} for predicate, rows in facts)
         if self._remote is not None:
             # Facts in files come last: this process then need not know the texts in them to load the others.
             counted = sorted(sized(facts), key=lambda one: isinstance(one[1], StoredFacts))
             self._remote.expect(sizes_of(counted))
-            facts = counted
+            pieces = together(counted)
         E: FactSet = self._engine.named("E")
         represented = self._represented_as(self._engine, self._core, self._strata, E, self._equality)
         self._representation = represented
-        for predicate, rows in facts:
-            E |= self._engine.load(predicate, rows)
+        for piece in pieces:
+            E |= self._engine.load_all(piece)
         for predicate, rows in without:
             E -= self._engine.load(predicate, rows)
         with self._engine.meter.run() as self.statistics:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from upheld.algebra.engine import Engine
+from upheld.algebra.engine import Engine, Remote
 from upheld.algebra.sets import FactSet, derive, settle
 from upheld.data.columns import Row
 from upheld.errors import Problem, UsageError, quote
@@ -19,8 +19,9 @@ from upheld.language.queries import Query
 from upheld.language.strata import Stratification, stratify
 from upheld.language.values import Value
 from upheld.maintain.equality.layers import rewriting
+from upheld.maintain.overlay import make
 from upheld.maintain.registry import Algorithm, algorithm_named
-from upheld.maintain.update import Outcome, State, Update
+from upheld.maintain.update import Outcome, Requested, State, Update
 from upheld.materialisation.persistence.bookkeeping import Reopened
 from upheld.runtime.statistics import phase
 
@@ -65,6 +66,18 @@ class Plain:
     def update(self, algorithm: Algorithm) -> Update:
         """Return the function by which an algorithm makes updates."""
         return algorithm.update
+
+    def make(
+        self,
+        algorithm: Algorithm,
+        state: State,
+        E_minus: FactSet,
+        E_plus: FactSet,
+        ahead: Requested | None,
+        remote: Remote | None,
+    ) -> Outcome:
+        """Bring a state up to date by an algorithm; `remote` is the engine if its facts are in other processes."""
+        return algorithm.make(state, E_minus, E_plus, ahead, remote)
 
     def layer(self, strata: Stratification, rule: Rule | None) -> tuple[int, int]:
         """Return the stratum or layer of a rule at work, and how many there are.
@@ -206,6 +219,17 @@ class Rewritten(Plain):
         return {"adaptive": rewriting.update, "bf": rewriting.bf, "rematerialise": rewriting.rematerialise}[
             algorithm.name
         ]
+
+    def make(
+        self,
+        algorithm: Algorithm,
+        state: State,
+        E_minus: FactSet,
+        E_plus: FactSet,
+        ahead: Requested | None,
+        remote: Remote | None,
+    ) -> Outcome:
+        return make(state, self.update(algorithm), algorithm.look_ahead, E_minus, E_plus, ahead)
 
     def layer(self, strata: Stratification, rule: Rule | None) -> tuple[int, int]:
         return self.rewriting.layer(rule)

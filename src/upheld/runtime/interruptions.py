@@ -60,6 +60,11 @@ class uninterrupted:
         if self._came:
             self._call()
 
+    def hear(self) -> None:
+        """Call the handlers of the signals that came so far, at a moment within the block at which they may raise."""
+        if self._came:
+            self._call()
+
     def _call(self) -> None:
         """Call the handlers of all signals that came; of several exceptions the last is raised, after the others."""
         raised: BaseException | None = None

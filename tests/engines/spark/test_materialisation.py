@@ -156,17 +156,22 @@ def test_a_built_in_without_a_result(rule):
     assert m.facts() == before
 
 
-def test_interrupted():
-    """Ctrl-C takes effect between two operators: the update is undone in all tasks, and the next one is made."""
+@pytest.mark.parametrize("step", [2, 9, "carry_out"])
+def test_interrupted(step):
+    """Ctrl-C takes effect between two commands, or in a procedure: the update is undone in all tasks.
+
+    The next one is made.
+    """
     m = upheld.materialise(PROGRAM, FACTS, engine=Driven(2))
     before, driver = m.facts(), m._engine.driver
-    tell, left = driver.tell, 40
+    tell, steps, came = driver.tell, 0, False
 
     def tell_and_interrupt(*command: Any, **named: Any) -> None:
-        nonlocal left
-        left -= 1
+        nonlocal steps, came
+        steps += 1
         tell(*command, **named)
-        if not left:
+        if step in (steps, command[1]) and not came:
+            came = True
             signal.raise_signal(signal.SIGINT)
 
     driver.tell = tell_and_interrupt

@@ -64,7 +64,7 @@ def test_a_loss_in_an_update():
     after = [("b", "c"), ("c", "d"), ("d", "e")]
     engine, failed = Losing([]), 0
     with upheld.materialise(RULES, {"edge": EDGES}, engine=engine) as m, warnings.catch_warnings(action="ignore"):
-        for step in (1, 2, 20, 40, 60, 80, 1_000_000):
+        for step in (1, 2, 10, 20, 30, 40, 1_000_000):
             engine.lose_after(step)
             before = m.version
             with suppress(UpheldError):
@@ -73,6 +73,7 @@ def test_a_loss_in_an_update():
                 failed += 1
                 assert m.facts() == expected(EDGES)
             else:
+                engine.lose_after(1_000_000)
                 assert m.facts() == expected(after)
                 m.update(insert={"edge": [("a", "b")]}, delete={"edge": [("d", "e")]})
     assert 3 < failed < 7
@@ -189,7 +190,7 @@ def test_what_nobody_holds_is_freed():
 def test_random_losses(algorithm):
     """A stream of updates with losses at random steps leaves what it leaves without them."""
     r, edges = Random(algorithm), set(EDGES)
-    engine = Losing(r.randrange(1, 1_000) for _ in range(8))
+    engine = Losing(r.randrange(1, 200) for _ in range(8))
     nodes = "abcdef"
     with warnings.catch_warnings(action="ignore"):
         m = engine.until_it_lasts(

@@ -25,8 +25,8 @@ lone(cat(x, "!"), n) :- edge(x, _), !path(x, x), n = count : { path(x, _) }.
 """
 NODES = [f"node {i}" for i in range(8)]
 UPDATES = 4
-#: Losses of a case, and the steps after which one comes: an update has about a hundred commands and exchanges.
-LOSSES, LATEST = 4, 1_000
+#: Losses of a case, and the steps after which one comes: an update has about fifty commands and exchanges.
+LOSSES, LATEST = 4, 300
 
 Edges = frozenset[tuple[str, str]]
 

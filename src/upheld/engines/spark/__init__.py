@@ -1,11 +1,12 @@
 """The facts of a program in partitions: a memory engine in each of several tasks, which carry out operators in step.
 
-A driver runs the code in `maintain/`, unchanged, and sends each operator to all tasks as a command. It carries out the
-operator as well, as a member that owns no facts. The members meet in one primitive, `Wire.exchange`: parcels for each
-member, and a note that all of them read. Whatever steers an algorithm (truth and counts of sets, instances considered,
-rounds, failures) is made of notes, so the driver knows it without asking. Every exchange has the name of its operator
-and the number of its command; members that are at different ones stop with the error `out-of-step`. Tasks work in step
-without a driver, too, each with an algorithm of its own: so tests compare what all of them decide.
+A driver sends commands to all tasks: an operator, or a whole procedure of `maintain/`, such as an update by an
+algorithm. It carries out operators as well, as a member that owns no facts. Procedures are carried out by tasks alone,
+while it waits; at the end it takes over what all of them agree on. The members meet in one primitive, `Wire.exchange`:
+parcels for each member, and a note that all of them read. Whatever steers an algorithm (truth and counts of sets,
+instances considered, rounds, failures) is made of notes, so that all members take the same branch. Every exchange has
+the name of its operator and the number of its command; members that are at different ones stop with the error
+`out-of-step`.
 
     sparkengine  `SparkEngine`, by which callers choose the engine: session, partitions, folder for checkpoints
     engine       the operators in one task
@@ -14,8 +15,8 @@ without a driver, too, each with an algorithm of its own: so tests compare what 
     loading      facts in files, which tasks read
     writing      facts in Parquet files, which tasks write
     codec        a dictionary of texts that is the same in all tasks
-    tasks/       the driver's engine, the commands it sends, and the wire between members:
-                 threads of one process, processes, or the tasks of one job of Spark
+    tasks/       the driver's engine, the commands it sends, the procedures that tasks carry out by themselves, and the
+                 wire between members: threads of one process, processes, or the tasks of one job of Spark
     sets/        sets of facts: rows at home, and copies
     joins/       bodies in legs, between which bindings travel; the instances of rules, in all partitions together;
                  which strata each task can maintain by itself

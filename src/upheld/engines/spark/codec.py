@@ -52,6 +52,11 @@ class AgreedCodec(Codec):
     def texts(self) -> int:
         return self._all_texts.count + sum(len(offsets) - 1 for _, offsets in self._waiting)
 
+    def texts_from(self, first: int) -> list[str]:
+        """Return the texts whose codes begin at `first`, in the order of their codes."""
+        codes = np.arange(first, self.texts())
+        return [str(text) for text in super().decode(codes, "symbol")] if len(codes) else []
+
     def add_utf8(self, data: Bytes, offsets: Places) -> None:
         """Enter distinct texts that no task knows and all tasks enter now, once somebody asks for texts."""
         self._waiting.append((data, offsets))

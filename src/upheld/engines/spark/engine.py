@@ -33,7 +33,15 @@ from upheld.engines.spark.joins.plans import Kind
 from upheld.engines.spark.joins.replication import replicated_by_size, views_of
 from upheld.engines.spark.joins.search import PartitionedSearch
 from upheld.engines.spark.owners import Values
-from upheld.engines.spark.sets.sets import NamedSet, PartitionedSet, at_home, forward, nothing, own_set
+from upheld.engines.spark.sets.sets import (
+    NamedSet,
+    PartitionedSet,
+    at_home,
+    forward,
+    nothing,
+    own_set,
+    send_with_copies,
+)
 from upheld.engines.spark.tasks.wire import Wire
 from upheld.language.core import Aggregation, Classing, Core, Predicate, Rule
 from upheld.language.equality.equality import Equality
@@ -75,15 +83,24 @@ class PartitionedEngine:
     def load(self, predicate: str, rows: Iterable[tuple[Value, ...]]) -> PartitionedSet:
         return self.load_all({predicate: rows})
 
-    def load_all(self, facts: Mapping[str, Iterable[tuple[Value, ...]]]) -> PartitionedSet:
-        """The facts that the tasks are given, each some of them or all; all tasks name the same predicates."""
+    def load_all(
+        self, facts: Mapping[str, Iterable[tuple[Value, ...]]], *, with_copies: bool = False
+    ) -> PartitionedSet:
+        """The facts that the members are given, each some of them or all; all members name the same predicates.
+
+        With copies, members that have facts send them to all tasks that need them: the set is whole at once.
+        """
         if not facts:
             return self.nothing
         context, outbox = self.context, self.context.outbox()
         for predicate, codes in self._agreed({p: self._encoded(p, rows) for p, rows in facts.items()}).items():
-            context.home_of(outbox, predicate, codes)
+            if with_copies:
+                send_with_copies(context, outbox, predicate, codes)
+            else:
+                context.home_of(outbox, predicate, codes)
         came, _ = context.wire.exchange("load", outbox)
-        return at_home(context, context.entered({}, context.arrived(came)), frozenset(facts))
+        entered, bound = context.entered({}, context.arrived(came)), frozenset(facts)
+        return PartitionedSet(context, entered, bound, whole=True) if with_copies else at_home(context, entered, bound)
 
     def load_files(self, predicate: str, files: Sequence[str]) -> PartitionedSet:
         """The facts in files (`data.stored`), of which each task reads some."""

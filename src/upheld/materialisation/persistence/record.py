@@ -8,7 +8,7 @@ it was about to acknowledge.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -37,6 +37,28 @@ def sizes_of(facts: Sized) -> Counter[str]:
     for predicate, rows in facts:
         sizes[predicate] += len(rows)
     return sizes
+
+
+#: Facts that are loaded in one step at most, unless one relation has more.
+_MOST_TOGETHER = 1 << 20
+
+
+def together(facts: Sized) -> Iterator[dict[str, Columns | StoredFacts | list[Row]]]:
+    """Yield facts by relation in few pieces: small relations are loaded in one step, those in files one by one."""
+    piece: dict[str, Columns | StoredFacts | list[Row]] = {}
+    size = 0
+    for predicate, rows in facts:
+        in_files = isinstance(rows, StoredFacts)
+        if piece and (in_files or predicate in piece or size + len(rows) > _MOST_TOGETHER):
+            yield piece
+            piece, size = {}, 0
+        if in_files:
+            yield {predicate: rows}
+        else:
+            piece[predicate] = rows
+            size += len(rows)
+    if piece:
+        yield piece
 
 
 class Record:

@@ -1,4 +1,4 @@
-"""An engine that loses a task after some steps: commands that are sent, and exchanges."""
+"""An engine that loses a task after some steps: commands that are sent, exchanges, and waiting for tasks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 from collections.abc import Callable, Iterable
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -22,8 +23,9 @@ class Losing:
     """A choice of engine whose tasks are lost after some steps each time that they are started.
 
     Tasks are threads, whose wire breaks, or processes, one of which is killed. `after` has the numbers of steps; when
-    it is used up, nothing more is lost. A step is a command or an exchange of the driver. A message of several commands
-    is cut in two where a task is lost in it.
+    it is used up, nothing more is lost. A step is a command or an exchange of the driver, or that it waits for a
+    procedure, or an exchange of the first thread in a procedure. A message of several commands is cut in two where a
+    task is lost in it.
     """
 
     name = "spark"
@@ -44,7 +46,7 @@ class Losing:
         start = processes.in_processes if self._in_processes else ThreadTasks
         started: Any = start(2, new_engine)
         pids = [p.pid for p in multiprocessing.active_children() if p not in before]
-        send, swap, self._left = started.send, started.wire.swap, next(self._after, None)
+        send, wait, self._left = started.send, started.wire.wait, next(self._after, None)
 
         def lose() -> None:
             self.lost, self._left = self.lost + 1, None
@@ -65,14 +67,21 @@ class Losing:
             lose()
             send(pickle.dumps(after))
 
-        def swap_or_lose(frames: Any) -> Any:
+        def step_or_lose(step: Callable[[Any], Any], argument: Any) -> Any:
             if self._left is not None:
                 self._left -= 1
                 if not self._left:
                     lose()
-            return swap(frames)
+            return step(argument)
 
-        started.send, started.wire.swap = send_or_lose, swap_or_lose
+        def swap_in_procedure(wire: Any, swap: Callable[[Any], Any], frames: Any) -> Any:
+            return step_or_lose(swap, frames) if wire.members == wire.parts else swap(frames)
+
+        started.send, started.wire.wait = send_or_lose, partial(step_or_lose, wait)
+        started.wire.swap = partial(step_or_lose, started.wire.swap)
+        if not pids:
+            first = started.wires[0]
+            first.swap = partial(swap_in_procedure, first, first.swap)
         return DrivenEngine(core, started, limits)
 
     def until_it_lasts(self, work: Callable[[], R]) -> R:

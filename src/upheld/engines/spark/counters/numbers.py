@@ -27,6 +27,9 @@ from upheld.engines.spark.sets.sets import PartitionedSet, at_home, own_set
 from upheld.language.core import Fact
 from upheld.language.strata import Stratification, Stratum
 
+#: The ends of ranks, and the derivations of each stratum.
+RankEnds = tuple[int, int, int, dict[int, int]]
+
 #: Tests rows of a table.
 Test = Callable[[Table, Rows], npt.NDArray[np.bool_]]
 
@@ -259,6 +262,22 @@ class PartitionedRanks(RoundByRound):
         local = self.local
         for fact, (total, rank, support) in numbered(self.context, (local.total, local.rank, local.support)):
             yield fact, (rank, total, support)
+
+    def agreed(self) -> RankEnds:
+        """Return what all tasks know of the ranks."""
+        local = self.local
+        self.context.memory.pending.count_all()
+        return local.top, local.bottom, local.below, dict(local.sums_by_stratum)
+
+    def take_over(self, agreed: RankEnds) -> None:
+        """Know of the ranks what all tasks know, in a driver."""
+        before = self.agreed()
+        self.context.memory.journal.note(lambda: self._set(before))
+        self._set(agreed)
+
+    def _set(self, agreed: RankEnds) -> None:
+        local = self.local
+        local.top, local.bottom, local.below, local.sums_by_stratum = agreed
 
     def sums(self) -> dict[str, int]:
         return self.local.sums()

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from upheld.algebra.sets import FactSet, SetEngine
 from upheld.data.columns import Columns
@@ -36,6 +37,16 @@ from upheld.language.syntax.ast import Constant
 Bound = frozenset[str]
 
 
+class Agreed(NamedTuple):
+    """What all tasks know of a set. `changes` counts how often a named set was changed."""
+
+    name: str
+    bound: Bound
+    whole: bool
+    counts: Counter[str] | None
+    changes: int = 0
+
+
 class PartitionedSet:
     """A set of facts of the Spark engine, as one task sees it.
 
@@ -51,6 +62,14 @@ class PartitionedSet:
     @property
     def engine(self) -> SetEngine:
         return self.context.engine
+
+    def agreed(self) -> Agreed:
+        """Return what all tasks know of the set."""
+        return Agreed("", self.bound, self.whole, self.counts)
+
+    def take_over(self, agreed: Agreed) -> None:
+        """Know of the set what all tasks know, in a driver."""
+        _, self.bound, self.whole, self.counts, _ = agreed
 
     def __or__(self, other: FactSet) -> PartitionedSet:
         right = own_set(other)
@@ -181,6 +200,16 @@ class NamedSet(PartitionedSet):
 
     def __init__(self, context: Context, name: str):
         super().__init__(context, context.local.named(name), frozenset(), whole=True)
+        self._changes = 0
+
+    def agreed(self) -> Agreed:
+        return Agreed(self.local.name, self.bound, self.whole, self.counts, self._changes)
+
+    def take_over(self, agreed: Agreed) -> None:
+        if agreed.changes != self._changes:  # if it is undone, tasks forget the counts
+            self.context.memory.journal.note(self._forget_counts)
+        self._changes = agreed.changes
+        super().take_over(agreed)
 
     def __ior__(self, other: FactSet) -> Self:  # type: ignore[override]
         added = own_set(other)
@@ -214,6 +243,7 @@ class NamedSet(PartitionedSet):
         """Compute what reads the set, and forget its counts."""
         self.context.compute_all()
         self.context.memory.journal.note(self._forget_counts)
+        self._changes += 1
         self._forget_counts()
 
     def _forget_counts(self) -> None:
@@ -237,17 +267,39 @@ def forward(context: Context, outbox: list[list[Parcel]], table: Table, rows: Ro
                 outbox[member].append((table.name, table.rows[rows], *beside))
         return
     columns = context.views.columns(table.name)
-    collected = table.name in context.views.collected
-    if not columns and not collected:
+    if not columns and table.name not in context.views.collected:
         return
-    sent = np.zeros((parts, len(rows)), np.bool_)
-    for column in columns:
-        sent[context.owners.of(table.rows[rows, column]), np.arange(len(rows))] = True
-    if collected:
-        sent[context.owners.of_name(table.name)] = True
+    sent = _holders(context, table.name, table.rows[rows], columns)
     for task in range(parts):
         if task != me and sent[task].any():
             outbox[task].append((table.name, table.rows[rows[sent[task]]], *(b[sent[task]] for b in beside)))
+
+
+def send_with_copies(context: Context, outbox: list[list[Parcel]], predicate: str, codes: Values) -> None:
+    """Put facts that may be anywhere into the boxes of all members that have them, at home or as copies."""
+    views, wire = context.views, context.wire
+    if wire.parts == 1 or not views.has_copies(predicate):
+        context.home_of(outbox, predicate, codes)
+    elif predicate in views.replicated:
+        for box in outbox[: wire.members if predicate in views.known else wire.parts]:
+            box.append((predicate, codes))
+    else:
+        sent = _holders(context, predicate, codes, (0, *views.columns(predicate)) if codes.shape[1] else ())
+        if not codes.shape[1]:
+            sent[context.owners.of_name(predicate)] = True
+        for task in range(wire.parts):
+            if sent[task].any():
+                outbox[task].append((predicate, codes[sent[task]]))
+
+
+def _holders(context: Context, predicate: str, codes: Values, columns: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """Return which tasks have each fact, as owners of its values in some columns or because they collect all facts."""
+    held = np.zeros((context.wire.parts, len(codes)), np.bool_)
+    for column in columns:
+        held[context.owners.of(codes[:, column]), np.arange(len(codes))] = True
+    if predicate in context.views.collected:
+        held[context.owners.of_name(predicate)] = True
+    return held
 
 
 def at_home(context: Context, local: MemorySet, bound: Bound) -> PartitionedSet:

@@ -3,7 +3,8 @@
 The driver runs the algorithms. Whatever it asks of its engine is a command: an operator, the object that it is applied
 to, and its arguments. Every member has the same objects under the same numbers: a task with its part of the facts, the
 driver with none. The driver sends a command to all tasks, carries it out itself, and takes part in its exchanges. So it
-knows whatever all members agree on, and no task answers it. Commands before the next exchange go in one message.
+knows whatever all members agree on, and no task answers it. Commands before the next exchange go in one message. A
+procedure of an algorithm is one command, which tasks carry out without the driver (`procedures`).
 
 A member that fails in a command says so in the next exchange of the others, which may be at a later command. All of
 them then fail, and go on with the next command of the driver.
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
+from upheld.engines.spark.tasks.procedures import carry_out
 from upheld.engines.spark.tasks.wire import Wire
 from upheld.errors import UpheldError
 
@@ -28,6 +30,9 @@ _ENGINES = __name__.split("spark")[0]
 
 #: The number of the member itself, whose methods the driver calls where no object has them.
 MEMBER = 0
+
+#: The number of its engine.
+ENGINE = 1
 
 
 class Command(NamedTuple):
@@ -54,10 +59,17 @@ class _Abandoned(Exception):
 class Member:
     """A task or the driver: its engine, and the objects that the driver knows by their numbers."""
 
-    def __init__(self, wire: Wire, new_engine: NewEngine):
+    def __init__(self, wire: Wire, new_engine: NewEngine, is_called: Callable[[], bool] = lambda: False):
         self.wire, self._new_engine = wire, new_engine
+        #: Whether the driver has sent another message.
+        self.is_called = is_called
         self.engine: Any = None
-        self.objects: dict[int, Any] = {MEMBER: self}
+        self.objects: dict[int, Any] = {}
+        self._numbers: dict[int, int] = {}
+        self._hold(MEMBER, self)
+        #: The objects that a command has named, and the number of the first new object of its result.
+        self.named: dict[int, Any] = {}
+        self.first = 0
         self._blocks: list[AbstractContextManager[Any]] = []
 
     def follow(self, message: bytes) -> None:
@@ -68,16 +80,18 @@ class Member:
 
     def _carry_out(self, command: Command) -> None:
         for number in command.dropped:
-            self.objects.pop(number, None)
+            self._drop(number)
         for number, pickled in command.sent:
-            self.objects[number] = self._unpickled(pickled)
+            self._hold(number, self._unpickled(pickled))
         if command.step <= self.wire.ended:
             return  # a failure has ended it before it began here
         self.wire.step = command.step
+        self.named, self.first = {}, command.first
         try:
             target, (arguments, named) = self.objects[command.target], self._unpickled(command.arguments)
             _, objects = self.call(target, command.method, arguments, named)
-            self.objects.update(enumerate(objects, command.first))
+            for number, thing in enumerate(objects, command.first):
+                self._hold(number, thing)
         except BaseException as error:
             if not self.wire.knows(error):
                 self._share(error)
@@ -90,10 +104,27 @@ class Member:
             if not self.wire.is_broken:
                 raise
 
+    def _hold(self, number: int, thing: Any) -> None:
+        self.objects[number], self._numbers[id(thing)] = thing, number
+
+    def _drop(self, number: int) -> None:
+        if number in self.objects:
+            thing = self.objects.pop(number)
+            if self._numbers.get(id(thing)) == number:
+                del self._numbers[id(thing)]
+
+    def number_of(self, thing: Any) -> int | None:
+        """Return the number of an object, if it has one."""
+        return self._numbers.get(id(thing))
+
     def _unpickled(self, pickled: bytes) -> Any:
         unpickler = pickle.Unpickler(io.BytesIO(pickled))
-        unpickler.persistent_load = self.objects.__getitem__  # type: ignore[method-assign]
+        unpickler.persistent_load = self._object  # type: ignore[method-assign]
         return unpickler.load()
+
+    def _object(self, number: int) -> Any:
+        thing = self.named[number] = self.objects[number]
+        return thing
 
     def call(
         self, target: Any, method: str, arguments: Sequence[Any], named: Mapping[str, Any]
@@ -115,10 +146,12 @@ class Member:
     def open(self) -> None:
         """Make the engine."""
         self.engine = self._new_engine(self.wire)
+        self._hold(ENGINE, self.engine)
 
     def know_rules(self, first: int) -> None:
         """Give the rules of the program numbers from `first` on: every member has them, and none is sent."""
-        self.objects.update(enumerate(self.engine.rules, first))
+        for number, rule in enumerate(self.engine.rules, first):
+            self._hold(number, rule)
 
     def ask(self, method: str, *arguments: Any, **named: Any) -> Any:
         """Call a method of the engine."""
@@ -127,6 +160,10 @@ class Member:
     def get(self, attribute: str, thing: Any = None) -> Any:
         """Return an object that another one has, or the engine."""
         return getattr(self.engine if thing is None else thing, attribute)
+
+    def carry_out(self, function: Callable[..., Any], arguments: Sequence[Any], phase: str) -> list[Any]:
+        """Carry out a procedure with the other tasks, in a task."""
+        return carry_out(self, function, arguments, phase)
 
     def meet(self) -> None:
         """Meet the other members, of which the driver has failed."""

@@ -1,203 +1,52 @@
 """The engine that a driver holds: each operator is a command that all members carry out in step.
 
-Algorithms, queries and explanations run in the driver, as they do with every engine. A driver's object stands for the
-objects of one number in all members, its own included.
+Queries and explanations run in the driver, as they do with every engine. So do algorithms where somebody watches their
+progress, or where a program has classes, which the driver has as well; otherwise tasks carry them out by themselves.
 """
 
 from __future__ import annotations
 
-import io
 import pickle
 import weakref
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Self
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from upheld.algebra.engine import Attempt
 from upheld.algebra.equality import Equivalence
 from upheld.algebra.meter import Meter
-from upheld.algebra.reached import Reached
-from upheld.algebra.sets import FactSet
 from upheld.data.columns import Columns, Row
 from upheld.data.stored import StoredFacts
-from upheld.engines.memory.equality.code_sets import CodeSet
-from upheld.engines.memory.sets.expressions import Settled
-from upheld.engines.spark.counters.bags import PartitionedBag, PartitionedInstances
-from upheld.engines.spark.counters.numbers import PartitionedRanks
 from upheld.engines.spark.engine import PartitionedEngine
-from upheld.engines.spark.joins.derivation import Derivation
-from upheld.engines.spark.sets.sets import NamedSet, PartitionedSet
-from upheld.engines.spark.tasks.commands import MEMBER, Command, Member, NewEngine, is_held, mapped
+from upheld.engines.spark.tasks.commands import ENGINE, MEMBER, Command, Member, NewEngine, is_held, mapped
 from upheld.engines.spark.tasks.functors import Taught, functors_of
+from upheld.engines.spark.tasks.held import EngineOfAll, Held, held_as, local
+from upheld.engines.spark.tasks.kept import Kept
+from upheld.engines.spark.tasks.procedures import END, Report, result_of, stand_in, take_over, tell_meter
 from upheld.engines.spark.tasks.tasks import Tasks, ThreadTasks
-from upheld.engines.spark.tasks.wire import Wire, task_lost
+from upheld.engines.spark.tasks.wire import Wire, again, task_lost
 from upheld.errors import Problem, UpheldError
-from upheld.language.core import Atom, Classing, Core, Rule
-from upheld.language.strata import Stratification, Stratum
-from upheld.language.syntax.ast import Constant, Variable
+from upheld.language.core import Classing, Core, Rule
+from upheld.language.growth import growing_rules
+from upheld.language.strata import stratify
 from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.limits import Limits
-from upheld.runtime.statistics import Statistics
-from upheld.source import Source
+from upheld.runtime.statistics import Statistics, current_phase
+
+R = TypeVar("R")
 
 #: Commands that are sent together at most: tasks begin with the first of them when the last one is sent.
 _MOST_TOGETHER = 32
 
-#: How many rules, tuples of rules and stratifications tasks keep: the driver sends each of them once.
-_MOST_KEPT = 1 << 14
+#: A message that tells tasks which carry out a procedure to stop, and all others nothing.
+_NO_COMMANDS = pickle.dumps([])
 
-
-class Held:
-    """An object that all members have under one number."""
-
-    __slots__ = ("__weakref__", "driver", "local", "number")
-
-    def __init__(self, driver: Driver, local: Any, number: int):
-        self.driver, self.local, self.number = driver, local, number
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self.local, name)
-        if callable(attribute):
-            return lambda *arguments, **named: self.driver.call(self, name, *arguments, **named)
-        return self.driver.call(None, "get", name, self) if is_held(attribute) else attribute
-
-    def __del__(self) -> None:
-        self.driver.dropped.append(self.number)
-
-
-#: Facts of a set that the driver reads at once, of all predicates, when it is asked for one of them.
-_FEW = 1 << 12
-
-
-class HeldSet(Held):
-    """A set of facts."""
-
-    __slots__ = ("_read",)
-
-    def __init__(self, driver: Driver, local: Any, number: int):
-        super().__init__(driver, local, number)
-        #: The rows of a small set by predicate, once somebody has asked for some.
-        self._read: dict[str, Columns] | None = None
-
-    @property
-    def engine(self) -> DrivenEngine:
-        return self.driver.engine
-
-    def __or__(self, other: FactSet) -> Any:
-        return self.driver.call(self, "__or__", other)
-
-    def __and__(self, other: FactSet) -> Any:
-        return self.driver.call(self, "__and__", other)
-
-    def __sub__(self, other: FactSet) -> Any:
-        return self.driver.call(self, "__sub__", other)
-
-    def __ior__(self, other: FactSet) -> Self:
-        self.driver.call(self, "__ior__", other)
-        return self
-
-    def __isub__(self, other: FactSet) -> Self:
-        self.driver.call(self, "__isub__", other)
-        return self
-
-    def __bool__(self) -> bool:
-        return bool(self.driver.call(self, "__bool__"))
-
-    def predicates(self) -> Any:
-        """The predicates that facts of the set may have, which the driver knows by itself."""
-        return self.local.predicates()
-
-    def rows(self, predicate: str) -> Columns:
-        """The facts of one predicate. A small set that does not change is read once, as the change of an update is."""
-        mine = self.local
-        is_fixed = type(mine) is PartitionedSet and isinstance(mine.local, Settled)
-        if not is_fixed or not mine.counts or predicate not in mine.counts or mine.counts.total() > _FEW:
-            rows: Columns = self.driver.call(self, "rows", predicate)
-            return rows
-        if self._read is None:
-            self._read = self.driver.call(self, "rows_of_all")
-        return self._read[predicate]
-
-    def has(self, predicate: str, row: Sequence[object]) -> bool:
-        """Whether a row is in the set. The driver knows its codes, if it can be: only codes go to the tasks."""
-        codes = self.local.codes_of(predicate, row)
-        return codes is not None and bool(self.driver.call(self, "has_codes", predicate, codes))
-
-
-class HeldBag(Held):
-    """Facts with multiplicities."""
-
-    __slots__ = ()
-
-    def __iadd__(self, other: Any) -> Self:
-        self.driver.call(self, "__iadd__", other)
-        return self
-
-    def __isub__(self, other: Any) -> Self:
-        self.driver.call(self, "__isub__", other)
-        return self
-
-
-class HeldInstances(Held):
-    """Rule instances."""
-
-    __slots__ = ()
-
-    def __len__(self) -> int:
-        return int(self.driver.call(self, "__len__"))
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.driver.call(self, "__iter__"))
-
-    def __or__(self, other: Any) -> Any:
-        return self.driver.call(self, "__or__", other)
-
-
-class HeldConstants(Held):
-    """A set of constants, which all members have."""
-
-    __slots__ = ()
-
-    def __len__(self) -> int:
-        return len(self.local)
-
-    def __or__(self, other: Any) -> Any:
-        return self.driver.call(self, "__or__", other)
-
-    def __sub__(self, other: Any) -> Any:
-        return self.driver.call(self, "__sub__", other)
-
-
-class HeldRanks(Held):
-    """Ranks. Which strata an update reaches is found by the driver, whose algorithm goes through them.
-
-    Tasks maintain closed strata by themselves, all of them in one command.
-    """
-
-    __slots__ = ()
-
-    def through(self, reached: Reached, E_minus: FactSet, E_plus: FactSet, *sets: FactSet) -> Iterator[Stratum]:
-        changed = _local((E_minus, E_plus))
-        if not self.local.are_closed(reached.strata, *changed):
-            return iter(reached)
-        is_done = self.driver.call(self, "maintain_closed", reached.strata, E_minus, E_plus, *sets)
-        return iter(() if is_done else reached)
-
-    def small_update(self, *update: object) -> None:
-        """Return None: tasks make updates by the operators."""
-
-
-_KINDS = {
-    PartitionedRanks: HeldRanks,
-    PartitionedSet: HeldSet,
-    NamedSet: HeldSet,
-    Derivation: HeldSet,
-    PartitionedBag: HeldBag,
-    PartitionedInstances: HeldInstances,
-    CodeSet: HeldConstants,
-}
+#: Facts times tasks up to which the driver sends facts to all tasks that need them. More are forwarded by their homes,
+#: which do it at the same time.
+_MOST_COPIED = 1 << 22
 
 
 class _Outgoing:
@@ -236,13 +85,37 @@ class Driver:
         self._step = 0
         self._outgoing = _Outgoing(tasks)
         #: The last number that was given to an object.
-        self._last = MEMBER
-        self._kept = _Kept(self)
+        self._last = ENGINE
+        #: The objects that somebody holds, by their numbers.
+        self._held: WeakValueDictionary[int, Held] = WeakValueDictionary()
+        proxy = weakref.proxy(self)
+        self._kept = Kept(lambda: proxy.number(), self.dropped)
         #: How many blocks are open in all members.
         self.depth = 0
         #: Why nothing can be done any more, if so.
         self._over: Problem | None = None
         self.call(None, "open")
+
+    @property
+    def parts(self) -> int:
+        """The number of tasks."""
+        return self._tasks.wire.parts
+
+    @property
+    def exchanges(self) -> int:
+        """How many exchanges tasks have had, with the driver or among themselves."""
+        return self._tasks.wire.exchanges
+
+    @property
+    def commands(self) -> int:
+        """How many commands there have been."""
+        return self._step
+
+    @property
+    def own_engine(self) -> PartitionedEngine:
+        """The engine of the driver's member, which owns no facts."""
+        engine: PartitionedEngine = self._member.engine
+        return engine
 
     def call(self, target: Held | None, method: str, *arguments: Any, **named: Any) -> Any:
         """Let all members call a method of an object, or of the member itself, and return the result."""
@@ -263,20 +136,78 @@ class Driver:
         named = named or {}
         with uninterrupted():
             self.tell(target, method, *theirs, **named)
-            member, first = self._member, self._last + 1
-            try:
-                local = (member if target is None else target.local), method, _local(mine), _local(named)
-                result, objects = member.call(*local)
-            except BaseException as error:
-                if member.wire.is_broken and isinstance(error, UpheldError):
-                    self._over = error.problems[0]
-                elif not member.wire.knows(error):
-                    self.tell(None, "meet")  # the others may have no other exchange to learn of it in
-                    member.wire.fail(error)
-                raise
-            self._last += len(objects)
-            held = iter([_KINDS.get(type(o), Held)(self, o, first + i) for i, o in enumerate(objects)])
+            member = self._member
+            with self._failing_together():
+                own = member if target is None else target.local
+                result, objects = member.call(own, method, local(mine), local(named))
+            held = iter(self._new(objects))
             return mapped(result, lambda thing: next(held) if is_held(thing) else thing) if objects else result
+
+    @contextmanager
+    def _failing_together(self) -> Iterator[None]:
+        """A block in which a failure of the driver becomes one of all members."""
+        wire = self._member.wire
+        try:
+            yield
+        except BaseException as error:
+            if wire.is_broken and isinstance(error, UpheldError):
+                self._over = error.problems[0]
+            elif not wire.knows(error):
+                self.tell(None, "meet")  # the others may have no other exchange to learn of it in
+                wire.fail(error)
+            raise
+
+    def _new(self, objects: Sequence[Any]) -> list[Held]:
+        """Return what stands for new objects of all members, of which these are the driver's own."""
+        first = self._last + 1
+        self._last += len(objects)
+        held = [held_as(self, own, number) for number, own in enumerate(objects, first)]
+        self._held.update((one.number, one) for one in held)
+        return held
+
+    def carry_out(self, function: Callable[..., Any], arguments: tuple[Any, ...], meter: Meter) -> Any:
+        """Let tasks call a function by themselves, and return its result. Its work goes to a meter.
+
+        If a signal raises something meanwhile, tasks stop at their next exchange.
+        """
+        with uninterrupted() as signals:
+            raised: list[BaseException] = []
+
+            def look() -> None:
+                if not raised:
+                    try:
+                        signals.hear()
+                    except BaseException as error:
+                        raised.append(error)
+                        self._tasks.send(_NO_COMMANDS)
+
+            self.tell(None, "carry_out", function, arguments, current_phase.get())
+            wire, context = self._member.wire, self._member.engine.context
+            with self._failing_together():
+                context.compute_all()
+                self._outgoing.flush()
+                wire.wait(look)
+                _, (report, *_) = wire.exchange(END)
+            self._take_over(report, meter)
+            if raised:
+                raise raised[0]
+            if report.failure is not None:
+                raise again(report.failure)
+            new = self._new([stand_in(context, kind, agreed) for kind, agreed in report.new])
+            result = result_of(report, self._held)
+            del new  # the result holds them
+            return result
+
+    def _take_over(self, report: Report, meter: Meter) -> None:
+        """Take over what all tasks agree on after a procedure."""
+        for number, agreed in report.arguments:
+            take_over(self._held[number].local, agreed, failed=report.failure is not None)
+        context = self._member.engine.context
+        if report.texts:
+            context.codec.add(report.texts)
+        work = ((phase, None if k is None else self._kept.thing(k), done) for phase, k, done in report.work)
+        tell_meter(meter, report.statistics, work)
+        self._member.wire.exchanges += report.exchanges
 
     def tell(self, target: Held | None, method: str, *arguments: Any, **named: Any) -> None:
         """Give a command to all tasks. It is sent with those before it, at the latest before the next exchange."""
@@ -351,85 +282,6 @@ _CLOSED = Problem(
 )
 
 
-def _local(thing: Any) -> Any:
-    """Return arguments with the driver's own objects in the place of those that all members have."""
-    return mapped(thing, lambda one: one.local if isinstance(one, Held) else one)
-
-
-class _Kept:
-    """Objects that were sent to tasks and are kept there, by the identity of the driver's: the last used of them."""
-
-    def __init__(self, driver: Driver):
-        self._driver = weakref.proxy(driver)
-        self._numbers: OrderedDict[int, tuple[Any, int]] = OrderedDict()
-        #: Functors that the tasks know.
-        self._taught: set[str] = set()
-
-    def know(self, rules: Sequence[Rule], first: int) -> None:
-        """Note that tasks have rules, with their functors, under numbers from `first` on."""
-        self._numbers.update((id(rule), (rule, number)) for number, rule in enumerate(rules, first))
-        self._taught |= functors_of(rules)
-
-    def pickled(self, thing: Any, sent: list[tuple[int, bytes]]) -> bytes:
-        """Return the pickle of something, in which numbers stand for objects. New objects go to `sent`."""
-        buffer = io.BytesIO()
-        _Pickler(buffer, thing, lambda one: self._number(one, sent)).dump(thing)
-        return buffer.getvalue()
-
-    def _number(self, thing: Any, sent: list[tuple[int, bytes]]) -> int:
-        known = self._numbers.get(id(thing))
-        if known is None:
-            if isinstance(thing, Rule) and (new := functors_of([thing]) - self._taught):
-                sent.append((self._driver.number(), pickle.dumps(Taught(new))))
-                self._taught |= new
-            pickled = self.pickled(thing, sent)
-            known = self._numbers[id(thing)] = thing, self._driver.number()
-            sent.append((known[1], pickled))
-            if len(self._numbers) > _MOST_KEPT:
-                self._driver.dropped.append(self._numbers.popitem(last=False)[1][1])
-        self._numbers.move_to_end(id(thing))
-        return known[1]
-
-
-#: Types of which no object is kept: nearly all that is pickled.
-_PLAIN = frozenset((int, str, float, bool, bytes, type(None), dict, list, Atom, Variable, Constant))
-
-#: Types of which all objects are kept. A source is part of every rule in it, and as long as all of them.
-_KEPT = (Rule, Stratification, Source)
-
-
-class _Pickler(pickle.Pickler):
-    """Pickles one thing, with numbers for those in it that tasks keep."""
-
-    def __init__(self, buffer: io.BytesIO, whole: Any, number: Callable[[Any], int]):
-        super().__init__(buffer, protocol=5)
-        self._whole, self._number = whole, number
-
-    def persistent_id(self, thing: Any) -> int | None:
-        if type(thing) in _PLAIN or thing is self._whole:
-            return None
-        if isinstance(thing, Held):
-            return thing.number
-        rules = isinstance(thing, tuple) and thing and isinstance(thing[0], Rule)
-        apart = isinstance(thing, Stratum) and not _is_listed(thing)
-        return self._number(thing) if rules or apart or isinstance(thing, _KEPT) else None
-
-    def reducer_override(self, thing: Any) -> Any:
-        """A stratum is that of a stratification by its number."""
-        if isinstance(thing, Stratum) and thing.stratification is not self._whole and _is_listed(thing):
-            return _stratum, (thing.stratification, thing.index)
-        return NotImplemented
-
-
-def _is_listed(stratum: Stratum) -> bool:
-    """Return whether a stratum is one of its stratification."""
-    return any(listed is stratum for listed in stratum.stratification.strata[stratum.index - 1 : stratum.index])
-
-
-def _stratum(strata: Stratification, index: int) -> Stratum:
-    return strata.strata[index - 1]
-
-
 # -- engines --------------------------------------------------------------------------------------------------------
 
 
@@ -444,7 +296,7 @@ class DrivenMeter(Meter):
             yield statistics
 
 
-class DrivenEngine:
+class DrivenEngine(EngineOfAll):
     """An engine whose facts are in the partitions of several tasks."""
 
     name = "spark"
@@ -471,14 +323,24 @@ class DrivenEngine:
         self.driver.call(None, "ask", "expect", sizes)
 
     def load(self, predicate: str, rows: Iterable[Row]) -> Any:
-        if isinstance(rows, StoredFacts):
-            return self.driver.call(None, "ask", "load_files", predicate, [file.path for file in rows.files])
         return self.load_all({predicate: rows})
 
     def load_all(self, facts: Mapping[str, Iterable[Row]]) -> Any:
-        """The facts that the driver has; tasks have none of them."""
+        """The facts that the driver has; tasks have none of them. It sends the copies of few facts as well.
+
+        Tasks read the facts that are in files.
+        """
+        stored = {predicate: rows for predicate, rows in facts.items() if isinstance(rows, StoredFacts)}
+        if stored:
+            loaded = self.load_all({predicate: rows for predicate, rows in facts.items() if predicate not in stored})
+            for predicate, rows in stored.items():
+                paths = [file.path for file in rows.files]
+                loaded = loaded | self.driver.call(None, "ask", "load_files", predicate, paths)
+            return loaded
+        listed = {predicate: rows if isinstance(rows, Sized) else list(rows) for predicate, rows in facts.items()}
         empty: dict[str, list[Row]] = {predicate: [] for predicate in facts}
-        return self.driver.call_each(None, "ask", ("load_all", facts), ("load_all", empty))
+        few = sum(len(rows) for rows in listed.values()) * self.driver.parts <= _MOST_COPIED
+        return self.driver.call_each(None, "ask", ("load_all", listed), ("load_all", empty), {"with_copies": few})
 
     def load_with_numbers(self, predicate: str, rows: Iterable[Row], books: Sequence[Any]) -> Any:
         assert isinstance(rows, Columns), "numbers come by column"
@@ -486,6 +348,14 @@ class DrivenEngine:
         none.keep_own_texts()
         mine, theirs = (("load_with_numbers", predicate, some, books) for some in (rows, none))
         return self.driver.call_each(None, "ask", mine, theirs)
+
+    def carry_out(self, function: Callable[..., R], *arguments: Any) -> R:
+        """Call a function with sets of this engine: in the tasks, unless the driver must know how far it has come."""
+        knows_facts = bool(self.driver.own_engine.context.views.known)
+        if self.meter.watcher is not None or knows_facts:
+            return function(*arguments)
+        result: R = self.driver.carry_out(function, arguments, self.meter)
+        return result
 
     def equivalence(self, classing: Classing) -> Equivalence:
         if classing not in self._equivalences:
@@ -535,4 +405,6 @@ def _engine_after(_: object, core: Core, limits: Limits | None, wire: Wire) -> P
 
 def task_engine(core: Core, limits: Limits | None, wire: Wire) -> PartitionedEngine:
     """Return the engine of a task."""
-    return PartitionedEngine(core, wire, Meter(limits))
+    meter = Meter(limits)
+    meter.may_grow = lambda: any(growing_rules(stratify(core)))
+    return PartitionedEngine(core, wire, meter)

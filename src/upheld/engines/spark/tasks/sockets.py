@@ -16,7 +16,7 @@ import ssl
 import struct
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
@@ -40,6 +40,9 @@ _SMALL = 1 << 15
 #: Seconds after which somebody who waits for a task looks whether the others are still there.
 _LOOK_EVERY = 1.0
 
+#: Seconds after which a driver that waits for tasks listens to signals.
+_LISTEN_EVERY = 0.05
+
 #: Seconds that anybody has to prove that he has the key. Nobody waits for him meanwhile.
 _PATIENCE = 60
 
@@ -62,7 +65,8 @@ class SocketWire(Wire):
         threading.Thread(target=self._send_large, name="sender", daemon=True).start()
 
     def swap(self, frames: Sequence[Frame]) -> list[Frame]:
-        messages = [(peer, packed(frame)) for peer, frame in zip(self._peers, frames, strict=True) if peer is not None]
+        peers = self._peers[: len(frames)]
+        messages = [(peer, packed(frame)) for peer, frame in zip(peers, frames, strict=True) if peer is not None]
         try:
             # Tasks that all wait for each other to read would wait for ever, so that another thread sends much.
             large = any(sum(memoryview(part).nbytes for part in parts) > _SMALL for _, parts in messages)
@@ -70,13 +74,18 @@ class SocketWire(Wire):
                 self._outgoing.put(messages)
             else:
                 _send(messages)
-            came = [frame if peer is None else unpacked(peer) for peer, frame in zip(self._peers, frames, strict=True)]
+            came = [frame if peer is None else unpacked(peer) for peer, frame in zip(peers, frames, strict=True)]
             if large and (error := self._sent.get()) is not None:
                 raise error
         except (EOFError, OSError) as error:
             self.close()
             raise self.shared(task_lost(str(error) or type(error).__name__)) from error
         return came
+
+    def wait(self, look: Callable[[], None]) -> None:
+        peers = [peer for peer in self._peers if peer is not None]
+        while not self.is_broken and not wait(peers, timeout=_LISTEN_EVERY):
+            look()
 
     def _send_large(self) -> None:
         while (messages := self._outgoing.get()) is not None:

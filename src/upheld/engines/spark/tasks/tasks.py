@@ -51,9 +51,9 @@ class ThreadTasks:
     """Tasks in threads of this process."""
 
     def __init__(self, parts: int, new_engine: NewEngine):
-        shared = Threads(parts + 1)
+        shared = Threads(parts, has_driver=True)
         wires = [ThreadWire(me, parts, shared, has_driver=True) for me in range(parts + 1)]
-        self.wire = wires.pop()
+        self.wire, self.wires = wires.pop(), wires
         self._inboxes = [queue.SimpleQueue[bytes | None]() for _ in wires]
         self._threads = [
             threading.Thread(target=_follow_in_thread, args=(wire, new_engine, inbox), daemon=True)
@@ -81,7 +81,7 @@ class ThreadTasks:
 
 
 def _follow_in_thread(wire: ThreadWire, new_engine: NewEngine, inbox: queue.SimpleQueue[bytes | None]) -> None:
-    member = Member(wire, new_engine)
+    member = Member(wire, new_engine, lambda: not inbox.empty())
     while not wire.is_broken and (commands := inbox.get()) is not None:
         member.follow(commands)
     member.leave(0, False)
@@ -134,7 +134,7 @@ def serve(
     with connected(address, key, certificate) as commands:
         commands.send(("commands", me, None))
         wire = meet(me, host, address, key, certificate)
-        member = Member(wire, new_engine)
+        member = Member(wire, new_engine, commands.poll)
         try:
             while not wire.is_broken:
                 member.follow(commands.recv_bytes())

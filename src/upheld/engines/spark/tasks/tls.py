@@ -123,6 +123,12 @@ class TlsConnection(Connection):
         with self._turn:
             self._incoming.write(data)
 
+    def _poll(self, timeout: float) -> bool:
+        """Return whether there is something to receive: here already, or within some seconds."""
+        with self._turn:
+            is_here = bool(self._tls.pending() or self._incoming.pending)
+        return is_here or super()._poll(timeout)  # type: ignore[misc]
+
     def _send(self, buf: Any, write: object = None) -> None:
         """Send bytes. Threads do not send at the same time."""
         left = memoryview(buf)

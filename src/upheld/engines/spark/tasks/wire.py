@@ -9,12 +9,13 @@ A task that fails says so in its next exchange, whichever operator the others ar
 the error of the first of them, and are in step again when each has undone its part.
 
 Members are the tasks and, if there is one, a driver: it takes part in every exchange and owns no facts. It reads what
-the tasks list.
+the tasks list. Tasks may also go on by themselves for a while (`among_tasks`), until they meet the driver again.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -27,6 +28,9 @@ Parcel = tuple[Any, ...]
 Outbox = Sequence[list[Parcel]]
 
 R = TypeVar("R")
+
+#: Seconds after which a thread that waits looks again.
+_SOON = 0.001
 
 
 class Frame(NamedTuple):
@@ -47,7 +51,7 @@ class Wire:
     """
 
     def __init__(self, me: int, parts: int, *, has_driver: bool = False):
-        self.me, self.parts, self.has_driver = me, parts, has_driver
+        self.me, self.parts = me, parts
         self.members = parts + has_driver
         #: The members that read what all tasks list: the driver, or every task.
         self.readers = range(parts, parts + 1) if has_driver else range(parts)
@@ -69,6 +73,20 @@ class Wire:
     def close(self) -> None:
         """End the wire: whoever waits for this member stops waiting."""
         raise NotImplementedError
+
+    def wait(self, look: Callable[[], None]) -> None:
+        """Wait, in the driver, until a task is at an exchange with it; call something meanwhile, now and then."""
+        raise NotImplementedError
+
+    @contextmanager
+    def among_tasks(self) -> Iterator[None]:
+        """A block, in all tasks, whose exchanges the driver takes no part in: a message less for each of them."""
+        members, readers = self.members, self.readers
+        self.members, self.readers = self.parts, range(self.parts)
+        try:
+            yield
+        finally:
+            self.members, self.readers = members, readers
 
     def knows(self, error: BaseException) -> bool:
         """Return whether a failure has been sent to all members, or has come from one of them."""
@@ -103,7 +121,7 @@ class Wire:
         if failure is None and any(f.operator != operator or f.step != step for f in frames):
             failure = _out_of_step([f.operator for f in frames])
         if failure is not None:
-            self._known, self.ended = _again(failure), max(f.step for f in frames)
+            self._known, self.ended = again(failure), max(f.step for f in frames)
             raise self._known
         return [f.parcels for f in frames], [f.note for f in frames]
 
@@ -119,7 +137,7 @@ class Wire:
             raise
 
 
-def _again(error: BaseException) -> BaseException:
+def again(error: BaseException) -> BaseException:
     """Return an error of another task, to be raised in this one."""
     return type(error)(error.problems) if isinstance(error, UpheldError) else error
 
@@ -150,13 +168,20 @@ def task_lost(reason: str) -> UpheldError:
 # -- tasks that are threads of one process -----------------------------------------------------------------------------
 
 
-class Threads:
-    """The boards and the barrier by which threads of one process exchange frames."""
+class _Group:
+    """The boards and the barrier by which some threads exchange frames."""
 
     def __init__(self, members: int):
         #: Two boards, used in turn: nobody writes to one before all have read what was there.
         self.boards: list[list[Sequence[Frame]]] = [[()] * members for _ in range(2)]
         self.barrier = threading.Barrier(members)
+
+
+class Threads:
+    """What threads of one process share: a group of all members, and one of the tasks, by their sizes."""
+
+    def __init__(self, parts: int, *, has_driver: bool = False):
+        self.groups = {members: _Group(members) for members in (parts, parts + has_driver)}
 
 
 class ThreadWire(Wire):
@@ -165,21 +190,31 @@ class ThreadWire(Wire):
     def __init__(self, me: int, parts: int, shared: Threads, *, has_driver: bool = False):
         super().__init__(me, parts, has_driver=has_driver)
         self._threads = shared
+        self._swaps = dict.fromkeys(shared.groups, 0)
 
     def swap(self, frames: Sequence[Frame]) -> list[Frame]:
-        board = self._threads.boards[self.exchanges % 2]
+        group = self._threads.groups[self.members]
+        board = group.boards[self._swaps[self.members] % 2]
+        self._swaps[self.members] += 1
         board[self.me] = frames
         try:
-            self._threads.barrier.wait()
+            group.barrier.wait()
         except threading.BrokenBarrierError as error:
             self.is_broken = True
             raise self.shared(task_lost("a thread has left")) from error
         return [theirs[self.me] for theirs in board]
 
+    def wait(self, look: Callable[[], None]) -> None:
+        barrier = self._threads.groups[self.members].barrier
+        while not barrier.n_waiting and not barrier.broken:
+            look()
+            time.sleep(_SOON)
+
     def close(self) -> None:
         """Let nobody wait for this thread any more."""
         self.is_broken = True
-        self._threads.barrier.abort()
+        for group in self._threads.groups.values():
+            group.barrier.abort()
 
 
 def in_threads(parts: int, main: Callable[[Wire], R]) -> list[R]:
@@ -203,7 +238,8 @@ def in_threads(parts: int, main: Callable[[Wire], R]) -> list[R]:
         for thread in threads:
             thread.join()
     except BaseException:
-        shared.barrier.abort()
+        for group in shared.groups.values():
+            group.barrier.abort()
         raise
     if failures:
         raise failures[min(failures)]
