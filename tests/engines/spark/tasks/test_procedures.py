@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 
 import upheld
 from tests.engines.spark.helpers import processes
 from tests.engines.spark.helpers.tasks import Driven
 from upheld.engines.spark.tasks.driver import DrivenEngine, taught_engine
+from upheld.engines.spark.tasks.wire import ThreadWire
 from upheld.errors import LimitReached
 
 #: Two atoms of a derived relation: what is derived is looked up by two columns, and heads travel.
@@ -96,3 +98,23 @@ def test_the_driver_has_a_part_in_what_somebody_watches():
             assert len(m["path"]) == 12 * 13 // 2
             commands.append(m._engine.driver.commands)
     assert commands[1] > 2 * commands[0]
+
+
+def test_heads_travel_once(monkeypatch):
+    """A task sends a head home once, however many instances it has found it by."""
+    sent: list[int] = []
+    swap = ThreadWire.swap
+
+    def counting(wire: ThreadWire, frames: Any) -> Any:
+        for task, frame in enumerate(frames):
+            if task != wire.me and frame.operator == "derive":
+                sent.append(sum(len(array) for _, *arrays in frame.parcels for array in arrays[:1]))
+        return swap(wire, frames)
+
+    monkeypatch.setattr(ThreadWire, "swap", counting)
+    rows = np.stack([np.arange(1_000), np.arange(1_000) % 7], 1)
+    program = "p(x, y) :- e(x, y). q(y) :- p(_, y). r(y, x) :- p(x, y)."
+    with upheld.materialise(program, {"e": rows}, engine=Driven(2), algorithm="dred") as m:
+        assert len(m["q"]) == 7
+        assert len(m["r"]) == 1_000
+    assert sum(sent) <= 1_000 + 2 * 7

@@ -1,7 +1,9 @@
 """Heads at their homes: heads that are derived there and need not travel, and heads that arrive from other tasks.
 
 Many bodies are matched where their heads are at home. Such heads go straight from the join into the table, as in the
-memory engine: by its kernels of hot rules, and without the facts that a set is known to have.
+memory engine: by its kernels of hot rules, and without the facts that a set is known to have. Heads that have to travel
+do so as well if many instances may have the same one: each then travels once. The rows that they have in the table of
+the task that derived them are in no set.
 """
 
 from __future__ import annotations
@@ -11,14 +13,16 @@ from contextlib import contextmanager
 
 from upheld.engines.memory.counters.counting import Counting, TallySink
 from upheld.engines.memory.joins.sinks import HeadSink, head_sink
+from upheld.engines.memory.kernels import flags as flag_kernels
 from upheld.engines.memory.plans.plan import Plan
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import MemorySet, Settled
 from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, Truth
 from upheld.engines.memory.storage.codec import Codes
-from upheld.engines.memory.storage.table import Rows, Table
+from upheld.engines.memory.storage.table import FLAGS, Rows, Table
 from upheld.engines.spark.context import Context, fitted
 from upheld.engines.spark.tasks.wire import Outbox
+from upheld.language.core import Rule
 
 
 class HomeTally(TallySink):
@@ -41,6 +45,8 @@ class Arrivals:
         self.context, self._reject, self._counting = context, reject, counting
         self.facts: MemorySet = context.local.nothing
         self._collected: Collected
+        #: Heads that have to travel, if some were made distinct: their bit, and they.
+        self._departing: tuple[int, Collected] | None = None
         self._spelling: Spelling | None = None
         self._truth: Truth = NOTHING
 
@@ -53,7 +59,12 @@ class Arrivals:
             self._truth = memory.truth_of(self._spelling)
         with memory.new_bit("arrivals") as bit:
             self._collected = Collected(memory, bit)
-            yield
+            try:
+                yield
+            except BaseException:
+                if self._departing is not None:
+                    memory.clear(self._departing[0])
+                raise
             rows = self._collected.rows()
             if rows:
                 self.facts = Settled(memory, rows, bit)
@@ -71,6 +82,39 @@ class Arrivals:
         if start is None:
             return HeadSink(self._collected, plan, self._truth, wide)
         return head_sink(self._collected, plan, self._spelling, start, work)
+
+    def makes_distinct(self, rule: Rule) -> bool:
+        """Return whether heads of a rule that have to travel are made distinct first: several instances may have one.
+
+        Where each is counted they all travel.
+        """
+        return self._counting is None and not set(rule.head.variables()).issuperset(rule.variables())
+
+    def departing_sink(self, plan: Plan, start: Table | None, work: int) -> HeadSink:
+        """Return what takes the bindings of a plan whose heads have to travel, as `sink`."""
+        if self._departing is None:
+            bit = self.context.memory.bits.take("departing")
+            self._departing = bit, Collected(self.context.memory, bit)
+        _, collected = self._departing
+        if start is None:
+            return HeadSink(collected, plan, self._truth, True)
+        return head_sink(collected, plan, self._spelling, start, work)
+
+    def depart(self, outbox: Outbox) -> None:
+        """Put distinct heads into the boxes of their homes, and take those that are at home here."""
+        if self._departing is None:
+            return
+        memory, (bit, collected) = self.context.memory, self._departing
+        for table, rows in collected.rows().items():
+            homes = self.context.owners.homes(table.name, table.rows[rows])
+            for task, places in self.context.owners.split(homes):
+                if task == self.context.wire.me:
+                    self._collected.take(table, rows[places], NOTHING)
+                else:
+                    outbox[task].append((table.name, table.rows[rows[places]]))
+            flag_kernels.clear_bits(table.flags, rows, FLAGS(~(1 << bit) & 0xFFFF))
+        memory.bits.give_back(bit)
+        self._departing = None
 
     def take(self, came: Outbox) -> None:
         """Take heads that have come, each with the height of its body if supports are counted."""

@@ -351,6 +351,7 @@ class _Run:
         self.outbox = self.context.outbox()
         self.considered: Counter[int] = Counter()
         self.doomed: list[_Doomed] = []
+        self.is_judging = False
         #: Bindings after a leg, in the order of the variables that the leg needs.
         self.waiting: dict[Key, list[Codes]] = {}
         #: Bindings after last legs, if they may have texts that are new.
@@ -450,9 +451,11 @@ class _Run:
         home = leg.home
         if leg.spread is not None and not self.context.views.has_copies(leg.spread):
             home = None  # all facts that were met are at home
-        if last and home is None and not self.reach.new_texts:
+        if last and home is None and not self.reach.new_texts and not self.is_judging:
             if self.arrivals is not None and (mine.stays or self.context.wire.parts == 1):
                 return self.arrivals.sink(plan, start, work)
+            if self.arrivals is not None and self.arrivals.makes_distinct(mine.rule):
+                return self.arrivals.departing_sink(plan, start, work)
             if self.end == self.matching.heads:
                 return _Leaving(self, key[0], plan, start is None or plan.has_wide_values(start))
 
@@ -557,6 +560,8 @@ class _Run:
             for k, plan, B in self.ended:
                 self.take_result(k, plan, B, B.shape[1])
             self.ended = []
+        if self.arrivals is not None:
+            self.arrivals.depart(self.outbox)
         note = self.considered, bool(self.doomed)
         came, notes = self.context.wire.exchange(operator, self.outbox, note)
         if any(doomed for _, doomed in notes):
@@ -587,6 +592,7 @@ class _Run:
             variables = (*(d.variables[i] for i in places), _NUMBER)
             self.doomed.append(d._replace(variables=variables, B=np.vstack([d.B[places], numbers[None]])))
         self.reach = self.reach._replace(new_texts=False)  # only the number of a binding goes on
+        self.is_judging = True  # and to nobody who takes heads
         self.end = lambda _, plan, B, *__: survivors.append(int(B[plan.last.index(_NUMBER)].min()))
         # The rest of a body may have further built-ins without a result, which are left out in turn.
         for turn in count():
