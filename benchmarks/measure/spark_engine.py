@@ -14,7 +14,7 @@ import argparse
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -153,7 +153,7 @@ def books(spark: SparkSession, size: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def median_of(works: list[Callable[[], Any]]) -> dict[str, float]:
+def median_of(works: Sequence[Callable[[], Any]]) -> dict[str, float]:
     """Return the median times of pieces of work, without the first: it finishes what the start has put off."""
     took = [spent(work)[0] for work in works][1:]
     return {clock: float(np.median([one[clock] for one in took])) for clock in ("cpu", "wall")}
@@ -181,6 +181,39 @@ def updates(spark: SparkSession, size: dict[str, Any]) -> list[dict[str, Any]]:
                 row["bytes"] = engine_of_facts.nbytes() / count_of(m)
                 print(f"{row['bytes']:.0f} bytes a fact", flush=True)
             found.append(row)
+    return found
+
+
+def steps_of(m: upheld.Materialisation) -> dict[str, int]:
+    """Return the exchanges and commands of a Spark engine so far."""
+    driver = m._engine.driver  # type: ignore[attr-defined]
+    return {"exchanges": driver.exchanges, "commands": driver.commands}
+
+
+def steps(spark: SparkSession, size: dict[str, Any]) -> list[dict[str, Any]]:
+    """Campus in two tasks: the exchanges and commands of materialising, and of an update of 100 facts."""
+    facts = campus(size["departments"], np.random.default_rng(1))
+    found: list[dict[str, Any]] = []
+    for algorithm in ("rematerialise", "ranked", "adaptive"):
+        derive(CAMPUS, facts, chosen(spark), algorithm)
+        took, _ = spent(partial(derive, CAMPUS, facts, chosen(spark), algorithm), size["repeat"])
+        with upheld.materialise(CAMPUS, facts, engine=chosen(spark), algorithm=algorithm) as m:
+            found.append({"algorithm": algorithm, "work": "materialise", **took, **steps_of(m)})
+            if algorithm == "rematerialise":
+                continue
+            drawn = [sample(facts, 100, seed) for seed in range(UPDATES + 1)]
+            updates_of = {
+                "delete": [partial(m.update, delete=some) for some in drawn],
+                "insert": [partial(m.update, insert=some) for some in drawn],
+            }
+            for work, made in updates_of.items():
+                before = steps_of(m)
+                took = median_of(made)
+                each = {name: (n - before[name]) / len(drawn) for name, n in steps_of(m).items()}
+                found.append({"algorithm": algorithm, "work": f"{work} 100", **took, **each})
+    for row in found:
+        about = f"{row['exchanges']:.0f} exchanges, {row['commands']:.0f} commands"
+        tell(f"campus, {row['algorithm']}, {row['work']}", row, about)
     return found
 
 
@@ -238,6 +271,7 @@ MEASURES: dict[str, Callable[[SparkSession, dict[str, Any]], Any]] = {
     "more rules": more_rules,
     "books": books,
     "updates": updates,
+    "steps": steps,
     "hub": hub,
     "tasks": tasks,
     "exchanges": exchanges,

@@ -74,7 +74,7 @@ def _goals_of_updates(row: dict[str, Any]) -> list[Goal]:
 
 def tables_of_engine(found: dict[str, Any]) -> list[str]:
     """Return the tables of what was measured."""
-    return [*_programs(found), *_updates(found), *_others(found), *_model(found)]
+    return [*_programs(found), *_updates(found), *_steps(found), *_others(found), *_model(found)]
 
 
 def _programs(found: dict[str, Any]) -> list[str]:
@@ -103,6 +103,18 @@ def _updates(found: dict[str, Any]) -> list[str]:
             lines.append(f"{about} {' | '.join(cells)} | {row['again']['cpu']:.2f} | {row['bytes']:.0f} |")
     told = "Medians. Processor time of workers and of Java is read in hundredths of a second."
     return [*lines, "", told, ""] if len(lines) > 2 else []
+
+
+def _steps(found: dict[str, Any]) -> list[str]:
+    lines = [
+        "| campus in two tasks | algorithm | exchanges | commands | CPU ms | ms |",
+        "|---|---|--:|--:|--:|--:|",
+    ]
+    for row in found.get("steps", ()):
+        counts = f"{row['exchanges']:.0f} | {row['commands']:.0f}"
+        times = f"{1000 * row['cpu']:.0f} | {1000 * row['wall']:.0f}"
+        lines.append(f"| {row['work']} | {row['algorithm']} | {counts} | {times} |")
+    return [*lines, ""] if len(lines) > 2 else []
 
 
 def _others(found: dict[str, Any]) -> list[str]:
