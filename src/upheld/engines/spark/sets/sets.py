@@ -38,7 +38,7 @@ Bound = frozenset[str]
 
 
 class Agreed(NamedTuple):
-    """What all tasks know of a set. `changes` counts how often a named set was changed."""
+    """The knowledge that all tasks have of a set. `changes` counts how often a named set was changed."""
 
     name: str
     bound: Bound

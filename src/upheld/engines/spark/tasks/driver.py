@@ -41,7 +41,7 @@ R = TypeVar("R")
 #: Commands that are sent together at most: tasks begin with the first of them when the last one is sent.
 _MOST_TOGETHER = 32
 
-#: A message that tells tasks which carry out a procedure to stop, and all others nothing.
+#: A message at which tasks that carry out a procedure stop. To all others it says nothing.
 _NO_COMMANDS = pickle.dumps([])
 
 #: Facts times tasks up to which the driver sends facts to all tasks that need them. More are forwarded by their homes,

@@ -32,7 +32,7 @@ _LOOK_EVERY = 0.02
 #: The name of the exchange in which all members meet after a procedure.
 END = "end of a procedure"
 
-#: What all members know of an object. None is of an object with numbers at home alone.
+#: The knowledge that all members have of an object; None if its numbers are at home alone.
 Agreed = Any
 
 
@@ -41,14 +41,14 @@ class Stopped(Exception):
 
 
 class Report(NamedTuple):
-    """What the driver learns of a procedure, from the first task."""
+    """The end of a procedure, as the first task reports it to the driver."""
 
     failure: BaseException | None
     #: The pickled result, in which numbers stand for objects.
     result: bytes
-    #: The kinds of the new objects in it, and what all tasks agree on of each.
+    #: The kinds of the new objects in it, and the knowledge that all tasks have of each.
     new: list[tuple[str, Agreed]]
-    #: What all tasks agree on of the arguments, by their numbers.
+    #: The knowledge that all tasks have of the arguments, by their numbers.
     arguments: list[tuple[int, Agreed]]
     texts: list[str]
     statistics: Statistics
@@ -73,7 +73,7 @@ class Objects(Protocol):
 
 
 def carry_out(task: Objects, function: Callable[..., Any], arguments: Sequence[Any], phase: str) -> list[Any]:
-    """Call a function in step with the other tasks, tell the driver, and return the new objects of the result."""
+    """Call a function in step with the other tasks, report to the driver, and return the new objects of the result."""
     wire, context = task.wire, task.engine.context
     context.compute_all()  # with the driver, which has put off the same
     known, exchanges = task.engine.texts(), wire.exchanges
@@ -204,7 +204,7 @@ def take_over(thing: Any, agreed: Agreed, *, failed: bool) -> None:
 
 
 class _ResultPickler(pickle.Pickler):
-    """Pickles a result, with the numbers of objects in their places. `new` are those that are no arguments."""
+    """Pickles a result, with the numbers of objects in their places. `new` has the objects that were not arguments."""
 
     def __init__(self, task: Objects):
         self.buffer = io.BytesIO()

@@ -178,7 +178,7 @@ class _Group:
 
 
 class Threads:
-    """What threads of one process share: a group of all members, and one of the tasks, by their sizes."""
+    """The groups of threads of one process that exchange frames: all members, and the tasks, by their sizes."""
 
     def __init__(self, parts: int, *, has_driver: bool = False):
         self.groups = {members: _Group(members) for members in (parts, parts + has_driver)}
