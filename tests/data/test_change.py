@@ -116,3 +116,11 @@ def test_completion_of_names(m, change):
     assert m._ipython_key_completions_() == list(m.relations)
     assert m.snapshot()._ipython_key_completions_() == change.inserted._ipython_key_completions_() == list(m.relations)
     assert set(upheld.__all__) <= set(dir(upheld))
+
+
+def test_get_of_a_relation_that_the_program_does_not_have():
+    """It returns the default, as of every mapping; a relation without facts is there."""
+    m = upheld.materialise("q(x) :- p(x).", {"p": [1]})
+    inserted = m.update(insert={"p": [2]}).inserted
+    assert inserted.get("unknown") is None and inserted.get("unknown", 7) == 7
+    assert inserted.get("q").to_set() == {(2,)} and m.update().inserted.get("q", 7).to_set() == set()

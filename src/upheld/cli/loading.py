@@ -26,3 +26,17 @@ def materialised(options: argparse.Namespace, algorithm: str = "rematerialise") 
         progress=sys.stderr.isatty(),
         on_violation="report",  # a question about violations has an answer
     )
+
+
+def restored(options: argparse.Namespace) -> upheld.Materialisation:
+    """Return the materialisation that the state of the options has; progress is shown on a terminal."""
+    return upheld.restore(
+        program_of(options),
+        options.state,
+        engine=options.engine,
+        equality=options.equality,
+        limits=limits_of(options),
+        confined=options.confined,
+        progress=sys.stderr.isatty(),
+        on_violation="report",
+    )

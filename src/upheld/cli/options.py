@@ -111,6 +111,11 @@ def add_state(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="for --state: accept a program edited since the state was saved, and print the difference",
     )
+    saved.add_argument(
+        "--feed",
+        action="store_true",
+        help="for --state: keep what each update changes from now on, for `upheld explain --when --state DIR`",
+    )
 
 
 def add_profile(command: argparse.ArgumentParser) -> None:

@@ -17,11 +17,12 @@ SUCCESS, NOTHING_HOLDS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 VIOLATION = "violation"
 
 
-def check_edited(options: argparse.Namespace) -> None:
-    """Refuse `--edited` without a state that the program could have been edited since."""
-    if options.edited and options.state is None:
-        hint = "name the folder of the saved state with `--state DIR`"
-        raise UsageError(Problem("bad-argument", "`--edited` needs `--state`", place="--edited", hint=hint))
+def check_state(options: argparse.Namespace) -> None:
+    """Refuse options of a saved state without one."""
+    for option, is_given in (("--edited", options.edited), ("--feed", options.feed)):
+        if is_given and options.state is None:
+            hint = "name the folder of the saved state with `--state DIR`"
+            raise UsageError(Problem("bad-argument", f"`{option}` needs `--state`", place=option, hint=hint))
 
 
 def check_violations(options: argparse.Namespace) -> None:

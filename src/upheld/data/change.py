@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from upheld.data.change_table import ChangeTable
 from upheld.data.columns import Row
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
+
+
+T = TypeVar("T")
 
 
 class ByRelation(Mapping[str, Relation]):
@@ -43,6 +46,16 @@ class ByRelation(Mapping[str, Relation]):
         if predicate is None or predicate.hidden:
             raise UsageError(unknown_relation(name, list(self)))
         return relation_of(predicate, ())
+
+    @overload
+    def get(self, name: str, default: None = None) -> Relation | None: ...
+    @overload
+    def get(self, name: str, default: Relation | T) -> Relation | T: ...
+    def get(self, name: str, default: object = None) -> object:
+        """Return the facts of a relation; the default if the program does not have it."""
+        if name not in self:
+            return default
+        return self[name]
 
     def __iter__(self) -> Iterator[str]:
         return (p.name for p in self._predicates.values() if not p.hidden)

@@ -15,7 +15,7 @@ from upheld.errors import FactsError, Problem, UsageError, quote, warn
 from upheld.ingest import facts_of
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.compile import compile_program
-from upheld.language.core import Core, Predicate
+from upheld.language.core import Core
 from upheld.language.edits import exchanged, replacing
 from upheld.language.equality.equality import with_equality
 from upheld.language.hypertrees.deciding import check_mode
@@ -28,8 +28,9 @@ from upheld.maintain.registry import Algorithm, algorithm_named
 from upheld.materialisation.constraints import REFUSE, default_choice
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.bookkeeping import Reopened, serves
+from upheld.materialisation.persistence.feeds import Feed
 from upheld.materialisation.persistence.record import OnCluster, check_unused, open_checkpoint, open_state
-from upheld.materialisation.programs import parse
+from upheld.materialisation.programs import compile_saved, parse
 from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.reports.program_change import program_change
 from upheld.materialisation.representation import representation_of
@@ -359,6 +360,7 @@ def _restored(
     m._sources = reader.sources()
     m._sources_saved = m._sources.revision, saved.identity
     m._sources.note_saved(m._sources.revision)
+    m._past.feed = Feed(store, m.version) if saved.feed is not None else None
     wrong = [name for name, relation in saved.relations.items() if len(m[name]) != relation.sizes[1]]
     if wrong:
         sizes = f"{quote(wrong[0])} has {len(m[wrong[0]])} facts where {saved.relations[wrong[0]].sizes[1]} were saved"
@@ -422,21 +424,3 @@ class _SavedFacts:
 
     def _rows(self, name: str, table: Any, types: Sequence[str]) -> Iterable[Row]:
         return facts_of(name, table, types, (), facts_reader(self._engine)).rows if types else [()] * table.num_rows
-
-
-def compile_saved(program: str | Path | Program, saved: Manifest) -> Core:
-    """Return a program in core form; relations that it does not declare have the types and names of the saved ones.
-
-    A relation with explicit facts stays, even if the program does not have it any more.
-    """
-    parsed = parse(program)
-    declared = {d.name for d in parsed.declarations}
-    undeclared = {name: relation for name, relation in saved.relations.items() if name not in declared}
-    core = compile_program(parsed, {name: relation.column_types for name, relation in undeclared.items()}).core
-    named = core.with_columns({name: relation.columns for name, relation in undeclared.items()})
-    staying = {
-        name: Predicate(name, relation.columns, relation.column_types)
-        for name, relation in undeclared.items()
-        if relation.sizes[0] and name not in named.predicates
-    }
-    return replace(named, predicates={**named.predicates, **staying}) if staying else named

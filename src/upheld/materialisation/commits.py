@@ -16,7 +16,7 @@ from upheld.maintain.rule_changes import change_rules
 from upheld.maintain.update import Layer, Marks, Outcome, Requested, net_effect
 from upheld.materialisation.constraints import REPORT, Refusal, violations_among
 from upheld.materialisation.lifecycle import Lifecycle
-from upheld.materialisation.reports.history import Past
+from upheld.materialisation.persistence.feeds import Programs
 from upheld.materialisation.reports.log import log_update
 from upheld.materialisation.updates.rule_changes import Edited
 from upheld.materialisation.updates.sources import Claimed
@@ -77,14 +77,13 @@ class Commits(Lifecycle):
                 transaction.work.append(engine.meter.work)
                 self._history.advance(change, version)
                 return change
+            programs = (self._written, edited.written) if edited is not None else None
             try:
-                self._acknowledge(change)
+                self._acknowledge(change, version.number, version.age - self._history.now.age, programs)
             except BaseException:
                 self._sources.enter(undo)
                 raise
-            if edited is None:
-                self._past.note(version.number, change, version.age - self._history.now.age, self._written)
-            else:
+            if edited is not None:
                 self._follow(edited)
             self._history.advance(change, version)
             self._costs.note(change, engine.meter.work)
@@ -175,16 +174,18 @@ class Commits(Lifecycle):
         self._removed_rules, self._strata = edited.past(), self._state.strata
         there = {id(rule) for rule in self._written.rules}
         self._decisions = tuple(decision for decision in self._decisions if id(decision.rule) in there)
-        self._digest, self._past = None, Past()
+        self._digest = None
         self.__dict__.pop("_explainer", None)
         self._watch_growth(self._written)
         self._engine.forget_rules(edited.plan.temporary())
 
-    def _acknowledge(self, change: Change) -> None:
+    def _acknowledge(self, change: Change, number: int, facts: int, programs: Programs | None = None) -> None:
         """Enter the change of an update, which all tasks have made by now, into the record and into the checkpoint.
 
-        The record is what counts: tasks that have made an update which could not be entered are given up.
+        The record is what counts: tasks that have made an update which could not be entered are given up. The past has
+        the change before, as the checkpoint may have a feed.
         """
+        self._past.note(number, change, facts, programs)
         if self._record is None:
             return
         try:
@@ -196,6 +197,7 @@ class Commits(Lifecycle):
                     self._record.log(change.inverse())
                     raise
         except BaseException as error:
+            self._past.take_back()
             assert self._remote is not None, "a record of facts that cannot be lost"
             self._remote.lose(f"an update could not be recorded: {error}")
             raise

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet
 from upheld.arguments import checked
 from upheld.data.change import ByRelation, Change
 from upheld.engines import EngineChoice
-from upheld.errors import VerificationFailed, count
+from upheld.errors import FactsError, VerificationFailed, count
 from upheld.explain import Explanation
-from upheld.language.core import Fact, Rule
+from upheld.language.core import Core, Fact, Rule
+from upheld.language.edits import exchanged, without_unread
+from upheld.language.equality.equality import with_equality
+from upheld.language.syntax.files import read_text
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import Requested
+from upheld.materialisation.persistence.feeds import Noted, RowsByName, Step, net_rows, step_of
+from upheld.materialisation.programs import compile_saved
 from upheld.materialisation.reading import Reading
-from upheld.materialisation.reports.history import FactEvent, FactHistory, Past, appears_in, causes
+from upheld.materialisation.reports.history import FactEvent, FactHistory, Past, appears_in, event_of
 from upheld.materialisation.reports.memory import Memory, memory_of
 from upheld.materialisation.reports.profile import Costs, Profile
+from upheld.materialisation.reports.replay import Replay, does_not_fit, no_relation, other_meaning
 from upheld.materialisation.reports.verification import Compared
 from upheld.materialisation.updates.transaction import Part, refuse_in_transaction
+from upheld.materialisation.versions.views import Rows
 from upheld.runtime.interruptions import interrupted_once
+from upheld.store import SavedProgram, other_program
 
 
 class _Explained(Exception):
@@ -38,6 +47,8 @@ class Inspection(Reading):
     _costs: Costs
     _past: Past
     _open_transaction: Part | None
+    _remote: Remote | None
+    _equality: str
 
     @property
     @abstractmethod
@@ -79,9 +90,12 @@ class Inspection(Reading):
         """Return the updates in which a fact appeared and vanished, and why.
 
         For each there is a proof: after the update in which the fact appeared, or before the update in which it
-        vanished; and the facts whose change made it so: explicit facts of the proof that came or went, or facts of
-        negated atoms. It remembers the last thousand updates with up to 10,000 changed facts. For each event it undoes
-        the updates made since, explains the fact, and restores the state.
+        vanished; and what made it so: explicit facts of the proof that came or went, facts of negated atoms, or rules
+        that were added or removed. It remembers the last thousand updates with up to 10,000 changed facts. For each
+        event it undoes the updates made since, explains the fact, and restores the state.
+
+        A materialisation that goes on from a saved state with a feed has all updates of the feed: see `save`. These,
+        and updates before a rule change, are made again on a copy with the memory engine.
 
         Args:
             fact: The fact as text, or the name of its relation.
@@ -97,28 +111,97 @@ class Inspection(Reading):
         refuse_in_transaction(self._open_transaction, "`history` cannot be asked for")
         goal, prefixes = self._compile_fact(fact, row)
         with self._turns.work():
-            events = tuple(
-                self._event(goal, prefixes, number, appeared, change, self._past.since(number))
-                for number, appeared, change in list(self._past.changes_of(goal))
-            )
+            feed, first = self._past.feed, self._past.first(self.version + 1)
             now = self._explain(goal, prefixes)
-            held_before = not events[0].appeared if events else now.holds
-            since = self._past.first(self.version + 1)
-            return FactHistory(goal, now.shortened, now.holds, held_before, since, events)
+            known = FactHistory(goal, now.shortened, now.holds, now.holds, first, ())
+            if feed is not None:
+                known = replace(known, since=first + feed.offset, since_version=feed.version_before(first))
+            if feed is not None and feed.begins_before(first):
+                told = feed.read()
+                program = self._program_then(told.program, told.since)
+                known = replace(known, since=told.first, since_version=told.since)
+                replay = self._replay(program, told.steps)
+            else:
+                found = self._past.changes_of(goal)
+                since = self._past.since(found[0][1].number - 1) if found else []
+                changed = [noted.programs for noted in since if noted.programs is not None]
+                if not changed:
+                    events = tuple(self._event(goal, prefixes, appeared, noted) for appeared, noted in found)
+                    return replace(known, held_before=now.holds if not found else not found[0][0], events=events)
+                replay = self._replay(changed[-1][0], [step_of(noted, feed) for noted in reversed(since)])
+        # The copy is nobody else's: other threads need not wait for it.
+        held_before, events = replay.events_of(goal, prefixes)
+        if (events[-1].appeared if events else held_before) != now.holds:
+            raise FactsError(does_not_fit(known))
+        return replace(known, held_before=held_before, events=events)
 
-    def _event_of(self, goal: Fact, prefixes: dict[str, str], change: Change) -> FactEvent | None:
+    def _last_event(self, goal: Fact, prefixes: Mapping[str, str], change: Change) -> FactEvent | None:
         """Return what the last update did to a fact, if it did anything."""
         appeared = appears_in(goal, change)
-        return None if appeared is None else self._event(goal, prefixes, self.version, appeared, change, [])
+        if appeared is None:
+            return None
+        return self._event(goal, prefixes, appeared, Noted(self.version, change, 0))
 
-    def _event(
-        self, goal: Fact, prefixes: dict[str, str], number: int, appeared: bool, change: Change, later: list[Change]
-    ) -> FactEvent:
-        """Return what an update did to a fact; `later` are the changes made since, the last one first."""
-        explained = self._explained_before(later if appeared else [*later, change], goal)
-        explanation = replace(explained, prefixes=prefixes)
-        because = dict.fromkeys(causes(explanation.proof, appeared, change))
-        return FactEvent(number, appeared, explanation, tuple(map(explanation.short, because)))
+    def _event(self, goal: Fact, prefixes: Mapping[str, str], appeared: bool, noted: Noted) -> FactEvent:
+        """Return what an update did to a fact. The rules have not changed since."""
+        later = [following.change for following in self._past.since(noted.number)]
+        explained = self._explained_before(later if appeared else [*later, noted.change], goal)
+        found = event_of(replace(explained, prefixes=prefixes), noted.number, appeared, noted.change)
+        feed = self._past.feed
+        if feed is None:
+            return found
+        return replace(found, update=noted.number + feed.offset, version=feed.version_of(noted.number))
+
+    # -- updates that are made again -----------------------------------------------------------------------------------
+
+    def _replay(self, program: Core, steps: Sequence[Step]) -> Replay:
+        """Return a copy of the state before some updates, which had this program, and the updates."""
+        net = net_rows(steps)
+        rows = {name: self._rows_before(name, *net.get(name, ((), ()))) for name in {*self.relations, *net}}
+        explicit = [(name, some) for name, some in rows.items() if len(some)]
+        if lost := [name for name, _ in explicit if name not in program.predicates]:
+            raise FactsError(no_relation(lost[0]))
+        engine = "memory" if self._remote is not None else None
+        return Replay(self._copy_with(explicit, engine, program, "adaptive"), steps, self._program_of)
+
+    def _rows_before(self, name: str, came: Rows, went: Rows) -> Rows:
+        """Return the explicit facts that a relation had before some came and some went."""
+        return self._rows_now(name, True, came, went) if name in self._written.predicates else went
+
+    def _program_of(self, step: Step, before: Core) -> Core:
+        """Return the program from a step on. The rules that the program before it has as well are in it."""
+        if step.programs is not None:
+            after = step.programs[1]
+            return replace(after, rules=tuple(exchanged(after.rules, before.rules)))
+        assert step.program is not None and step.version is not None, "a saved step that changes no rules"
+        return self._program_then(step.program, step.version, before.rules)
+
+    def _program_then(self, program: SavedProgram, version: int, rules: Iterable[Rule] = ()) -> Core:
+        """Return a program of a feed. The rules that the program now has as well, or some others, are in it."""
+        saved, place = program.as_of(version), f"<program of version {version}>"
+        core = with_equality(compile_saved(read_text(program.text, program.dialect, place), saved), self._equality)
+        if other_program(saved, core, self._equality) is not None:
+            raise FactsError(other_meaning(version))
+        known = dict.fromkeys([*rules, *self._written.rules])
+        return without_unread(replace(core, rules=tuple(exchanged(core.rules, known))))
+
+    def _holds(self, goal: Fact) -> bool:
+        """Return whether a fact holds; the program need not have its relation."""
+        name, row = goal
+        if name not in self._written.predicates:
+            return False
+        return self._has_now(name, False, row) if self._is_live(name) else row in set(self._rows(name))
+
+    def _make_again(self, minus: RowsByName, plus: RowsByName) -> Change:
+        """Make an update of facts as they are stored."""
+        with interrupted_once() as interruptions, self._turns.work():
+            return self._update_or_abandon(
+                lambda: [Requested(self._engine.load_all(minus), self._engine.load_all(plus))], None, interruptions
+            )
+
+    @abstractmethod
+    def _change_program(self, core: Core, minus: RowsByName, plus: RowsByName) -> Change:
+        """Change the rules to those of a program, and explicit facts as they are stored."""
 
     def _explained_before(self, later: list[Change], goal: Fact) -> Explanation:
         """Return the explanation of a fact in the state before some changes, which are undone in a transaction."""

@@ -30,6 +30,7 @@ from upheld.materialisation.idle import park_when_idle
 from upheld.materialisation.inspection import Inspection
 from upheld.materialisation.persistence.bookkeeping import Reopened, can_keep, keep_books
 from upheld.materialisation.persistence.facts import Facts, write_facts
+from upheld.materialisation.persistence.feeds import Feed, Noted, write_feed
 from upheld.materialisation.persistence.kept import Keeping, KeptTables
 from upheld.materialisation.persistence.record import (
     Checkpoint,
@@ -257,10 +258,11 @@ class Lifecycle(Inspection):
         explicit: Iterable[tuple[str, Iterable[Row]]],
         engine: str | EngineChoice | None = None,
         core: Core | None = None,
+        algorithm: str = "rematerialise",
     ) -> Self:
         limits, chosen = self._engine.meter.limits, engine or self._chosen_engine
         program = core or self._written
-        copy = type(self)(program, stratify(program), chosen, "rematerialise", limits, self._equality)
+        copy = type(self)(program, stratify(program), chosen, algorithm, limits, self._equality)
         copy._on_violation = REPORT
         copy._materialise(explicit, (), "never", "granular", None)
         return copy
@@ -308,7 +310,8 @@ class Lifecycle(Inspection):
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise UsageError(not_copied("materialisation"))
 
-    def save(self, folder: str | Path) -> int:
+    @checked(folder=PATH)
+    def save(self, folder: str | Path, *, feed: bool | None = None) -> int:
         """Write all facts and the bookkeeping to a folder as its next version, and return the version number.
 
         The save is atomic: until it is complete, the folder has the previous version. `restore` opens the last version.
@@ -317,6 +320,9 @@ class Lifecycle(Inspection):
 
         Args:
             folder: Folder of the saved state; created if it does not exist.
+            feed: Whether the state keeps a feed: what each update from now on changes in the explicit facts and in the
+                rules, so that `history` reaches back to this version, however often it is saved and restored. By
+                default it does if the version before does; False ends the feed.
         """
         refuse_in_transaction(self._open_transaction, "a materialisation cannot be saved")
         with self._turns.look():
@@ -325,7 +331,7 @@ class Lifecycle(Inspection):
             other = store.manifest is not None and store.manifest.program != self._program_digest()
             if store.manifest is not None and other and not store.has(self._base):  # else its rules have changed since
                 check_program(store.manifest, self._written, self._equality, store.folder)
-            return draft_of(self, store).commit()
+            return draft_of(self, store, feed=feed).commit()
 
     @checked(folder=PATH, partition_by=NAMES)
     def keep(self, relation: str, folder: str | Path, *, partition_by: Sequence[str] = ()) -> Keeping:
@@ -393,16 +399,17 @@ _LOST = "has lost a task"
 _LOOK = "look at the log of its executor for the reason: a process was stopped, or ran out of memory"
 
 
-def draft_of(m: Lifecycle, store: Store, change: Change | None = None) -> Draft:
+def draft_of(m: Lifecycle, store: Store, change: Change | None = None, feed: bool | None = None) -> Draft:
     """Return the next version of a store in the making, with all facts of a materialisation.
 
-    If the last version holds the facts as they were before the last update, it is enough to write its `change`.
+    If the last version holds the facts as they were before the last update, it is enough to write its `change`. `feed`
+    is whether the state shall keep a feed, by default if it does.
     """
     with m._turns.look():
-        return _draft_of(m, m, store, change)
+        return _draft_of(m, m, store, change, feed)
 
 
-def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None) -> Draft:
+def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None, feed: bool | None = None) -> Draft:
     draft = Draft.begin(store, m._program_digest())
     with draft:
         program = m._written.program
@@ -411,15 +418,30 @@ def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None) -
         saved = m._sources.revision, draft.store.base.identity if draft.store.base else ""
         if saved != m._sources_saved:
             _write_sources(m, draft, is_next=saved[1] != "" and saved[1] == m._sources_saved[1])
-        draft.when_in_place = partial(_in_place, m, m._sources.revision)
         write_facts(draft, {p.name: p for p in m._visible()}, facts, change, m._bookkeeping_writer())
+        kept, number = m._past.feed, m.version
+        updates = number + (kept.offset if kept is not None else 0)
+        added = write_feed(draft, kept, m._written, m._equality, updates, feed)
+        draft.when_in_place = partial(_in_place, m, draft, m._sources.revision, added, number)
     return draft
 
 
-def _in_place(m: Lifecycle, revision: int, base: Base | None) -> None:
-    """Note the version that has the facts of a materialisation now, and its sources as of some revision."""
+def _in_place(
+    m: Lifecycle, draft: Draft, revision: int, added: Sequence[Noted] | None, number: int, base: Base | None
+) -> None:
+    """Note the version that has the facts of a materialisation now, its sources as of some revision, and its feed.
+
+    `added` are the updates that were added to the feed; if it has just begun, `number` is that of the last update.
+    """
     m._base, m._sources_saved = base, (revision, base.identity if base else "")
     m._sources.note_saved(revision)
+    past = m._past
+    if past.feed is not None and added is not None:
+        past.feed.saved(added, draft.store)
+    elif draft.feed is not None:
+        past.feed = Feed(draft.store, number)
+    elif past.feed is not None and draft.store.has(past.feed.base):
+        past.feed = None
 
 
 def _write_sources(m: Lifecycle, draft: Draft, is_next: bool) -> None:

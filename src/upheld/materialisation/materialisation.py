@@ -17,16 +17,19 @@ from upheld.data.change import Change
 from upheld.data.columns import Row
 from upheld.ingest.by_relation import FactsGiven, by_name, fitted_facts
 from upheld.language.core import Core
+from upheld.language.edits import Edit
 from upheld.language.syntax.ast import Program
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.rule_changes import Rules
 from upheld.maintain.update import Requested, merged
 from upheld.materialisation.commits import BeforeCommit, Commits
 from upheld.materialisation.constraints import REFUSE, Refusal
+from upheld.materialisation.persistence.feeds import RowsByName as StoredRows
 from upheld.materialisation.reports.log import log_update
 from upheld.materialisation.updates.preview import Previewed, end_preview
 from upheld.materialisation.updates.replacement import check_replaced, difference
 from upheld.materialisation.updates.rule_changes import (
+    Asked,
     Edited,
     read_rule_change,
     refuse_facts_with_rules,
@@ -281,7 +284,15 @@ class Materialisation(Commits):
     ) -> Change:
         refuse_rule_changes(self._represented_as, self._remote is not None)
         refuse_in_transaction(self._open_transaction, "rules cannot change")
-        asked = read_rule_change(add, remove, program)
+        return self._change_written(read_rule_change(add, remove, program), before_commit)
+
+    def _change_program(self, core: Core, minus: StoredRows, plus: StoredRows) -> Change:
+        dropped, stated = (
+            frozenset((name, row) for name, rows in side.items() for row in rows) for side in (minus, plus)
+        )
+        return self._change_written(lambda written, equality: Edit(core, dropped, stated), lambda core: None)
+
+    def _change_written(self, asked: Asked, before_commit: Callable[[Core], BeforeCommit | None]) -> Change:
         with interrupted_once() as interruptions, self._turns.work():
             edit = asked(self._written, self._equality)
             state, known = self._state, self._known_relations
@@ -484,18 +495,17 @@ class Materialisation(Commits):
                 self._tables.prepare(change)
                 interruptions.too_late()  # no interruption may come between the sets and what speaks of them
                 part.commit()
+                before, after = self._history.now, self._history.tip
                 if part.changes:
-                    self._acknowledge(change)
+                    self._acknowledge(change, after.number, after.age - before.age)
             except BaseException:
                 self._tables.discard()
                 self._undo(part)
                 raise
             part.is_open, self._open_transaction = False, None
-            before, after = self._history.now, self._history.tip
             self._history.commit()
             t.change = change
             if part.changes:
-                self._past.note(after.number, change, after.age - before.age, core)
                 self._costs.note(change, *part.work)
                 log_update(after.number, change, self.algorithm)
             self._publish_tables()

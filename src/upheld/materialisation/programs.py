@@ -1,16 +1,20 @@
-"""Programs as users give them: a file, a text, the name of a rule set, or a `Program`."""
+"""Programs as users give them (a file, a text, the name of a rule set, a `Program`), and of saved states."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from upheld.arguments import checked
 from upheld.errors import Problem, UsageError, nearest, quote
+from upheld.language.compile import compile_program
+from upheld.language.core import Core, Predicate
 from upheld.language.syntax.ast import Program
 from upheld.language.syntax.files import read_file, read_text
 from upheld.rdf.rulesets import RULESETS, rules
+from upheld.store import Manifest
 
 #: A text that can be the name of something, and not a program: not a directive, and not a comment.
 _WORD = re.compile(r"(?!\.[a-z]+$|//|/\*|#|%)[^\s()\[\]<>\"]+")
@@ -50,3 +54,21 @@ def parse(
     if isinstance(program, Path) or is_word or (program.endswith((".dl", ".dlog")) and "\n" not in program):
         return read_file(Path(program), include=[*map(Path, include)], confined=confined)
     return read_text(program, dialect, include=[*map(Path, include)], confined=confined)
+
+
+def compile_saved(program: str | Path | Program, saved: Manifest) -> Core:
+    """Return a program in core form; relations that it does not declare have the types and names of the saved ones.
+
+    A relation with explicit facts stays, even if the program does not have it any more.
+    """
+    parsed = parse(program)
+    declared = {d.name for d in parsed.declarations}
+    undeclared = {name: relation for name, relation in saved.relations.items() if name not in declared}
+    core = compile_program(parsed, {name: relation.column_types for name, relation in undeclared.items()}).core
+    named = core.with_columns({name: relation.columns for name, relation in undeclared.items()})
+    staying = {
+        name: Predicate(name, relation.columns, relation.column_types)
+        for name, relation in undeclared.items()
+        if relation.sizes[0] and name not in named.predicates
+    }
+    return replace(named, predicates={**named.predicates, **staying}) if staying else named

@@ -428,8 +428,9 @@ class Reading(ABC):
         explicit: Iterable[tuple[str, Iterable[Row]]],
         engine: str | EngineChoice | None = None,
         core: Core | None = None,
+        algorithm: str = "rematerialise",
     ) -> Self:
-        """Return a materialisation with other explicit facts, by the algorithm that keeps least.
+        """Return a materialisation with other explicit facts, by default by the algorithm that keeps least.
 
         Its program is that of the core, by default the program that there is now.
         """

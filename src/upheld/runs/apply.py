@@ -27,7 +27,7 @@ from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.reports.verification import Compared
 from upheld.materialisation.updates.stream import Arrivals, Present
-from upheld.runs.run import Job, Run, check_profile
+from upheld.runs.run import Job, Run, check_feed, check_profile
 from upheld.runtime.limits import Limits, within
 from upheld.updatefiles import STDIN, ChangeFile, Update, transaction_text, updates_of
 
@@ -83,6 +83,7 @@ def apply(
     source: str | None = None,
     retract: str | None = None,
     keep: str | Path | None = None,
+    feed: bool = False,
 ) -> Run:
     """Materialise a program, apply a file or stream of updates, and write its outputs, as `upheld apply` does.
 
@@ -115,10 +116,13 @@ def apply(
         retract: Source to retract first, in a transaction of its own: see `Materialisation.retract`.
         keep: Folder for a table of each output relation, as by `Materialisation.keep`, which each transaction brings up
             to date; of all relations if the program has no outputs.
+        feed: Have `state` keep a feed from now on, as by `Materialisation.save`. If it has none yet, a version is saved
+            before the updates, so that the feed has all of them.
     """
     if updates is None and retract is None:
         hint = "name a file of updates (`--updates`), or a source to retract (`--retract`)"
         raise UsageError(Problem("no-updates", "there are neither updates nor a source to retract", hint=hint))
+    check_feed(feed, state)
     if look_ahead and algorithm_named(algorithm).look_ahead is None:
         raise UsageError(_looks_nowhere(algorithm))
     with within(limits):
@@ -130,11 +134,11 @@ def apply(
     if isinstance(updates, str | os.PathLike) and Path(updates) == STDIN and (relation := job.standard_input):
         message = f"the updates and the facts of {quote(relation)} cannot both be read from standard input"
         raise UsageError(Problem("same-file", message, hint="read one of them from a file"))
-    feed = None
+    told = None
     if changes is not None:
         if isinstance(changes, str | os.PathLike):
             _check_changes(Path(changes), updates, job, facts, output)
-        feed = ChangeFile(changes)
+        told = ChangeFile(changes)
     # Nobody knows when more will come through a pipe: to wait for it takes no time of what the limits allow.
     while_reading = limits if limits is None or _lasts(updates) else replace(limits, seconds=None)
 
@@ -149,15 +153,17 @@ def apply(
         if keep is not None:
             for name in outputs:
                 m.keep(name, Path(keep) / escaped(name, safe=""))
+        if feed and m._past.feed is None:
+            job.saved(m, state, feed)
         oracle = _Oracle(job, m) if verify else None
         taken: deque[Update] = deque()
-        with feed or nullcontext():
+        with told or nullcontext():
             if retract is not None:
                 change = m.retract(retract)
                 if oracle is not None:
                     oracle.check([Update({}, {}, 0, "retract", retract=retract)], m, change)
-                if feed is not None:
-                    feed.write(_text_of(change, outputs))
+                if told is not None:
+                    told.write(_text_of(change, outputs))
             noted = _noted(transactions(), taken, while_reading)
             arriving = _arriving(noted, updates, look_ahead or merge_waiting > 1)
             stream = m.stream(arriving, look_ahead=look_ahead, merge_waiting=merge_waiting)
@@ -174,14 +180,14 @@ def apply(
                 made = [taken.popleft() for _ in change.updates]
                 if oracle is not None:
                     oracle.check(made, m, change)
-                if feed is not None:
+                if told is not None:
                     together = f"// commits {made[0].number} to {made[-1].number} as one\n" if len(made) > 1 else ""
-                    feed.write(together + _text_of(change, outputs))
+                    told.write(together + _text_of(change, outputs))
                 if committed is not None:
                     for update in made:
                         committed(update, change)
-        version = job.saved(m, state)
-        done = replace(job.write(m, output, facts, changes=feed is not None), version=version)
+        version = job.saved(m, state, feed)
+        done = replace(job.write(m, output, facts, changes=told is not None), version=version)
         if profile is not None:
             m.profile().save(profile)
     return replace(done, warnings=(*some(job.lints), *done.warnings))

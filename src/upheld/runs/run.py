@@ -12,7 +12,7 @@ from upheld.arguments import PATH_OR_NONE, checked
 from upheld.data.columns import Row
 from upheld.data.factfiles import Format, Output, Reader, Writer, facts_text, input_rows, stdout_text, write_all
 from upheld.engines import chosen_engine, facts_reader, facts_writer
-from upheld.errors import FactsError, Problem, ProgramError, UpheldError, count, quote, warn
+from upheld.errors import FactsError, Problem, ProgramError, UpheldError, UsageError, count, quote, warn
 from upheld.language.compile import Compiled
 from upheld.language.core import Core
 from upheld.language.lints.programs import lint, some, without_facts
@@ -65,6 +65,7 @@ def run(
     on_violation: str | None = None,
     state: str | Path | None = None,
     edited: bool = False,
+    feed: bool = False,
 ) -> Run:
     """Materialise a program over its facts files and write its outputs, as `souffle -F facts -D output program` does.
 
@@ -88,13 +89,15 @@ def run(
         state: Folder of a saved state. If it has a version, that is opened and facts files are not read. The new state
             is saved there as the next version, before outputs are written.
         edited: Accept a program that differs from the one that saved `state`, as for `restore`.
+        feed: Have `state` keep a feed from now on, as by `Materialisation.save`.
     """
+    check_feed(feed, state)
     job = Job.of(program, engine, decompose, equality, confined, on_violation)
     job.check_output(output)
     check_profile(profile)
     algorithm = "rematerialise" if state is None else "adaptive"  # nothing will be updated unless it is saved
     with job.opened(facts, algorithm=algorithm, limits=limits, progress=progress, state=state, edited=edited) as m:
-        version = job.saved(m, state)
+        version = job.saved(m, state, feed)
         done = replace(job.write(m, output, facts), version=version)
         if profile is not None:
             m.profile().save(profile)
@@ -207,12 +210,16 @@ class Job:
             on_violation=self.on_violation,
         )
 
-    def saved(self, m: Materialisation, state: str | Path | None) -> int | None:
-        """Save a materialisation that was updated in a folder, and return the last version there."""
+    def saved(self, m: Materialisation, state: str | Path | None, feed: bool = False) -> int | None:
+        """Save a materialisation that was updated in a folder, and return the last version there.
+
+        It is also saved if the state is to begin a `feed`.
+        """
         if state is None:
             return None
-        last = open_state(chosen_engine(self.engine), state).version
-        return m.save(state) if m.version or not last else last
+        last = open_state(chosen_engine(self.engine), state).manifest
+        begins = feed and (last is None or last.feed is None)
+        return m.save(state, feed=feed or None) if m.version or last is None or begins else last.version
 
     def materialise(
         self,
@@ -405,6 +412,13 @@ def check_folder(output: str | Path) -> None:
         message = f"there is no folder {quote(output)} to write to"
         hint = "create the folder, or name another one"
         raise FactsError(Problem("missing-file", message, place=str(output), hint=hint))
+
+
+def check_feed(feed: bool, state: str | Path | None) -> None:
+    """Refuse a feed without a state that could keep it."""
+    if feed and state is None:
+        hint = "name the folder of a saved state as `state`"
+        raise UsageError(Problem("bad-argument", "`feed` needs a `state`, which keeps it", hint=hint))
 
 
 def check_profile(path: str | Path | None) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from upheld.store.draft import ClaimedFacts, Draft
+from upheld.store.feed import FeedStep, SavedProgram, Segment, read_feed
 from upheld.store.files import Checksum, Files, LocalFiles
-from upheld.store.manifest import Manifest, SavedBooks, SavedRelation
+from upheld.store.manifest import Manifest, SavedBooks, SavedFeed, SavedRelation
 from upheld.store.programs import check_program, digest, other_program
 from upheld.store.versions import Base, Store
 
@@ -13,13 +14,18 @@ __all__ = [
     "Checksum",
     "ClaimedFacts",
     "Draft",
+    "FeedStep",
     "Files",
     "LocalFiles",
     "Manifest",
     "SavedBooks",
+    "SavedFeed",
+    "SavedProgram",
     "SavedRelation",
+    "Segment",
     "Store",
     "check_program",
     "digest",
     "other_program",
+    "read_feed",
 ]

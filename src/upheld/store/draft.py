@@ -15,8 +15,9 @@ from upheld.errors import UpheldError
 from upheld.language.core import Predicate
 from upheld.runtime.interruptions import uninterrupted
 from upheld.store.access import reading, writing
+from upheld.store.feed import FeedStep, SavedProgram, Segment
 from upheld.store.files import Checksum, Summed
-from upheld.store.manifest import Manifest, SavedBooks, SavedRelation, SavedSources
+from upheld.store.manifest import Manifest, SavedBooks, SavedFeed, SavedRelation, SavedSources, feed_folder
 from upheld.store.tables import is_file, marked_table, plain_table, statuses
 from upheld.store.versions import Base, Store
 
@@ -67,6 +68,8 @@ class Draft:
     source: str | None = None
     #: The sources of explicit facts, if updates have named some.
     sources: SavedSources | None = None
+    #: The feed, if it has been brought up to date with this version.
+    feed: SavedFeed | None = None
     #: Files and folders that were written for this version, and the checksums of files.
     written: list[str] = field(default_factory=list)
     checksums: dict[str, Checksum] = field(default_factory=dict)
@@ -95,12 +98,8 @@ class Draft:
         digest = sha256(data).hexdigest()[:16]
         if self.source is not None and f"-{digest}-" in self.source:
             return
-        path = self.source = f"program/{self.version:06d}-{digest}-{uuid4().hex[:8]}.{dialect}"
-        self.written.append(path)
-        where = f"{self.store.folder}/{path}"
-        with writing(where), self.store.files.written(where) as file:
-            file.write(data)
-        self.checksums[path] = Checksum.of(data)
+        self.source = f"program/{self.version:06d}-{digest}-{uuid4().hex[:8]}.{dialect}"
+        self._write_bytes(self.source, data)
 
     def keep_sources(self, names: Sequence[str], claimed: Mapping[Predicate, ClaimedFacts], changes: bool) -> None:
         """Write the facts of named sources: all of them, or only `changes` since the version before."""
@@ -118,6 +117,32 @@ class Draft:
                 if not is_whole:
                     changed[name] = changed.get(name, 0) + table.num_rows
         self.sources = SavedSources(tuple(names), files, changed) if names else None
+
+    def begin_feed(self, program: SavedProgram, updates: int) -> None:
+        """Begin a feed with this version, which that many updates have led to."""
+        self._write_segment(Segment(self.version, updates, program=program), self.version, updates)
+
+    def keep_feed(self, steps: Sequence[FeedStep]) -> None:
+        """Add the updates that have led from the version before to this one to the feed of that version."""
+        before = self.store.last()
+        assert before.feed is not None, "a feed that nobody has begun"
+        self.feed = before.feed
+        if steps:
+            last = before.feed.path, before.checksums[before.feed.path]
+            segment = Segment(self.version, before.feed.updates, tuple(steps), before=last)
+            self._write_segment(segment, before.feed.since, before.feed.before)
+
+    def _write_segment(self, segment: Segment, since: int, before: int) -> None:
+        path = f"{feed_folder(self.version)}/{self.version:06d}-{uuid4().hex[:8]}.json"
+        self._write_bytes(path, segment.to_json())
+        self.feed = SavedFeed(path, since, before, segment.last)
+
+    def _write_bytes(self, path: str, data: bytes) -> None:
+        self.written.append(path)
+        where = f"{self.store.folder}/{path}"
+        with writing(where), self.store.files.written(where) as file:
+            file.write(data)
+        self.checksums[path] = Checksum.of(data)
 
     @staticmethod
     def _sources_are_due(before: SavedSources, name: str, facts: int) -> bool:
@@ -202,7 +227,7 @@ class Draft:
         with self:
             together = {**(before.notes if before else {}), **(notes or {})}
             manifest = Manifest(self.version, self.program, self.relations, together, tuple(self.moves), self.books)
-            manifest = replace(manifest, source=self.source, sources=self.sources)
+            manifest = replace(manifest, source=self.source, sources=self.sources, feed=self._feed_then(before))
             sums = self._checksums(manifest.files())
             manifest = replace(manifest, checksums=sums, parent=before.identity if before else None)
             self._sync()
@@ -211,6 +236,12 @@ class Draft:
             self.store.put(self.manifest, text)
         self.when_in_place(self.store.base)
         return self.store.version
+
+    def _feed_then(self, before: Manifest | None) -> SavedFeed | None:
+        """Return the feed of this version: a version with other facts that were not added to the feed has none."""
+        if self.feed is not None or before is None or before.feed is None:
+            return self.feed
+        return before.feed if (self.relations, self.program) == (before.relations, before.program) else None
 
     def is_in_place(self) -> bool:
         """Return whether the version is there, even if what belongs to it has not been moved yet."""

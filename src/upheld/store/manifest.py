@@ -35,6 +35,11 @@ _FILE = re.compile(r"relations/(?!\.\.?/)[^/\\\0]+/\d{6,}-[^/\\\0]+")
 #: The file with the text of a program.
 _SOURCE = re.compile(r"program/\d{6,}-[0-9a-f]{16}-[0-9a-f]{8}\.(dl|dlog)")
 
+#: The files with the updates of a state that keeps them (see `feed`), and how many are in a folder, so that looking
+#: into one takes the same time however many versions there are.
+_FILES_OF_A_FOLDER = 1_000
+_FEED = re.compile(r"feed/\d{3,}/\d{6,}-[0-9a-f]{8}\.json")
+
 #: The global part of saved ranks: their bounds, and the number of derivations per stratum.
 _SUM = re.compile(r"top|bottom|below|stratum \d{1,9}")
 
@@ -112,6 +117,17 @@ class SavedSources:
 
 
 @dataclass(frozen=True)
+class SavedFeed:
+    """The feed of a state as of a version: its last file, and the version that it begins with."""
+
+    path: str
+    since: int
+    #: The number of the last update before it, and of its last one.
+    before: int
+    updates: int
+
+
+@dataclass(frozen=True)
 class Manifest:
     """The manifest of a version."""
 
@@ -133,6 +149,8 @@ class Manifest:
     source: str | None = None
     #: The sources of explicit facts, if updates have named some.
     sources: SavedSources | None = None
+    #: The feed, if the state keeps one.
+    feed: SavedFeed | None = None
     #: The SHA-256 of the manifest, which distinguishes versions of the same number. Not part of the file.
     identity: str = ""
     #: Whether the manifest is of this release's format, which has checksums.
@@ -141,6 +159,7 @@ class Manifest:
     def files(self) -> set[str]:
         mine = {path for relation in self.relations.values() for path in relation.files()}
         mine |= self.sources.all_files() if self.sources else set()
+        mine |= {self.feed.path} if self.feed else set()
         return mine | (self.books.files() if self.books else set()) | ({self.source} if self.source else set())
 
     def to_json(self) -> bytes:
@@ -153,6 +172,7 @@ class Manifest:
             relations = {name: vars(relation) for name, relation in self.books.relations.items()}
             content["books"] = {**vars(self.books), "relations": relations, "format": BOOKS_FORMAT}
         content["sources"] = vars(self.sources) if self.sources else None
+        content["feed"] = vars(self.feed) if self.feed else None
         del content["identity"], content["is_summed"]
         return sealed(FORMAT, {name: json.dumps(value, ensure_ascii=False) for name, value in content.items()})
 
@@ -197,6 +217,7 @@ class Manifest:
             content.get("parent"),
             content.get("source"),
             _sources(named) if (named := content.get("sources")) else None,
+            _feed(kept) if (kept := content.get("feed")) else None,
             is_summed=is_summed,
         )
         if manifest.sources is not None and not manifest.sources.files.keys() <= manifest.relations.keys():
@@ -205,7 +226,8 @@ class Manifest:
             raise ValueError("a relation that the bookkeeping does not know")
         if manifest.source is not None and not _SOURCE.fullmatch(manifest.source):
             raise ValueError("a program outside its folder")
-        if not all(map(_FILE.fullmatch, manifest.files() - {manifest.source})):
+        beside = {manifest.source, manifest.feed.path if manifest.feed else None}
+        if not all(map(_FILE.fullmatch, manifest.files() - beside)):
             raise ValueError("a file outside the folder of a relation")
         summed = sums.keys() | {path.rpartition("/")[0] for path in sums}
         if is_summed and not manifest.files() <= summed:
@@ -260,6 +282,18 @@ def _sources(content: Mapping[str, Any]) -> SavedSources:
     }
     changed = {name: _typed(rows, int) for name, rows in content.get("changed", {}).items()}
     return SavedSources(names, files, changed)
+
+
+def feed_folder(version: int) -> str:
+    """Return the folder of the file of a feed that was made for a version."""
+    return f"feed/{version // _FILES_OF_A_FOLDER:03d}"
+
+
+def _feed(content: Mapping[str, Any]) -> SavedFeed:
+    path = _typed(content["path"], str)
+    if not _FEED.fullmatch(path):
+        raise ValueError("a feed outside its folder")
+    return SavedFeed(path, *(_typed(content[name], int) for name in ("since", "before", "updates")))
 
 
 def _books(given: Mapping[str, Any]) -> SavedBooks | None:

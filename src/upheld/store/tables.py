@@ -19,7 +19,7 @@ HOLDS = "holds"
 
 def is_file(path: str) -> bool:
     """Return whether a path of a manifest is that of a file, and not of a folder that Spark has written."""
-    return path.endswith((".parquet", ".dl", ".dlog"))
+    return path.endswith((".parquet", ".dl", ".dlog", ".json"))
 
 
 def statuses(inserted: Relation, deleted: Relation, asserted: Relation, retracted: Relation) -> dict[str, Relation]:

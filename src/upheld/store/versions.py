@@ -5,6 +5,7 @@
     relations/edge/000001-9c04.explicit.parquet   facts of a relation, first written for version 1
     relations/edge/000007-51fe.changes.parquet    facts, and what version 7 says of each
     program/000001-5f0c91d2e07a4b88-2b6e.dl       the text of the program
+    feed/000/000007-51fe90c2.json                 the updates of version 7, if the state keeps a feed
     relations/path/000001-70ab.facts/             facts that Spark held, and has written: a folder of Parquet files
 
 A manifest is made whole, under a name that nobody else can take: the second writer has written in vain, and gets
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from upheld.data.factfiles.reading import unreadable
 from upheld.errors import FactsError, Problem, UpheldError, UsageError, quote
 from upheld.store.access import reading, writing
 from upheld.store.files import Checksum, Files, LocalFiles
-from upheld.store.manifest import Manifest, SavedRelation
+from upheld.store.manifest import Manifest, SavedRelation, feed_folder
 from upheld.store.tables import EXPLICIT, is_file, mask, row_key
 
 if TYPE_CHECKING:
@@ -349,17 +350,45 @@ class Store:
                 self.files.remove(f"{self.folder}/{name}")
         versions = [known.get(number) or self._read_manifest(number, numbered) for number in kept]
         needed = {file for version in versions for file in version.files()}
+        self._sweep_feeds(versions)
         folders = ["program", *(f"relations/{name}" for name in self.files.names(f"{self.folder}/relations"))]
         for folder in folders:
             for file in self.files.names(f"{self.folder}/{folder}"):
                 path = f"{folder}/{file}"
                 # A run that makes the next version may be writing it now.
-                made_for = _MADE_FOR.match(file)
-                if path not in needed and made_for and int(made_for[1]) <= self.version:
+                made_for = _made_for(file)
+                if path not in needed and made_for is not None and made_for <= self.version:
                     self.files.remove(f"{self.folder}/{path}")
+
+    def _sweep_feeds(self, kept: Sequence[Manifest]) -> None:
+        """Remove files of feeds that no kept version has: of runs that were killed, and of feeds that have ended."""
+        if kept[-1].version != self.version:
+            return  # others have gone on from this version: its file is theirs
+        feeds = [version.feed for version in kept if version.feed is not None]
+        here = f"{self.folder}/feed"
+        if feeds:
+            named, oldest = {feed.path for feed in feeds}, min(feed.since for feed in feeds)
+            folder = feed_folder(self.version)
+            for file in self.files.names(f"{self.folder}/{folder}"):
+                if _made_for(file) == self.version and f"{folder}/{file}" not in named:
+                    self.files.remove(f"{self.folder}/{folder}/{file}")
+            if all(version.feed is not None and version.feed.since < version.version for version in kept):
+                return  # the feed goes on, and has nothing but its own files
+        else:
+            oldest = self.version + 1
+        for folder in self.files.names(here):
+            for file in self.files.names(f"{here}/{folder}"):
+                if (made_for := _made_for(file)) is not None and made_for < oldest:
+                    self.files.remove(f"{here}/{folder}/{file}")
 
     def _manifest(self, version: int, kind: str = "manifest") -> str:
         return f"{self.folder}/{kind}-{version:06d}.json"
+
+
+def _made_for(file: str) -> int | None:
+    """Return the version that a file was made for."""
+    match = _MADE_FOR.match(file)
+    return int(match[1]) if match else None
 
 
 def _numbered(names: Iterable[str]) -> dict[int, set[str]]:

@@ -25,8 +25,8 @@ from tests.pipeline.test_run import REACH, held_blocks, read, rows_of
 from upheld.cli import main
 from upheld.engines.spark.tasks.barrier_job import InBarrierJob
 from upheld.language.core import Predicate
-from upheld.materialisation.build import compile_saved
 from upheld.materialisation.lifecycle import draft_of
+from upheld.materialisation.programs import compile_saved
 from upheld.pipeline.job import job_of
 from upheld.pipeline.streaming.batches import Batches
 from upheld.store import LocalFiles, Store

@@ -26,8 +26,8 @@ from tests.pipeline.test_run import REACH
 from upheld.cli import main
 from upheld.errors import UpheldError
 from upheld.language.core import Predicate
-from upheld.materialisation.build import compile_saved
 from upheld.materialisation.lifecycle import draft_of
+from upheld.materialisation.programs import compile_saved
 from upheld.pipeline.streaming.batches import Batches
 from upheld.store import LocalFiles, Store
 from upheld.store.tables import plain_table

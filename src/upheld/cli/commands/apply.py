@@ -8,7 +8,7 @@ import sys
 import upheld
 from upheld.cli.limits import add_limits, limits_of
 from upheld.cli.options import add_evaluation, add_files, add_profile, add_program, add_state, program_of
-from upheld.cli.outcome import check_edited, check_violations, finish
+from upheld.cli.outcome import check_state, check_violations, finish
 from upheld.cli.progress import commits_line
 
 EXAMPLES = """\
@@ -80,7 +80,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     check_violations(options)
-    check_edited(options)
+    check_state(options)
     with commits_line(shown=options.changes != "-") as (progress, committed):
         # Once `done` has a value, Ctrl-C finds the outputs written.
         options.done = upheld.apply(
@@ -104,6 +104,7 @@ def execute(options: argparse.Namespace) -> int:
             on_violation=options.on_violation,
             state=options.state,
             edited=options.edited,
+            feed=options.feed,
             source=options.source,
             retract=options.retract,
             keep=options.keep,

@@ -7,7 +7,7 @@ import sys
 
 import upheld
 from upheld.cli.limits import add_limits, limits_of
-from upheld.cli.loading import materialised
+from upheld.cli.loading import materialised, restored
 from upheld.cli.options import add_evaluation, add_files, add_program, program_of
 from upheld.cli.outcome import NOTHING_HOLDS, SUCCESS
 from upheld.errors import Problem, UsageError
@@ -16,6 +16,7 @@ EXAMPLES = """\
 upheld explain reach.dl -F facts 'path("a", "d")'
 upheld explain reach.dl -F facts 'path("d", "a")' --depth 3
 upheld explain reach.dl -F facts 'path("a", "d")' --when --updates updates.txt
+upheld explain reach.dl 'path("a", "d")' --when --state state
 """
 
 
@@ -36,13 +37,19 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     explanation.add_argument(
         "--when",
         action="store_true",
-        help="apply the updates of --updates, and print in which of them the fact appeared and vanished, and why",
+        help="print in which updates the fact appeared and vanished, and why: those of --updates, which are applied "
+        "here and nowhere else, or those in the feed of --state",
     )
     explanation.add_argument(
         "--updates",
         metavar="FILE",
         help="for --when: text with updates (- for standard input), a .csv, .tsv or .parquet table, or a folder of "
         "tables",
+    )
+    explanation.add_argument(
+        "--state",
+        metavar="DIR",
+        help="explain the facts of the state saved in DIR instead of those of facts files",
     )
     add_files(command)
     add_evaluation(command)
@@ -52,7 +59,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     if options.when or options.updates is not None:
         return _history(options)
-    with materialised(options) as m:
+    with materialised(options) if options.state is None else restored(options) as m:
         explanation = m.explain(options.fact)
     print(explanation.to_json() if options.json else explanation.to_text(options.depth or None))
     return SUCCESS if explanation.holds else NOTHING_HOLDS
@@ -60,10 +67,12 @@ def execute(options: argparse.Namespace) -> int:
 
 def _history(options: argparse.Namespace) -> int:
     """Print when a fact appeared and vanished."""
-    if not options.when or options.updates is None:
-        there, missing = ("--when", "--updates FILE") if options.when else ("--updates", "--when")
+    if not options.when or (options.updates is None) == (options.state is None):
+        there, missing = (
+            ("--when", "either `--updates FILE` or `--state DIR`") if options.when else ("--updates", "`--when`")
+        )
         hint = "`upheld apply` applies updates; `upheld explain` without both options explains the facts there are"
-        raise UsageError(Problem("bad-argument", f"`{there}` needs `{missing}`", place=there, hint=hint))
+        raise UsageError(Problem("bad-argument", f"`{there}` needs {missing}", place=there, hint=hint))
     history = upheld.history(
         program_of(options),
         options.fact,
@@ -74,6 +83,7 @@ def _history(options: argparse.Namespace) -> int:
         limits=limits_of(options),
         confined=options.confined,
         progress=sys.stderr.isatty(),
+        state=options.state,
     )
     print(history.to_json() if options.json else history.to_text(options.depth or None))
     return SUCCESS if history.holds else NOTHING_HOLDS

@@ -8,7 +8,7 @@ import sys
 import upheld
 from upheld.cli.limits import add_limits, limits_of
 from upheld.cli.options import add_evaluation, add_files, add_profile, add_program, add_state, program_of
-from upheld.cli.outcome import check_edited, check_violations, finish
+from upheld.cli.outcome import check_state, check_violations, finish
 
 EXAMPLES = """\
 upheld run reach.dl -F facts -D out
@@ -27,7 +27,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     check_violations(options)
-    check_edited(options)
+    check_state(options)
     # Once `done` has a value, Ctrl-C finds the outputs written.
     options.done = upheld.run(
         program_of(options),
@@ -43,5 +43,6 @@ def execute(options: argparse.Namespace) -> int:
         on_violation=options.on_violation,
         state=options.state,
         edited=options.edited,
+        feed=options.feed,
     )
     return finish(options, options.done, sys.stdout)

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from upheld.data.change import ByRelation, Change
 from upheld.data.relation import Relation
 from upheld.errors import count
 from upheld.explain import Explanation, Proof
 from upheld.explain.explanation import LEVELS_SHOWN
-from upheld.language.core import Atom, Core, Fact
-from upheld.language.core_text import atom_text
+from upheld.language.core import Atom, Fact, Rule
+from upheld.language.core_text import atom_text, rule_text
 from upheld.language.syntax.ast import Constant
+from upheld.materialisation.persistence.feeds import FEW, Feed, Noted, Programs, keep_own_codes
 from upheld.pages.markup import indented, outline
 
 #: Updates that are remembered, and facts that these have changed altogether.
 UPDATES_REMEMBERED = 1_000
 FACTS_REMEMBERED = 10_000
-
-#: Facts of a change that hold on to their own codes alone. More of them would hold on to the rows of whole tables.
-FEW = 256
 
 
 @dataclass(frozen=True)
@@ -38,11 +36,14 @@ class FactEvent:
     appeared: bool
     explanation: Explanation
     causes: tuple[str, ...]
+    #: The version of the saved state that has the update, if the state keeps a feed and the update is saved.
+    version: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as data that JSON can hold."""
         return {
             "update": self.update,
+            "version": self.version,
             "event": "appeared" if self.appeared else "vanished",
             "causes": list(self.causes),
             "explanation": self.explanation.to_dict(),
@@ -54,7 +55,8 @@ class FactEvent:
         Args:
             depth: Maximum number of levels of the proof; None for all.
         """
-        yield f"  update {self.update}: {'appeared' if self.appeared else 'vanished'}"
+        saved = "" if self.version is None else f" (version {self.version})"
+        yield f"  update {self.update}{saved}: {'appeared' if self.appeared else 'vanished'}"
         yield from (f"    because {cause}" for cause in self.causes)
         yield f"    the proof {'since then' if self.appeared else 'before'}:"
         yield from (f"      {line}" for line in self.explanation.to_text(depth).splitlines())
@@ -73,6 +75,8 @@ class FactHistory:
     #: The number of the first update that is remembered; one more than there are if none is.
     since: int
     events: tuple[FactEvent, ...]
+    #: The version of the saved state that its feed reaches back to, if the history is that of a feed.
+    since_version: int | None = None
 
     def to_text(self, depth: int | None = LEVELS_SHOWN) -> str:
         """Return the history as text.
@@ -81,11 +85,16 @@ class FactHistory:
             depth: Maximum number of levels of each proof; None for all.
         """
         lines = [f"{self.text}  {'holds' if self.holds else 'does not hold'}"]
-        start = "when it was materialised" if self.since == 1 else f"before update {self.since}, the first remembered"
-        lines.append(f"  {'held' if self.held_before else 'did not hold'} {start}")
+        lines.append(f"  {'held' if self.held_before else 'did not hold'} {self._start()}")
         for event in self.events:
             lines += event.lines(depth)
         return "\n".join(lines)
+
+    def _start(self) -> str:
+        """Return where the history begins."""
+        if self.since_version is not None:
+            return f"before update {self.since}, in version {self.since_version}, which the feed reaches back to"
+        return "when it was materialised" if self.since == 1 else f"before update {self.since}, the first remembered"
 
     def __str__(self) -> str:
         return self.to_text()
@@ -103,6 +112,7 @@ class FactHistory:
             "holds": self.holds,
             "held_before": self.held_before,
             "since": self.since,
+            "since_version": self.since_version,
             "events": [event.to_dict() for event in self.events],
         }
 
@@ -114,46 +124,44 @@ class FactHistory:
 # -- what is remembered ------------------------------------------------------------------------------------------------
 
 
-class _Remembered(NamedTuple):
-    number: int
-    change: Change
-    facts: int
-
-
 class Past:
-    """The last changes of a materialisation, bounded by their number and by the facts in them."""
+    """The last changes of a materialisation, bounded by their number and by the facts in them.
+
+    Beside them, if it goes on from a saved state with a feed, it has the changes for that feed.
+    """
 
     def __init__(self) -> None:
-        self._changes: deque[_Remembered] = deque()
+        self._changes: deque[Noted] = deque()
         self._facts = 0
-        #: The program of these changes: a change of rules begins anew.
-        self._program: Core | None = None
+        self.feed: Feed | None = None
 
-    def note(self, number: int, change: Change, facts: int, program: Core) -> None:
-        """Remember a change, and forget the oldest ones that are too many."""
-        if program is not self._program:
-            self._changes.clear()
-            self._facts, self._program = 0, program
+    def note(self, number: int, change: Change, facts: int, programs: Programs | None = None) -> None:
+        """Remember a change, and forget the oldest ones that are too many. `programs` if the rules have changed."""
+        noted = Noted(number, change, facts, programs)
         if FEW < facts <= FACTS_REMEMBERED:
-            for side in (change.inserted, change.deleted, change.asserted, change.retracted):
-                for columns in (relation.unordered for relation in side.held()):
-                    if columns is not None:
-                        columns.keep_own_codes()
-        self._changes.append(_Remembered(number, change, facts))
+            keep_own_codes(change.inserted, change.deleted, change.asserted, change.retracted)
+        self._changes.append(noted)
         self._facts += facts
         while self._changes and (len(self._changes) > UPDATES_REMEMBERED or self._facts > FACTS_REMEMBERED):
             self._facts -= self._changes.popleft().facts
+        if self.feed is not None:
+            self.feed.note(noted)
 
-    def since(self, number: int) -> list[Change]:
-        """Return the changes made after an update, the last one first. All of them must be remembered."""
-        return [remembered.change for remembered in reversed(self._changes) if remembered.number > number]
+    def take_back(self) -> None:
+        """Forget the last change, which was not acknowledged."""
+        if self._changes:  # else it was too large to be remembered
+            self._facts -= self._changes.pop().facts
+        if self.feed is not None:
+            self.feed.take_back()
 
-    def changes_of(self, fact: Fact) -> Iterator[tuple[int, bool, Change]]:
-        """Yield the updates in which a fact appeared or vanished, and which of these it did."""
-        for number, change, _ in self._changes:
-            appeared = appears_in(fact, change)
-            if appeared is not None:
-                yield number, appeared, change
+    def since(self, number: int) -> list[Noted]:
+        """Return the updates after one of them, the last one first. All of them must be remembered."""
+        return [noted for noted in reversed(self._changes) if noted.number > number]
+
+    def changes_of(self, fact: Fact) -> list[tuple[bool, Noted]]:
+        """Return the updates in which a fact appeared or vanished, and which of these it did."""
+        appeared = ((appears_in(fact, noted.change), noted) for noted in self._changes)
+        return [(which, noted) for which, noted in appeared if which is not None]
 
     def first(self, following: int) -> int:
         """Return the number of the first change that is remembered, or of the one that will follow."""
@@ -175,20 +183,36 @@ def _has(facts: ByRelation, fact: Fact) -> bool:
 # -- why ---------------------------------------------------------------------------------------------------------------
 
 
-def causes(proof: Proof | None, appeared: bool, change: Change) -> Iterator[str]:
-    """Yield the changes of facts that a proof depends on: it began to hold with the change, or ceased to hold."""
+def causes(proof: Proof | None, appeared: bool, change: Change, rules: Collection[Rule] = ()) -> Iterator[str]:
+    """Yield the changes that a proof depends on: it began to hold with a change of facts, or ceased to hold.
+
+    `rules` are the rules, as proofs show them, that the change has added or removed.
+    """
     if proof is None:
         return
+    done = "added" if appeared else "removed"
     gained, lost = (change.inserted, change.deleted) if appeared else (change.deleted, change.inserted)
     verb, opposite = ("appeared", "vanished") if appeared else ("vanished", "appeared")
     for step in proof.steps:
         if step.explicit and _has(gained, step.fact):
             yield f"{step.text} {verb}"
+        if step.rule is not None and step.rule in rules:
+            yield f"rule {rule_text(step.rule)} was {done}"
         if step.bindings is not None:
             yield f"{step.text} has changed"
         for literal in step.conditions:
             if literal.negated and isinstance(literal.of, Atom) and literal.of.predicate in lost:
                 yield from (f"{text} {opposite}" for text in _matching(literal.of, lost[literal.of.predicate]))
+
+
+def event_of(
+    explanation: Explanation, number: int, appeared: bool, change: Change, rules: Collection[Rule] = ()
+) -> FactEvent:
+    """Return the event of a fact in an update that made this change, and changed these rules."""
+    because = dict.fromkeys(causes(explanation.proof, appeared, change, rules))
+    if not because:  # what else could it be: the facts that a part of a body stands for are in no change
+        because = dict.fromkeys(["a negated part of the proof has changed"])
+    return FactEvent(number, appeared, explanation, tuple(map(explanation.short, because)))
 
 
 def _matching(atom: Atom, facts: Relation) -> Iterator[str]:

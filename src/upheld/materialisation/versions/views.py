@@ -244,8 +244,13 @@ def together(changes: Iterable[tuple[Relation, Relation]]) -> tuple[Rows, Rows]:
     some = [(came, went) for came, went in changes if len(came) or len(went)]
     if len(some) == 1:
         return some[0][0].unordered or some[0][0].stored_set(), some[0][1].unordered or some[0][1].stored_set()
+    return net((came.stored_set(), went.stored_set()) for came, went in some)
+
+
+def net(changes: Iterable[tuple[set[Row], set[Row]]]) -> tuple[set[Row], set[Row]]:
+    """Return the rows that came and that went with changes that were made one after the other."""
     all_came, all_went = set[Row](), set[Row]()
-    for came, went in ((came.stored_set(), went.stored_set()) for came, went in some):
+    for came, went in changes:
         new, gone = came - all_went, went - all_came
         all_came, all_went = (all_came - went) | new, (all_went - came) | gone
     return all_came, all_went

@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from upheld.engines.spark.sparkengine import SparkEngine
 from upheld.errors import FactsError, Problem, count
 from upheld.language.core import Core
-from upheld.materialisation.build import compile_saved, restore
+from upheld.materialisation.build import restore
 from upheld.materialisation.materialisation import Materialisation
+from upheld.materialisation.programs import compile_saved
 from upheld.pipeline.job import Job, Stream, current_mode
 from upheld.pipeline.modes import driver
 from upheld.pipeline.report import RunReport, Stage, StageWatcher
