@@ -343,7 +343,7 @@ def test_folders_of_something_else(tmp_path: Path) -> None:
 
 
 def test_damage(tmp_path: Path) -> None:
-    """Each changed byte of a manifest is found, and so is a file that is missing or has other rows."""
+    """Each changed byte of a manifest is found, and so is a file that is missing or is not the one that was written."""
     m = upheld.materialise("q(x) :- p(x).", {"p": [1]})
     keeping = m.keep("q", tmp_path)
     manifest = tmp_path / "manifest.json"
@@ -358,11 +358,12 @@ def test_damage(tmp_path: Path) -> None:
     assert slug(error) == "table-changed"
     manifest.write_bytes(text)
     (file,) = upheld.table_files(tmp_path)
-    pyarrow.parquet.write_table(pyarrow.table({"c0": [1, 2]}), file)
-    for call in (lambda: upheld.read_table(tmp_path), lambda: m.update(insert={"p": [2]})):
-        with pytest.raises(FactsError) as error:
-            call()
-        assert slug(error) == "bad-table"
+    for other in ([1, 2], [2]):  # more rows, and as many that are others
+        pyarrow.parquet.write_table(pyarrow.table({"c0": other}), file)
+        for call in (lambda: upheld.read_table(tmp_path), lambda: m.update(insert={"p": [2]})):
+            with pytest.raises(FactsError) as error:
+                call()
+            assert slug(error) == "bad-table"
     os.unlink(file)
     for call in (lambda: upheld.read_table(tmp_path), lambda: m.update(insert={"p": [2]})):
         with pytest.raises(FactsError) as error:

@@ -209,7 +209,8 @@ class TableDraft:
             counted = Summed(file)
             with uninterrupted():  # Arrow drops what a handler raises within it, and has no error to raise instead
                 parquet.write_table(rows, counted)
-        self._now.append(DataFile(path, rows.num_rows, counted.tell(), first))
+        checksum = counted.checksum
+        self._now.append(DataFile(path, rows.num_rows, checksum.length, first, checksum.sha256))
 
     def _folder_of(self, first: tuple[Any, ...]) -> str:
         """Return the folder of the partition of a row, for people: the manifest says which rows a file has."""
@@ -229,15 +230,17 @@ def read_file(folder: str, files: Files, file: DataFile, shape: Shape) -> pyarro
 
     where = f"{folder}/{file.path}"
     try:
-        rows = parquet.ParquetFile(pyarrow.BufferReader(files.read(where))).read()
-        if rows.num_rows == file.rows and rows.schema.names == shape.schema.names:
-            return rows.cast(shape.schema)
+        data = files.read(where)
+        if file.is_whole(data):
+            rows = parquet.ParquetFile(pyarrow.BufferReader(data)).read()
+            if rows.num_rows == file.rows and rows.schema.names == shape.schema.names:
+                return rows.cast(shape.schema)
     except FileNotFoundError:
         raise
     except pyarrow.ArrowException:
         pass  # refused below, as is a file of other rows
     except OSError as error:
         raise FactsError(unreadable(Path(where), error)) from None
-    message, note = "the file is damaged", "the manifest of the table says which rows each file has"
+    message, note = "the file is damaged", "the manifest of the table has the SHA-256 of each file and its rows"
     hint = "restore the file from a copy, or remove the folder, so that the table is written again"
     raise FactsError(Problem("bad-table", message, place=where, note=note, hint=hint))

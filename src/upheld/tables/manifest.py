@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from upheld.data.change import relation_of
@@ -63,18 +64,26 @@ class Shape:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a table: its path in the folder of the table, its size, and a lower bound of its rows."""
+    """A file of a table: its path in the folder of the table, its size, a lower bound of its rows, and its SHA-256.
+
+    Files of earlier releases have no SHA-256.
+    """
 
     path: str
     rows: int
     bytes: int
     first: tuple[Any, ...]
+    sha256: str | None = None
+
+    def is_whole(self, data: bytes) -> bool:
+        """Return whether these are the bytes that were written, as far as the manifest says."""
+        return self.sha256 is None or sha256(data).hexdigest() == self.sha256
 
     @cached_property
     def text(self) -> str:
         """The file as a manifest has it."""
         fields = {"path": self.path, "rows": self.rows, "bytes": self.bytes, "first": list(map(_to_json, self.first))}
-        return json.dumps(fields, ensure_ascii=False)
+        return json.dumps({**fields, "sha256": self.sha256}, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -134,7 +143,8 @@ class TableManifest:
             if not DATA_FILE.fullmatch(entry["path"]):
                 raise ValueError("a file outside the table")
             first = tuple(_from_json(value, kind) for value, kind in zip(entry["first"], kinds))
-            files.append(DataFile(entry["path"], int(entry["rows"]), int(entry["bytes"]), first))
+            sizes = int(entry["rows"]), int(entry["bytes"])
+            files.append(DataFile(entry["path"], *sizes, first, entry.get("sha256")))
         return cls(shape, str(content["program"]), int(content["version"]), tuple(files), dict(content["notes"]))
 
 
