@@ -37,7 +37,7 @@ CALLS: dict[str, dict[str, object]] = {
         "granular": None,
         **HOW,
     },
-    "run": {**FROM_FOLDER, "profile": None, "state": None, "edited": False},
+    "run": {**FROM_FOLDER, "profile": None, "state": None, "edited": False, "feed": False},
     "load": {**{k: v for k, v in FROM_FOLDER.items() if k != "output"}, "algorithm": "adaptive"},
     "apply": {
         **FROM_FOLDER,
@@ -54,11 +54,13 @@ CALLS: dict[str, dict[str, object]] = {
         "keep": None,
         "source": None,
         "retract": None,
+        "feed": False,
     },
     "history": {
         **{k: v for k, v in FROM_FOLDER.items() if k not in ("output", "decompose", "on_violation")},
         "fact": 'path("a", "b")',
         "updates": {},
+        "state": None,
     },
     "restore": {
         "program": PROGRAM,
@@ -92,7 +94,7 @@ CALLS: dict[str, dict[str, object]] = {
     "m.unexpanded": {"name": "path"},
     "m.representative": {"constant": "a"},
     "m.equals": {"constant": "a", "relation": None},
-    "m.save": {"folder": "state"},
+    "m.save": {"folder": "state", "feed": None},
     "m.preview": {
         "insert": {},
         "delete": {},
