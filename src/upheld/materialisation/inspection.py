@@ -117,17 +117,17 @@ class Inspection(Reading):
             if feed is not None:
                 known = replace(known, since=first + feed.offset, since_version=feed.version_before(first))
             if feed is not None and feed.begins_before(first):
-                told = feed.read()
-                program = self._program_then(told.program, told.since)
-                known = replace(known, since=told.first, since_version=told.since)
-                replay = self._replay(program, told.steps)
+                reach = feed.read()
+                program = self._program_then(reach.program, reach.since)
+                known = replace(known, since=reach.first, since_version=reach.since)
+                replay = self._replay(program, reach.steps)
             else:
-                found = self._past.changes_of(goal)
-                since = self._past.since(found[0][1].number - 1) if found else []
+                hits = self._past.changes_of(goal)
+                since = self._past.since(hits[0][1].number - 1) if hits else []
                 changed = [noted.programs for noted in since if noted.programs is not None]
                 if not changed:
-                    events = tuple(self._event(goal, prefixes, appeared, noted) for appeared, noted in found)
-                    return replace(known, held_before=now.holds if not found else not found[0][0], events=events)
+                    events = tuple(self._event(goal, prefixes, appeared, noted) for appeared, noted in hits)
+                    return replace(known, held_before=not hits[0][0] if hits else now.holds, events=events)
                 replay = self._replay(changed[-1][0], [step_of(noted, feed) for noted in reversed(since)])
         # The copy is nobody else's: other threads need not wait for it.
         held_before, events = replay.events_of(goal, prefixes)
@@ -146,11 +146,11 @@ class Inspection(Reading):
         """Return what an update did to a fact. The rules have not changed since."""
         later = [following.change for following in self._past.since(noted.number)]
         explained = self._explained_before(later if appeared else [*later, noted.change], goal)
-        found = event_of(replace(explained, prefixes=prefixes), noted.number, appeared, noted.change)
+        event = event_of(replace(explained, prefixes=prefixes), noted.number, appeared, noted.change)
         feed = self._past.feed
         if feed is None:
-            return found
-        return replace(found, update=noted.number + feed.offset, version=feed.version_of(noted.number))
+            return event
+        return replace(event, update=noted.number + feed.offset, version=feed.version_of(noted.number))
 
     # -- updates that are made again -----------------------------------------------------------------------------------
 

@@ -419,9 +419,9 @@ def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None, f
         if saved != m._sources_saved:
             _write_sources(m, draft, is_next=saved[1] != "" and saved[1] == m._sources_saved[1])
         write_facts(draft, {p.name: p for p in m._visible()}, facts, change, m._bookkeeping_writer())
-        kept, number = m._past.feed, m.version
-        updates = number + (kept.offset if kept is not None else 0)
-        added = write_feed(draft, kept, m._written, m._equality, updates, feed)
+        unsaved, number = m._past.feed, m.version
+        updates = number + (unsaved.offset if unsaved is not None else 0)
+        added = write_feed(draft, unsaved, m._written, m._equality, updates, feed)
         draft.when_in_place = partial(_in_place, m, draft, m._sources.revision, added, number)
     return draft
 

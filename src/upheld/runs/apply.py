@@ -134,11 +134,11 @@ def apply(
     if isinstance(updates, str | os.PathLike) and Path(updates) == STDIN and (relation := job.standard_input):
         message = f"the updates and the facts of {quote(relation)} cannot both be read from standard input"
         raise UsageError(Problem("same-file", message, hint="read one of them from a file"))
-    told = None
+    change_file = None
     if changes is not None:
         if isinstance(changes, str | os.PathLike):
             _check_changes(Path(changes), updates, job, facts, output)
-        told = ChangeFile(changes)
+        change_file = ChangeFile(changes)
     # Nobody knows when more will come through a pipe: to wait for it takes no time of what the limits allow.
     while_reading = limits if limits is None or _lasts(updates) else replace(limits, seconds=None)
 
@@ -157,13 +157,13 @@ def apply(
             job.saved(m, state, feed)
         oracle = _Oracle(job, m) if verify else None
         taken: deque[Update] = deque()
-        with told or nullcontext():
+        with change_file or nullcontext():
             if retract is not None:
                 change = m.retract(retract)
                 if oracle is not None:
                     oracle.check([Update({}, {}, 0, "retract", retract=retract)], m, change)
-                if told is not None:
-                    told.write(_text_of(change, outputs))
+                if change_file is not None:
+                    change_file.write(_text_of(change, outputs))
             noted = _noted(transactions(), taken, while_reading)
             arriving = _arriving(noted, updates, look_ahead or merge_waiting > 1)
             stream = m.stream(arriving, look_ahead=look_ahead, merge_waiting=merge_waiting)
@@ -180,14 +180,14 @@ def apply(
                 made = [taken.popleft() for _ in change.updates]
                 if oracle is not None:
                     oracle.check(made, m, change)
-                if told is not None:
+                if change_file is not None:
                     together = f"// commits {made[0].number} to {made[-1].number} as one\n" if len(made) > 1 else ""
-                    told.write(together + _text_of(change, outputs))
+                    change_file.write(together + _text_of(change, outputs))
                 if committed is not None:
                     for update in made:
                         committed(update, change)
         version = job.saved(m, state, feed)
-        done = replace(job.write(m, output, facts, changes=told is not None), version=version)
+        done = replace(job.write(m, output, facts, changes=change_file is not None), version=version)
         if profile is not None:
             m.profile().save(profile)
     return replace(done, warnings=(*some(job.lints), *done.warnings))

@@ -30,7 +30,7 @@ from upheld.store.programs import digest
 #: The layout of the files of a feed. Another layout has another number.
 FORMAT = 1
 
-#: The JSON of floats that are no numbers. Sets of rows know one NaN only, by its identity.
+#: The values that JSON has names for. Sets of rows know one NaN only, by its identity.
 _CONSTANTS = {"NaN": NAN, "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 RowsByName = Mapping[str, Sequence[Row]]
@@ -80,8 +80,8 @@ class FeedStep:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step as data that JSON can hold."""
-        told: dict[str, Any] = {"-": self.minus, "+": self.plus}
-        return told if self.program is None else {**told, "program": vars(self.program)}
+        content: dict[str, Any] = {"-": self.minus, "+": self.plus}
+        return content if self.program is None else {**content, "program": vars(self.program)}
 
 
 @dataclass(frozen=True)

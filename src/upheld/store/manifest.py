@@ -217,7 +217,7 @@ class Manifest:
             content.get("parent"),
             content.get("source"),
             _sources(named) if (named := content.get("sources")) else None,
-            _feed(kept) if (kept := content.get("feed")) else None,
+            _feed(feed) if (feed := content.get("feed")) else None,
             is_summed=is_summed,
         )
         if manifest.sources is not None and not manifest.sources.files.keys() <= manifest.relations.keys():

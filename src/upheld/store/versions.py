@@ -360,11 +360,11 @@ class Store:
                 if path not in needed and made_for is not None and made_for <= self.version:
                     self.files.remove(f"{self.folder}/{path}")
 
-    def _sweep_feeds(self, kept: Sequence[Manifest]) -> None:
+    def _sweep_feeds(self, versions: Sequence[Manifest]) -> None:
         """Remove files of feeds that no kept version has: of runs that were killed, and of feeds that have ended."""
-        if kept[-1].version != self.version:
+        if versions[-1].version != self.version:
             return  # others have gone on from this version: its file is theirs
-        feeds = [version.feed for version in kept if version.feed is not None]
+        feeds = [version.feed for version in versions if version.feed is not None]
         here = f"{self.folder}/feed"
         if feeds:
             named, oldest = {feed.path for feed in feeds}, min(feed.since for feed in feeds)
@@ -372,7 +372,7 @@ class Store:
             for file in self.files.names(f"{self.folder}/{folder}"):
                 if _made_for(file) == self.version and f"{folder}/{file}" not in named:
                     self.files.remove(f"{self.folder}/{folder}/{file}")
-            if all(version.feed is not None and version.feed.since < version.version for version in kept):
+            if all(version.feed is not None and version.feed.since < version.version for version in versions):
                 return  # the feed goes on, and has nothing but its own files
         else:
             oldest = self.version + 1

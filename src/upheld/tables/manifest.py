@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 NAME = "manifest.json"
 
+#: The content of a file: `DataFile` has a field `bytes`, which hides the type.
+Data = bytes
+
 #: The layout of the files of this release. Another layout has another number.
 FORMAT = 1
 
@@ -75,7 +78,7 @@ class DataFile:
     first: tuple[Any, ...]
     sha256: str | None = None
 
-    def is_whole(self, data: bytes) -> bool:
+    def is_whole(self, data: Data) -> bool:
         """Return whether these are the bytes that were written, as far as the manifest says."""
         return self.sha256 is None or sha256(data).hexdigest() == self.sha256
 

@@ -37,8 +37,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     explanation.add_argument(
         "--when",
         action="store_true",
-        help="print in which updates the fact appeared and vanished, and why: those of --updates, which are applied "
-        "here and nowhere else, or those in the feed of --state",
+        help="print in which updates the fact appeared and vanished, and why: the updates of --updates, which are "
+        "applied here and nowhere else, or of the feed of --state",
     )
     explanation.add_argument(
         "--updates",

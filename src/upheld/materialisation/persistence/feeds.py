@@ -55,8 +55,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a feed tells: the version that it reaches back to, the program of that version, and all updates since."""
+class Reach:
+    """The reach of a feed: the version that it goes back to, the program of that version, and all updates since."""
 
     since: int
     #: The number of the first update that it has, or that will follow.
@@ -145,8 +145,8 @@ class Feed:
         """Return the version that the feed begins with, if the update of this number here is its first one."""
         return self._saved.since if self._saved.before + 1 == number + self.offset else None
 
-    def read(self) -> Told:
-        """Return what the feed tells, with the updates that are not saved yet.
+    def read(self) -> Reach:
+        """Return the reach of the feed, with the updates that are not saved yet.
 
         It reaches back to where a relation had columns of other types, which no replay can pass.
         """
@@ -166,7 +166,7 @@ class Feed:
             since = segments[0].version if i < 0 else steps[i].version or since
         steps = steps[start:]
         number = steps[0].number if steps else self._saved.updates + 1
-        return Told(since, number, program, [*steps, *(step_of(noted, self) for noted in self._unsaved)])
+        return Reach(since, number, program, [*steps, *(step_of(noted, self) for noted in self._unsaved)])
 
 
 def _steps(segment: Segment) -> Iterator[Step]:

@@ -53,11 +53,11 @@ class Replay:
         copy = self.copy
         for step in self.steps:
             if step.changes_rules:
-                found = self._rule_event(goal, prefixes, step)
+                event = self._rule_event(goal, prefixes, step)
             else:
-                found = copy._last_event(goal, prefixes, copy._make_again(step.minus, step.plus))
-            if found is not None:
-                yield replace(found, update=step.number, version=step.version)
+                event = copy._last_event(goal, prefixes, copy._make_again(step.minus, step.plus))
+            if event is not None:
+                yield replace(event, update=step.number, version=step.version)
 
     def _rule_event(self, goal: Fact, prefixes: Mapping[str, str], step: Step) -> FactEvent | None:
         """Change the rules, and return what that did to a fact, if it did anything."""
