@@ -79,6 +79,16 @@ SIZES: dict[str, dict[str, Any]] = {
             "cliques-10m",
             "campus-200k",
         ],
+        "analyses": [
+            "star-300k",
+            "wide-2m",
+            "dataflow-1m",
+            "labels-200k",
+            "unreachable-500k",
+            "hops-500k",
+            "materials-500k",
+            "many-rules-400",
+        ],
         "insertion": ["closure-100k", "closure-1m"],
         "bytes": [800, 1000, 1200],
         "updates": UPDATES,
@@ -99,6 +109,16 @@ SIZES: dict[str, dict[str, Any]] = {
             "cliques-270m",
             "campus-900k",
         ],
+        "analyses": [
+            "star-1m",
+            "wide-10m",
+            "dataflow-10m",
+            "labels-2m",
+            "unreachable-3m",
+            "hops-3m",
+            "materials-2m",
+            "many-rules-2000",
+        ],
         "insertion": ["closure-1m", "closure-10m"],
         "updates": UPDATES,
         "bookkeeping": ["sparse", "giant-component", "same-generation", "join", "cliques", "campus"],
@@ -114,9 +134,9 @@ STARVED = ("MemoryError", "OutOfMemory", "Out of Memory", "memory allocation", "
 
 ENGINES = ("upheld", "souffle", "duckdb", "egglog")
 
-#: What can be measured apart: materialisation beside other engines, maintenance, streams with look-ahead, programs of
-#: many strata, and cycles.
-PARTS = ("engines", "updates", "marking", "strata", "hypertrees")
+#: What can be measured apart: materialisation beside other engines, large joins and program analyses beside them,
+#: maintenance, streams with look-ahead, programs of many strata, and cycles.
+PARTS = ("engines", "analyses", "updates", "marking", "strata", "hypertrees")
 #: What is measured only when it is asked for, each by a script of its own.
 MORE = ("rdf", "equality", "aggregates", "changes.snapshots", "spark")
 
@@ -154,17 +174,13 @@ def main() -> None:
     began, load = time.perf_counter(), os.getloadavg()[0]
     results: dict[str, Any] = dict(before)
     if "engines" in options.parts:
-        kept = [e for e in ENGINES if e not in options.engines] if before else []
-        results |= {"machine": machine(), "kept": kept, "workloads": {}}
-        for name in size["workloads"]:
-            old = before.get("workloads", {}).get(name, {})
-            rows = {e: old[e] for e in kept if e in old} | bench.workload(name)
-            results["workloads"][name] = {e: rows[e] for e in ENGINES if e in rows}
+        results |= bench.workloads(size["workloads"], before)
         if "upheld" in options.engines:
             results["insertion"] = {name: bench.insertion(name) for name in size["insertion"]}
             results["bytes"] = bench.bytes(size["bytes"])
             results["start"] = bench.start()
-        results["load"] = [load, os.getloadavg()[0]]
+    if "analyses" in options.parts:
+        results["analyses"] = bench.workloads(size["analyses"], before.get("analyses", {}))
     if "updates" in options.parts and "upheld" in options.engines:
         for part, more in (("updates", ()), ("bookkeeping", ("--bookkeeping",))):
             for name in size[part]:
@@ -202,6 +218,16 @@ class Bench:
         }
         #: Half of what the machine has.
         self.memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+    def workloads(self, names: Sequence[str], before: dict[str, Any]) -> dict[str, Any]:
+        """Return the measurements of workloads; engines that are not run keep the rows that they had before."""
+        kept = [e for e in ENGINES if e not in self.engines] if before else []
+        load, found = os.getloadavg()[0], {}
+        for name in names:
+            old = before.get("workloads", {}).get(name, {})
+            rows = {e: old[e] for e in kept if e in old} | self.workload(name)
+            found[name] = {e: rows[e] for e in ENGINES if e in rows}
+        return {"machine": machine(), "kept": kept, "workloads": found, "load": [load, os.getloadavg()[0]]}
 
     def workload(self, name: str) -> dict[str, Any]:
         """Return the measurement of each engine on a workload, or why there is none."""

@@ -10,13 +10,15 @@ that join the newest rows. Of the ways to write each that we tried, the quickest
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
 
 from benchmarks.measure.spending import Measurement, Spent, folder_and_limit, peak_memory, spending
-from benchmarks.workloads.rulesets import Rule, Ruleset, read_program
+from benchmarks.workloads.rulesets import Atom, Rule, Ruleset, read_program, read_sum, variables_of
+
+TYPES = {"number": "INTEGER", "symbol": "VARCHAR"}
 
 
 def columns(arity: int) -> list[str]:
@@ -33,14 +35,27 @@ def select(rule: Rule, tables: Mapping[int, str]) -> str:
             place = f"t{number}.c{column}"
             if term != "_" and places.setdefault(term, place) != place:
                 conditions.append(f"{places[term]} = {place}")
-    heads = ", ".join(f"{places[term]} AS c{i}" for i, term in enumerate(rule.head.terms))
+
+    def value(term: str) -> str:
+        summed = read_sum(term)
+        return f"{places[summed[0]]} + {summed[1]}" if summed else places.get(term, term)
+
+    conditions += [absent(atom, value) for atom in rule.negated]
+    conditions += [f"{value(c.left)} {c.operator} {value(c.right)}" for c in rule.comparisons]
+    heads = ", ".join(f"{value(term)} AS c{i}" for i, term in enumerate(rule.head.terms))
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"SELECT {heads} FROM {', '.join(sources)}{where}"
 
 
+def absent(atom: Atom, value: Callable[[str], str]) -> str:
+    """Return the condition that no fact matches a negated atom."""
+    known = [f"n.c{column} = {value(term)}" for column, term in enumerate(atom.terms) if term != "_"]
+    return f"NOT EXISTS (FROM {atom.relation} AS n WHERE {' AND '.join(known)})"
+
+
 def is_injective(rule: Rule) -> bool:
     """Whether different instances always have different heads, so that nothing need be made distinct."""
-    return {t for a in rule.body for t in a.terms} <= set(rule.head.terms)
+    return {t for a in rule.body for t in a.terms} <= variables_of(rule.head)
 
 
 class Evaluation:
@@ -49,29 +64,40 @@ class Evaluation:
     def __init__(self, folder: Path, limit: int):
         self.folder = folder
         self.program: Ruleset = read_program((folder / "program.dl").read_text(encoding="utf-8"))
+        self.components = list(self.program.components())
         self.db = duckdb.connect(config={"threads": 1, "memory_limit": f"{limit // 1_000_000}MB"})
+
+    def columns(self, name: str) -> list[tuple[str, str]]:
+        """Return the names and types of the columns of a relation."""
+        return [(f"c{i}", TYPES[type]) for i, type in enumerate(self.program.types[name])]
+
+    def _declared(self, name: str) -> str:
+        return ", ".join(f"{column} {type}" for column, type in self.columns(name))
 
     def load(self) -> None:
         for name in self.program.inputs:
-            types = ", ".join(f"'{c}': 'INTEGER'" for c in columns(self.program.arities[name]))
+            types = ", ".join(f"'{column}': '{type}'" for column, type in self.columns(name))
             self.db.execute(
                 f"CREATE TABLE {self._given(name)} AS FROM read_csv('{self.folder / name}.facts', "
                 f"delim='\t', header=false, auto_detect=false, columns={{{types}}})"
             )
-        for name, arity in self.program.arities.items():
-            if name not in self.program.inputs and name not in self.program.derived:
-                self.db.execute(f"CREATE TABLE {name} ({', '.join(f'{c} INTEGER' for c in columns(arity))})")
+        for name in self.program.types.keys() - set(self.program.inputs) - set(self.program.derived):
+            self.db.execute(f"CREATE TABLE {name} ({self._declared(name)})")
 
     def _given(self, name: str) -> str:
         """Return the table of the facts that were read; rules read the derived ones under the relation's name."""
         return f"given_{name}" if name in self.program.derived else name
 
     def derive(self) -> None:
-        for component in self.program.components():
+        for component in self.components:
             rules = [r for r in self.program.rules if r.head.relation in component]
             recursive = [r for r in rules if any(a.relation in component for a in r.body)]
             if not recursive:
                 self._plain(component[0], rules)
+            elif len(component) == 1 and len(recursive) == len(rules) and component[0] not in self.program.inputs:
+                self.db.execute(
+                    f"CREATE TABLE {component[0]} ({self._declared(component[0])})"
+                )  # no fact to begin with
             elif len(component) > 1:
                 self._loop(component, rules)
             elif all(sum(a.relation in component for a in r.body) == 1 for r in recursive):
@@ -117,9 +143,8 @@ class Evaluation:
         recursive = [r for r in rules if any(a.relation in component for a in r.body)]
         for name in component:
             parts = self._start(name, [r for r in rules if r.head.relation == name and r not in recursive])
-            named = ", ".join(f"{c} INTEGER" for c in columns(self.program.arities[name]))
-            self.db.execute(f"CREATE TABLE {name} ({named})")
-            self.db.execute(f"CREATE TABLE newest_{name} ({named})")
+            self.db.execute(f"CREATE TABLE {name} ({self._declared(name)})")
+            self.db.execute(f"CREATE TABLE newest_{name} ({self._declared(name)})")
             if parts:
                 self.db.execute(f"INSERT INTO newest_{name} {' UNION '.join(parts)}")
                 self.db.execute(f"INSERT INTO {name} FROM newest_{name}")

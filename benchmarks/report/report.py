@@ -32,6 +32,14 @@ WHAT = {
     "join": "a join of three relations, projected to its ends",
     "triangles": "directed triangles of a power-law graph",
     "four-cycles": "directed cycles of four edges in a power-law graph",
+    "star": "a star of six atoms with skewed keys, all seven variables in the head",
+    "wide": "a join of three relations, all four variables in the head",
+    "dataflow": "definitions that reach the blocks of control-flow graphs, with negation",
+    "labels": "connected components by labels that go to greater nodes, with comparison and negation",
+    "unreachable": "instructions and functions that no path from the entry leads to, by negation",
+    "hops": "pairs of nodes within five hops, with arithmetic",
+    "materials": "a bill of materials over texts: parts of parts, their makers, and parts without one",
+    "many-rules": "random rules with negation over hundreds of relations",
     "cliques": "symmetric and transitive closure of trees, the transitive rule nonlinear",
     "campus": "90 rules of an ontology of universities, as LUBM has it, over unary and binary relations",
 }
@@ -88,6 +96,7 @@ def write_report(results: Path = RESULTS, report: Path = REPORT) -> None:
 #: Files of tables, by the ends of their names.
 SUBJECTS = {
     "materialisation": "Materialisation",
+    "analyses": "Large joins and analyses",
     "updates": "Updates",
     "cycles": "Rules with cycles",
     "marking": "Streams with a look ahead",
@@ -105,6 +114,7 @@ def subjects(results: Path, size: str, found: dict[str, Any]) -> dict[str, list[
     measured = found.get("updates measured", {})
     return {
         "materialisation": _materialisation(found),
+        "analyses": _beside_others(found["analyses"]) if "analyses" in found else [],
         "updates": tables_of_updates(found.get("updates", {}), found.get("bookkeeping", {}), measured),
         "cycles": tables_of_hypertrees(found.get("hypertrees", {}), found.get("hypertrees measured", {})),
         "marking": tables_of_marking(results, size),
@@ -121,6 +131,7 @@ def _summary(results: Path, large: dict[str, Any]) -> list[str]:
     """Return a short table for each subject, at the large sizes."""
     tables = {
         "materialisation": summary.materialisation(large, NAMES),
+        "analyses": summary.materialisation(large["analyses"], NAMES) if "analyses" in large else [],
         "updates": summary.updates(large),
         "cycles": summary.cycles(large),
         "rdf": summary.rdf(results, "large"),
@@ -155,7 +166,7 @@ def _goals(large: dict[str, Any] | None) -> list[str]:
 
 def goals_of(large: dict[str, Any]) -> Iterator[Goal]:
     """Yield the goals of the memory engine and of maintenance, as the measurements of the large sizes answer them."""
-    for name, rows in large["workloads"].items():
+    for name, rows in (large["workloads"] | large.get("analyses", {}).get("workloads", {})).items():
         yield _ahead(name, rows)
     yield _rate(large, "closure-10m", "facts", 4e6)
     yield _rate(large, "cliques-270m", "instances", 60e6)
@@ -217,6 +228,11 @@ def _insertion(rows: dict[str, Any]) -> Goal:
 
 
 def _materialisation(found: dict[str, Any]) -> list[str]:
+    return [*_beside_others(found), *_insertions(found), *_weights(found), *_start(found)]
+
+
+def _beside_others(found: dict[str, Any]) -> list[str]:
+    """Return the table of workloads by engines, where and when it was measured, and what the workloads are."""
     machine = found["machine"]
     versions = dict(machine["versions"])
     for rows in found["workloads"].values():
@@ -244,8 +260,7 @@ def _materialisation(found: dict[str, Any]) -> list[str]:
     if absent:
         lines += ["", f"Not on this machine: {', '.join(absent)}."]
     kinds = list(dict.fromkeys(k for n in found["workloads"] for k in WHAT if n.startswith(k)))
-    lines += ["", *(f"- `{kind}`: {WHAT[kind]}" for kind in kinds), ""]
-    return [*lines, *_insertions(found), *_weights(found), *_start(found)]
+    return [*lines, "", *(f"- `{kind}`: {WHAT[kind]}" for kind in kinds), ""]
 
 
 def _row(name: str, engine: str, row: dict[str, Any], ours: dict[str, Any]) -> str:

@@ -18,8 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import csv
 
-from benchmarks.workloads import rulesets
+from benchmarks.workloads import many_rules, rulesets
+from benchmarks.workloads.control_flow import definitions, instructions
+from benchmarks.workloads.relations import materials, star
 from upheld.experiments.data.facts import Facts, distinct
 from upheld.experiments.data.graphs import trees
 
@@ -142,10 +146,16 @@ def campus(departments: int, r: np.random.Generator) -> Facts:
     return {name: distinct(names[np.concatenate(rows)]) for name, rows in made.items()}
 
 
+def drawn(relations: int, rows: int, r: np.random.Generator) -> Facts:
+    """Pairs for the relations that the random rules derive by none, with sizes by Zipf's law."""
+    return many_rules.zipf({f"r{k}": 2 for k in range(relations // 10)}, rows, rows // 4, int(r.integers(1 << 30)))
+
+
 # -- by name -----------------------------------------------------------------------------------------------------------
 
 CLOSURE, JOIN = rulesets.CLOSURE, rulesets.JOIN
 _tiny_graph = partial(power_law, 10_000, 10_000, 0.5)
+_tiny_star = partial(star, 5_000, 3_000, 0.3)
 _tiny_three = partial(three, 10_000, 2_000, 400)
 
 WORKLOADS = {
@@ -168,6 +178,28 @@ WORKLOADS = {
     "four-cycles-200k": Workload(rulesets.FOUR_CYCLES, partial(power_law, 50_000, 200_000, 0.775), _tiny_graph),
     "cliques-10m": Workload(rulesets.CLIQUES, partial(trees, 10, 100), partial(trees, 3, 40)),
     "cliques-270m": Workload(rulesets.CLIQUES, partial(trees, 10, 300), partial(trees, 3, 40)),
+    "star-300k": Workload(rulesets.STAR, partial(star, 50_000, 30_000, 0.3), _tiny_star),
+    "star-1m": Workload(rulesets.STAR, partial(star, 100_000, 60_000, 0.3), _tiny_star),
+    "wide-2m": Workload(rulesets.WIDE, partial(three, 100_000, 20_000, 50_000), _tiny_three),
+    "wide-10m": Workload(rulesets.WIDE, partial(three, 200_000, 28_000, 100_000), _tiny_three),
+    "dataflow-1m": Workload(rulesets.DATAFLOW, partial(definitions, 300, 40, 20), partial(definitions, 30, 40, 20)),
+    "dataflow-10m": Workload(rulesets.DATAFLOW, partial(definitions, 3_000, 40, 20), partial(definitions, 30, 40, 20)),
+    "labels-200k": Workload(rulesets.LABELS, partial(components, 200), partial(components, 100)),
+    "labels-2m": Workload(rulesets.LABELS, partial(components, 1_000), partial(components, 100)),
+    "unreachable-500k": Workload(
+        rulesets.UNREACHABLE, partial(instructions, 2_000, 30, 8), partial(instructions, 300, 30, 8)
+    ),
+    "unreachable-3m": Workload(
+        rulesets.UNREACHABLE, partial(instructions, 10_000, 30, 10), partial(instructions, 300, 30, 8)
+    ),
+    "hops-500k": Workload(rulesets.HOPS, partial(power_law, 5_000, 10_000, 0.3), partial(power_law, 500, 1_000, 0.3)),
+    "hops-3m": Workload(rulesets.HOPS, partial(power_law, 20_000, 50_000, 0.3), partial(power_law, 500, 1_000, 0.3)),
+    "materials-500k": Workload(rulesets.MATERIALS, partial(materials, 6_000), partial(materials, 600)),
+    "materials-2m": Workload(rulesets.MATERIALS, partial(materials, 30_000), partial(materials, 600)),
+    "many-rules-400": Workload(many_rules.drawn(400, 150, 1), partial(drawn, 150, 20_000), partial(drawn, 150, 2_000)),
+    "many-rules-2000": Workload(
+        many_rules.drawn(2_000, 500, 1), partial(drawn, 500, 100_000), partial(drawn, 500, 5_000)
+    ),
     "campus-200k": Workload(rulesets.CAMPUS, partial(campus, 42), partial(campus, 42)),
     "campus-900k": Workload(rulesets.CAMPUS, partial(campus, 178), partial(campus, 42)),
 }
@@ -187,19 +219,23 @@ def write(cache: Path, name: str) -> Path:
     unfinished = folder.with_name(name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     facts = workload.facts(np.random.default_rng(3))
-    _write(unfinished, workload.rules, facts)
+    write_folder(unfinished, workload.rules, facts)
     # A relation that the large facts have and the tiny ones lack would be missing from the program of the latter.
     tiny = workload.tiny(np.random.default_rng(3))
-    _write(unfinished / "tiny", workload.rules, {r: tiny.get(r, a[:0]) for r, a in facts.items()})
+    write_folder(unfinished / "tiny", workload.rules, {r: tiny.get(r, a[:0]) for r, a in facts.items()})
     unfinished.rename(folder)
     return folder
 
 
-def _write(folder: Path, rules: str, facts: Facts) -> None:
+def write_folder(folder: Path, rules: str, facts: Facts) -> None:
+    """Write a program and its facts as files into a new folder."""
     folder.mkdir(parents=True)
-    (folder / "program.dl").write_text(rulesets.write_program(rules, facts), encoding="utf-8")
+    texts = [relation for relation, rows in facts.items() if rows.dtype.kind == "U"]
+    (folder / "program.dl").write_text(rulesets.write_program(rules, facts, texts), encoding="utf-8")
+    options = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     for relation, rows in facts.items():
-        np.savetxt(folder / f"{relation}.facts", rows, fmt="%d", delimiter="\t")
+        table = pa.table({f"c{c}": rows[:, c] for c in range(rows.shape[1])})
+        csv.write_csv(table, folder / f"{relation}.facts", options)
 
 
 if __name__ == "__main__":
