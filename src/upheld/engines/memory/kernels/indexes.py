@@ -49,26 +49,36 @@ def index_rows(rows, start, n, columns, slots, distinct, following, back):
     """
     mask, shift = len(slots) - 1, shift_of(len(slots))
     room = len(slots) * FILL_NUMERATOR // FILL_DENOMINATOR
+    places = np.empty(GROUP, np.int64)
     row, linked = start, len(back) > 0
     while row < n and distinct < room:
-        at = place(hash_columns(rows, row, columns), shift)
-        other = slots[at]
-        while other >= 0:
-            same = True
-            for c in columns:
-                same = same and rows[row, c] == rows[other, c]
-            if same:
-                break
-            at = (at + 1) & mask
+        first, stop = row, min(row + GROUP, n)
+        for j in range(first, stop):
+            places[j - first] = place(hash_columns(rows, j, columns), shift)
+            prefetch(slots, places[j - first])
+        for j in range(first, stop):
+            newest = slots[places[j - first]]
+            if newest >= 0:
+                prefetch(rows, newest)
+        while row < stop and distinct < room:
+            at = places[row - first]
             other = slots[at]
-        distinct += other < 0
-        following[row] = other
-        slots[at] = row
-        if linked:
-            back[row] = 0
-            if other >= 0:
-                back[other] = row + 1
-        row += 1
+            while other >= 0:
+                same = True
+                for c in columns:
+                    same = same and rows[row, c] == rows[other, c]
+                if same:
+                    break
+                at = (at + 1) & mask
+                other = slots[at]
+            distinct += other < 0
+            following[row] = other
+            slots[at] = row
+            if linked:
+                back[row] = 0
+                if other >= 0:
+                    back[other] = row + 1
+            row += 1
     return row, distinct
 
 
