@@ -216,7 +216,7 @@ def watching_arrays(engine: MemoryEngine) -> Iterator[Counter[str]]:
     gc.collect()  # engines that nobody holds let go of their sets now, not while this one is watched
     Watched.touched = touched = Counter()
     for table in engine.tables.values():
-        table.rows, table.flags, table.slots = (a.view(Watched) for a in (table.rows, table.flags, table.slots))
+        table.rows, table.flags, table._slots = (a.view(Watched) for a in (table.rows, table.flags, table.slots))
         table.keys = key_view(table.rows)
         table.columns = {name: column.view(Watched) for name, column in table.columns.items()}
         for index in table.indexes.values():

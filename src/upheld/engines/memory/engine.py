@@ -115,7 +115,7 @@ class MemoryEngine:
         return TableSize(
             table.n,
             table.rows.nbytes + table.flags.nbytes,
-            table.slots.nbytes + table.nbytes_of_indexes() + sum(index.nbytes() for index in partial),
+            table.nbytes_of_tuple_index() + table.nbytes_of_indexes() + sum(index.nbytes() for index in partial),
             self.codec.pool.length(codes[codes >= 0]),
             sum(column.nbytes for column in table.columns.values()),
         )

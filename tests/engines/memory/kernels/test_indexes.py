@@ -199,7 +199,7 @@ def test_rows_are_taken_out_and_renumbered(kind, case, data, most):
         more = rows.rows[turn::3]
         table.rows[table.n : table.n + len(more)] = numbers(more).reshape(-1, rows.arity)
         hashing.rehash(table.keys, table.n, table.n + len(more), table.slots)
-        table.n += len(more)
+        table.count_rows(table.n + len(more))
         if data.draw(st.booleans()):  # new rows are linked as they are entered
             index.link(lambda: np.zeros(len(table.rows), np.int32), most)
         index.catch_up(table)

@@ -45,6 +45,7 @@ def assert_whole(table: Table) -> None:
     assert len(table.flags) == len(table.rows) == len(table.keys) >= table.n
     assert np.shares_memory(table.keys, table.rows) or not table.arity
     assert find(table, rows) == list(range(table.n))
+    assert sorted(table.slots[table.slots >= 0].tolist()) == list(range(table.n))
     for columns, index in table.indexes.items():
         # Where rows have moved, a chain is in another order.
         chains = {naive.key(rows[chain[0]], columns): sorted(chain) for chain in chains_of(index)}
@@ -63,6 +64,40 @@ def chains_of(index: ChainIndex | BlockIndex) -> Iterator[list[int]]:
         while (older := int(index.following[chain[-1]])) >= 0:
             chain.append(older)
         yield chain
+
+
+# -- appended rows ----------------------------------------------------------------------------------------------------
+
+
+@given(
+    arity=st.integers(1, 3),
+    steps=st.lists(
+        st.tuples(st.sampled_from(["append", "load", "find", "mend", "widen"]), st.integers(0, 40)), max_size=9
+    ),
+)
+def test_appended_rows_are_found(arity, steps):
+    """Whatever happens between, rows keep their numbers, and are found once somebody looks."""
+    engine = engine_for(f".decl r({', '.join(f'a{i}:number' for i in range(arity))})")
+    table, numbers = engine.tables["r"], {}
+    for what, count in steps:
+        new = [(len(numbers) + i,) * arity for i in range(count)]
+        if what == "append":
+            added = table.append(np.array(new, table.rows.dtype).reshape(count, arity), np.uint16(0))
+            numbers |= zip(new, added.tolist(), strict=True)
+        elif what == "load":
+            known = list(numbers)[: count // 2]
+            assert set(engine.load("r", new + known).rows("r")) == {*new, *known}
+            numbers |= {row: len(numbers) + i for i, row in enumerate(new)}
+        elif what == "find":
+            assert find(table, list(numbers)) == list(numbers.values())
+            assert find(table, new) == [-1] * count
+        elif what == "mend":
+            table.mend()
+        else:
+            table.fit(0, max(WIDE))
+        assert rows_of(table) == list(numbers)
+    assert list(numbers.values()) == list(range(table.n))
+    assert_whole(table)
 
 
 # -- growth -----------------------------------------------------------------------------------------------------------

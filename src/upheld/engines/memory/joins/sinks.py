@@ -26,6 +26,9 @@ class HeadSink:
         self.collected, self.plan, self.reject, self.wide = collected, plan, reject, wide
         #: How many instances have come.
         self.instances = 0
+        #: The rows of the table, as long as all are heads of this plan and different instances have different ones.
+        #: Then heads are appended: there is nothing to be found.
+        self._appended = 0 if plan.makes_distinct_heads and not reject[0] else -1
 
     def take(self, B: Codes, width: int) -> None:
         plan = self.plan
@@ -36,7 +39,12 @@ class HeadSink:
 
     def _enter(self, rows: MadeRows) -> None:
         self._met(len(rows))
-        self._note_facts(self.collected.enter(self.plan.head, rows, self.reject))
+        table = self.plan.head
+        if table.n == self._appended:
+            self._note_facts(self.collected.append(table, rows))
+            self._appended = table.n
+        else:
+            self._note_facts(self.collected.enter(table, rows, self.reject))
 
     def known_pairs(self) -> DenseBits:
         """Return the heads that need not be made again, as far as they are known."""

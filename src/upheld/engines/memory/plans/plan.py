@@ -197,6 +197,12 @@ class Plan:
                         return known.pop()
         return None
 
+    @cached_property
+    def makes_distinct_heads(self) -> bool:
+        """Whether different instances have different heads: all variables of the rule, and of the start, are there."""
+        names = set(self.rule.head.variables())
+        return bool(names) and names.issuperset(self.rule.variables()) and names.issuperset(self.start)
+
     def has_wide_values(self, start: Table | None) -> bool:
         """Return whether a head value may be wider than 32 bits, from bindings that begin with rows of a table."""
         if any(isinstance(s, BuiltinStep) and s.binds for s in self.steps) or len(self.constants):

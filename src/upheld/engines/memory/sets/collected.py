@@ -22,6 +22,8 @@ from upheld.runtime.interruptions import uninterrupted
 
 MadeRows = npt.NDArray[np.signedinteger]
 
+_NONE: Rows = np.empty(0, np.int32)
+
 
 class Collected:
     """Rows found so far, each once: those with the bit have been found."""
@@ -56,6 +58,16 @@ class Collected:
         count = self._counts.get(table, 0)
         self._out[table] = rows if not count else np.concatenate([self._out[table][:count], rows])
         self._counts[table] = count + len(rows)
+
+    def append(self, table: Table, values: MadeRows) -> int:
+        """Find rows that are known not to be in the table, and return how many have been found."""
+        count, added = self._counts.get(table, 0), table.append(values, self.bit)
+        out = self._out.get(table, _NONE)
+        if count + len(added) > len(out):
+            out = np.concatenate([out[:count], np.empty(count + len(added), np.int32)])
+        out[count : count + len(added)] = added
+        self._out[table], self._counts[table] = out, count + len(added)
+        return count + len(added)
 
     def begin_with_known_pairs(self, table: Table, reject: Spelling | None, work: int) -> None:
         """Take the bits of a set whose rows need not be looked up, if there is enough work to be worth a copy."""

@@ -86,7 +86,10 @@ class Touched:
 
 
 class Table:
-    """The rows of a predicate. The first `n` are distinct and in the tuple index; `flags` say which sets they are in.
+    """The rows of a predicate. The first `n` are distinct; `flags` say which sets they are in.
+
+    Rows that are known to be new are appended without a look into the tuple index, `slots`. It is caught up with when
+    somebody asks for it: large results that nobody looks up never pay for it.
 
     Ids are 32 bits wide until a value does not fit; then all of the table is 64. Whenever rows, arrays or indexes
     change, it notes that in `touched`, which all tables of an engine share.
@@ -99,7 +102,8 @@ class Table:
         self.rows: npt.NDArray[np.signedinteger[Any]] = np.empty((_SMALLEST, self.arity), dtype)
         self.flags = np.zeros(_SMALLEST, FLAGS)
         self.n = 0
-        self.slots: Rows = np.full(slots_for(_SMALLEST), -1, np.int32)
+        #: The tuple index, and how many rows it knows: of 0 rows, it may hold anything, unless the table has none.
+        self._slots, self._indexed = _no_slots(), 0
         self.keys = key_view(self.rows)
         self.indexes: dict[tuple[int, ...], ChainIndex | BlockIndex] = {}
         #: Numbers kept for each row, by name; zero in every row that was not given one.
@@ -113,14 +117,48 @@ class Table:
         """Note that rows, arrays or indexes are about to change."""
         self._touched.note(self.name)
 
+    @property
+    def slots(self) -> Rows:
+        """The tuple index, with every row in it."""
+        if self._indexed != self.n:
+            self._index_tuples(slots_for(self.n + hashing.GROUP))
+        return self._slots
+
+    def _index_tuples(self, size: int) -> None:
+        """Enter the rows that the tuple index does not know, into another one if it is smaller than `size`."""
+        self.touch()
+        known, self._indexed = self._indexed, 0  # an interruption leaves an index that is made anew
+        if not known or size > len(self._slots):
+            reserve(4 * size)
+            self._slots = _tuple_index(self.keys, self.n, max(size, len(self._slots)))
+        else:
+            hashing.rehash(self.keys, known, self.n, self._slots)
+        self._indexed = self.n
+
     def count_rows(self, n: int) -> None:
-        """Note that the table has n rows now."""
+        """Note that the table has n rows now, all of them in the tuple index."""
         if n != self.n:
             self.touch()
-            self.n = n
+            self.n = self._indexed = n
+
+    def append(self, values: npt.NDArray[Any], flags: np.uint16) -> Rows:
+        """Add rows that are known to be new, in the sets of some flags, and return their numbers."""
+        n = self.n + len(values)
+        self._make_room_for_rows(len(values))
+        self.rows[self.n : n], self.flags[self.n : n] = values, flags
+        added = np.arange(self.n, n, dtype=np.int32)
+        self.touch()
+        self.n = n
+        return added
 
     def make_room(self, count: int) -> None:
-        """Make room for `count` more rows."""
+        """Make room for `count` more rows, also in the tuple index."""
+        self._make_room_for_rows(count)
+        size = slots_for(self.n + count + hashing.GROUP)
+        if self._indexed != self.n or size > len(self._slots):
+            self._index_tuples(size)
+
+    def _make_room_for_rows(self, count: int) -> None:
         need = self.n + count + hashing.GROUP
         if need > len(self.rows):
             # A quarter more at a time: a fifth of the memory at most lies idle, and copying stays linear in all.
@@ -133,10 +171,6 @@ class Table:
             # Here and below what belongs together changes at once: an interruption finds a table that is whole.
             self.touch()
             self.rows, self.keys, self.flags, self.columns = rows, key_view(rows), flags, columns
-        if slots_for(need) > len(self.slots):
-            reserve(4 * slots_for(need))
-            self.touch()
-            self.slots = _tuple_index(self.keys, self.n, slots_for(need))
 
     def _row_size(self) -> int:
         """Return the bytes of a row, with its flags and numbers."""
@@ -165,12 +199,12 @@ class Table:
             keys = key_view(rows)
             # Rows of another width may hash differently. Values do not, so column indexes stay.
             self.touch()
-            self.rows, self.keys, self.slots = rows, keys, _tuple_index(keys, self.n, len(self.slots))
+            self.rows, self.keys, self._slots, self._indexed = rows, keys, _no_slots(), 0
 
     def mend(self) -> None:
         """Forget rows that were entered without being counted, because the kernel was interrupted as it came back."""
         self.touch()
-        self.slots = _tuple_index(self.keys, self.n, len(self.slots))
+        self._slots, self._indexed = _no_slots(), 0
 
     # -- compaction ----------------------------------------------------------------------------------------------------
 
@@ -207,7 +241,7 @@ class Table:
             array[new] = array[old]
         for array in arrays[1:]:
             array[n : self.n] = 0
-        self.n = n
+        self.n = self._indexed = n
 
     def trim(self, spare: int) -> Iterator[None]:
         """Give back memory beyond `spare` rows that are not there, an array at a time."""
@@ -219,9 +253,9 @@ class Table:
             self.rows, self.keys, self.flags, self.columns = rows, key_view(rows), self.flags[:capacity].copy(), columns
             yield
         size = slots_for(self.n + spare + hashing.GROUP)  # the table may have grown meanwhile
-        if size < len(self.slots):
+        if size < len(self._slots):
             self.touch()
-            self.slots = _tuple_index(self.keys, self.n, size)
+            self._slots = _tuple_index(self.keys, self._indexed, size)
             yield
         for key in list(self.indexes):
             self.touch()
@@ -275,11 +309,15 @@ class Table:
 
     def nbytes(self) -> int:
         """Return the bytes of the rows, flags, numbers and tuple index."""
-        return self.rows.nbytes + self.flags.nbytes + self.slots.nbytes + sum(c.nbytes for c in self.columns.values())
+        return self.rows.nbytes + self.flags.nbytes + self._slots.nbytes + sum(c.nbytes for c in self.columns.values())
 
     def nbytes_of_indexes(self) -> int:
         """Return the bytes of the indexes over some columns."""
         return sum(index.nbytes() for index in self.indexes.values())
+
+    def nbytes_of_tuple_index(self) -> int:
+        """Return the bytes of the tuple index, as far as it has been made."""
+        return self._slots.nbytes
 
 
 #: Rows per key from which on blocks of row numbers are better than chains: no row waits for the one before.
@@ -578,6 +616,11 @@ def key_view(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if rows.dtype == np.int32 and rows.shape[1] in (1, 2):
         return rows.view(np.uint32 if rows.shape[1] == 1 else np.uint64)[:, 0]
     return rows
+
+
+def _no_slots() -> Rows:
+    """Return a tuple index of no rows."""
+    return np.full(slots_for(_SMALLEST), -1, np.int32)
 
 
 def _tuple_index(keys: npt.NDArray[Any], n: int, size: int) -> Rows:
