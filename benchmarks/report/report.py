@@ -21,6 +21,7 @@ from benchmarks.report.rdf import tables_of_rdf
 from benchmarks.report.snapshots import tables_of_snapshots
 from benchmarks.report.spark import tables_of_spark
 from benchmarks.report.strata import tables_of_strata
+from benchmarks.report.tables import tables_of_kept
 from benchmarks.report.updates import goals_of_updates, tables_of_updates
 
 NAMES = {"upheld": "Upheld", "souffle": "Soufflé", "duckdb": "DuckDB", "egglog": "egglog"}
@@ -105,6 +106,7 @@ SUBJECTS = {
     "equality": "Equality",
     "aggregates": "Aggregates",
     "snapshots": "Snapshots of relations",
+    "tables": "Tables kept up to date",
     "spark": "Pipelines on Spark",
 }
 
@@ -123,6 +125,7 @@ def subjects(results: Path, size: str, found: dict[str, Any]) -> dict[str, list[
         "equality": tables_of_equality(results, size),
         "aggregates": tables_of_aggregates(results, size),
         "snapshots": tables_of_snapshots(results, size),
+        "tables": tables_of_kept(results, size),
         "spark": tables_of_spark(results, size),
     }
 
