@@ -31,11 +31,12 @@ from upheld.materialisation.persistence.by_tasks import texts_in_tasks
 from upheld.pipeline.dictionary import Dictionary, identify, texts_of
 from upheld.pipeline.job import Job, Sink, Source
 from upheld.pipeline.layouts import laid_out
-from upheld.pipeline.modes import decomposed, distributed, driver
+from upheld.pipeline.modes import decomposed, distributed, driver, shared_folder
 from upheld.pipeline.modes.choosing import Shape, Sizes, bytes_of, fits
 from upheld.pipeline.modes.choosing import choose as choose_mode
 from upheld.pipeline.modes.derived import Derived, Frames
 from upheld.pipeline.modes.driver import Facts
+from upheld.pipeline.modes.shared_folder import SharedFolder
 from upheld.pipeline.report import Recorder, StageWatcher
 from upheld.pipeline.result import PipelineRun
 from upheld.pipeline.sinks import Writer, view_name
@@ -83,7 +84,7 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
         writer = kept.enter_context(writing(spark))
         with recorder.stage("read") as stage, explained(", ".join(load.table.place for load in loads[:1])):
             pivots = _pivots(job, core)
-            folder = distributed.shared_folder(spark, job) if job.settings.mode == "distributed" else None
+            folder = shared_folder.shared_folder(spark, job) if job.settings.mode == "distributed" else None
             plain = _plain(spark, job, loads, pivots, folder) if dictionary.folder is None else {}
             facts = _read(kept, core, job, loads, plain)
             stage.result = count(sum(load.read for load in loads), "row")
@@ -317,7 +318,7 @@ def _plain(
     job: Job,
     loads: list[Load],
     pivots: Pivots | Obstacle,
-    folder: distributed.SharedFolder | None,
+    folder: SharedFolder | None,
 ) -> dict[str, tuple[Columns | StoredFacts, int]]:
     """Return the facts of relations that come by Arrow, and the bytes of their texts.
 
@@ -361,7 +362,7 @@ def _tables(spark: SparkSession, load: Load, arrived: Arrived) -> Iterator[pyarr
     yield from arrived.rows
 
 
-def _files(spark: SparkSession, load: Load, arrived: Arrived, folder: distributed.SharedFolder) -> Iterator[StoredFile]:
+def _files(spark: SparkSession, load: Load, arrived: Arrived, folder: SharedFolder) -> Iterator[StoredFile]:
     """Yield the files with the rows of a source, after Spark has read the lines that were left for it."""
     load.plain = sum(file.rows for file in arrived.files)
     if (rest := _rest(spark, load, arrived)) is not None:
@@ -499,7 +500,7 @@ def _materialise(
     limits: Limits,
     recorder: Recorder,
     spark: SparkSession,
-    folder: distributed.SharedFolder | None,
+    folder: SharedFolder | None,
 ) -> tuple[Materialisation | None, Derived]:
     mode, choice = choose_mode(job.settings, _sizes(facts, texts.count, texts.characters), shape)
     recorder.report.choices.append(choice)
@@ -510,8 +511,8 @@ def _materialise(
         return None, decomposed.materialise(core, shape.pivots, facts, texts.pairs, outputs, limits, allowed, spark)
     algorithm = algorithm_for(job)
     if mode == "distributed":
-        folder = folder or distributed.shared_folder(spark, job)
-        recorder.report.choices.append(distributed.choice_of(folder))
+        folder = folder or shared_folder.shared_folder(spark, job)
+        recorder.report.choices.append(shared_folder.choice_of(folder))
         m = materialise_core(
             core,
             distributed.load(facts, folder),
@@ -543,7 +544,7 @@ def _of_tasks(
     outputs: list[str],
     numbers: dict[str, tuple[int, int]],
     spark: SparkSession,
-    folder: distributed.SharedFolder,
+    folder: SharedFolder,
 ) -> Derived:
     """Return the relations of tasks, which write them now: updates will follow, or tasks end."""
     frames: dict[str, DataFrame] = {}
@@ -551,7 +552,7 @@ def _of_tasks(
         frame = distributed.frame(spark, m, core.predicates[name], folder)
         frames[name] = driver.to_spark(spark, m[name]) if frame is None else frame
     if any(sink.format == "view" for sink in job.sinks):
-        distributed.held_for_views(spark, folder)
+        shared_folder.held_for_views(spark, folder)
     return Derived(frames, numbers, m.statistics.rounds, (m, folder), partial(distributed.write, m))
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +16,7 @@ import upheld
 from tests.pipeline.test_run import REACH, read, rows_of
 from upheld.pipeline import run as running
 from upheld.pipeline.job import job_of
-from upheld.pipeline.modes import distributed
+from upheld.pipeline.modes import shared_folder
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -23,14 +27,14 @@ PATHS = {(f"n{i}", f"n{j}") for i in range(31) for j in range(i + 1, 31)}
 @pytest.fixture
 def folders(monkeypatch):
     """The folders that runs use for the files of tasks."""
-    used, make = [], distributed.shared_folder
+    used, make = [], shared_folder.shared_folder
 
     def noted(spark, job):
         folder = make(spark, job)
         used.append(folder.path if folder else None)
         return folder
 
-    monkeypatch.setattr(distributed, "shared_folder", noted)
+    monkeypatch.setattr(shared_folder, "shared_folder", noted)
     return used
 
 
@@ -99,19 +103,50 @@ def test_where_tasks_share_a_folder():
     """Beside the state or a sink that Python can open; otherwise nowhere, and the report says so."""
 
     def folder(sinks, **settings):
-        return distributed.shared_folder(Cluster, job_of("p(1).", {}, sinks, settings))
+        return shared_folder.shared_folder(Cluster, job_of("p(1).", {}, sinks, settings))
 
     beside = folder([{"path": "s3a://bucket/out"}, {"path": "out"}])
     assert beside.path.startswith(os.path.abspath("_out-")) and os.path.isdir(beside.path)
     assert folder([{"path": "out"}], state="state").path.startswith(os.path.abspath("_state-"))
     assert folder([{"path": "s3a://bucket/out"}]) is None and folder([]) is None
-    assert distributed.choice_of(None).plan == "the driver"
+    assert shared_folder.choice_of(None).plan == "the driver"
 
 
 def test_without_a_shared_folder(spark, monkeypatch):
     """Facts go through the driver, as before."""
-    monkeypatch.setattr(distributed, "shared_folder", lambda spark, job: None)
+    monkeypatch.setattr(shared_folder, "shared_folder", lambda spark, job: None)
     Path("e.csv").write_text("x,y\na,b\nb,c\n")
     run = upheld.Pipeline(REACH, {"edge": "e.csv"}, [{"path": "out"}], mode="distributed").run(spark)
     assert rows_of(run["path"]) == {("a", "b"), ("b", "c"), ("a", "c")} == rows_of(read(spark, Path("out/path")))
     assert run.report.choices[1].plan == "the driver"
+
+
+KILLED = """
+import os, signal, sys
+import upheld
+from upheld.pipeline import run
+
+def killed(*facts, **options):
+    list(facts[1])
+    os.kill(os.getpid(), signal.SIGKILL)
+
+run.materialise_core = killed
+upheld.Pipeline(sys.argv[1], {"edge": "e.csv"}, mode="distributed", cores=2).run()
+"""
+
+
+def test_a_killed_driver(spark, monkeypatch):
+    """The files of a driver that was killed are removed by the next one; those of a driver that runs are not."""
+    Path("e.csv").write_text("x,y\na,b\nb,c\n")
+    Path("files").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", os.path.abspath("files"))
+    environment = {**os.environ, "TMPDIR": os.path.abspath("files")}
+    ended = subprocess.run([sys.executable, "-c", KILLED, REACH], env=environment, capture_output=True, timeout=300)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    (left,) = Path("files").glob("upheld-facts-*")
+    assert list(left.glob("facts-*.arrow")), "it was killed before tasks had written facts"
+    running = upheld.Pipeline(REACH, {"edge": "e.csv"}, mode="distributed").run(spark)
+    (mine,) = Path("files").glob("upheld-facts-*")
+    assert mine != left
+    again = upheld.Pipeline(REACH, {"edge": "e.csv"}, mode="distributed").run(spark)
+    assert mine.exists() and rows_of(running["path"]) == rows_of(again["path"])

@@ -8,11 +8,7 @@ changes. If there is no folder that all tasks share, facts go through the driver
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
-from weakref import WeakKeyDictionary, finalize
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -23,12 +19,10 @@ from upheld.language.core import Predicate
 from upheld.language.types.columns import spark_type
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.by_tasks import write_by_tasks
-from upheld.pipeline.job import Job
 from upheld.pipeline.layouts import laid_out
 from upheld.pipeline.modes.driver import Facts, columns_of
-from upheld.pipeline.report import Choice
-from upheld.pipeline.sinks import staged
-from upheld.spark.files import child, shown
+from upheld.pipeline.modes.shared_folder import SharedFolder, local_path
+from upheld.spark.files import child
 from upheld.spark.packing import packed, unpacked
 from upheld.spark.paths import verbatim
 
@@ -36,48 +30,6 @@ from upheld.spark.paths import verbatim
 _BATCH = 1 << 18
 
 _FILES = "path string, rows bigint, texts bigint, bytes bigint"
-
-
-class SharedFolder:
-    """A folder for files that pass facts from task to task. It is removed when nobody holds it any more."""
-
-    def __init__(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
-        self.path = path
-        finalize(self, shutil.rmtree, path, ignore_errors=True)
-
-
-#: Folders whose files the views of a session are made of.
-_viewed: WeakKeyDictionary[SparkSession, list[SharedFolder]] = WeakKeyDictionary()
-
-
-def shared_folder(spark: SparkSession, job: Job) -> SharedFolder | None:
-    """Return a new folder that all tasks share: beside the state or a sink, if the session has several machines."""
-    if re.match(r"local(\[|$)", spark.sparkContext.master or ""):
-        return SharedFolder(tempfile.mkdtemp(prefix="upheld-"))
-    places = [job.settings.state, *(sink.path for sink in job.sinks)]
-    known = [path for place in places if place is not None and (path := local_path(place)) is not None]
-    return SharedFolder(staged(known[0])) if known else None
-
-
-def local_path(place: str) -> str | None:
-    """Return the path of a place that Python can open, or None if it is on another file system."""
-    path = shown(place)
-    return path.rstrip("/") if path.startswith("/") else None
-
-
-def held_for_views(spark: SparkSession, folder: SharedFolder) -> None:
-    """Hold a folder for as long as a session has views of its files."""
-    _viewed.setdefault(spark, []).append(folder)
-
-
-def choice_of(folder: SharedFolder | None) -> Choice:
-    """Return how facts get to tasks and from there, for the report."""
-    if folder is not None:
-        return Choice("facts go to tasks by", "files that tasks write and read", "all tasks share a folder")
-    return Choice(
-        "facts go to tasks by", "the driver", "neither the state nor a sink is in a folder that all tasks may share"
-    )
 
 
 # -- in ----------------------------------------------------------------------------------------------------------------
