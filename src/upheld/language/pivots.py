@@ -13,6 +13,8 @@ Relations have one of three roles:
 A rule keeps to one part if the pivots of all parted atoms, its head included, are one term. A rule without a positive
 parted atom would be applied in all parts: a guard, an atom that holds for the pivots of the part, keeps it to one.
 
+A constraint is a rule whose head no rule uses: it is checked in the parts, and its violations are parted or gathered.
+
 The values of an aggregate over a parted relation are parted if the pivot is one of the variables that make its groups:
 then each group is in one part. The values of an aggregate over a whole relation are whole.
 """
@@ -74,11 +76,11 @@ class Pivots:
 
 def find_pivots(core: Core) -> Pivots | Obstacle:
     """Return a program in parts, with as many recursive relations parted as can be, or what is in the way."""
-    if constraint := next((name for name, p in core.constraints.items() if p.hidden), None):
-        return Obstacle(None, f"the constraint {quote(constraint)} is checked where all facts are")
     rules = (*core.rules, *(_rule_of(aggregation, core) for aggregation in core.aggregations))
-    derived = list(dict.fromkeys(rule.head.predicate for rule in core.rules))
-    recursive = _recursive(core)
+    # A constraint alone is no reason for parts: all else would be derived before them.
+    heads = dict.fromkeys(rule.head.predicate for rule in core.rules)
+    derived = [name for name in heads if not (core.predicates[name].hidden and core.predicates[name].constraint)]
+    recursive = list(_recursive(core))
     aggregated = {aggregation.relation: aggregation for aggregation in core.aggregations}
     roles = _Roles(core, rules, aggregated, _users(rules), {}, frozenset())
     obstacle: Obstacle | None = None

@@ -24,7 +24,6 @@ from upheld.language.lints.programs import lint, some, without_facts
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.build import materialise_core
-from upheld.materialisation.constraints import REFUSE
 from upheld.materialisation.lifecycle import draft_of
 from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.by_tasks import texts_in_tasks
@@ -83,7 +82,7 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             stage.result = count(len(loads), "source")
         writer = kept.enter_context(writing(spark))
         with recorder.stage("read") as stage, explained(", ".join(load.table.place for load in loads[:1])):
-            pivots = _pivots(job, core)
+            pivots = find_pivots(core)
             folder = shared_folder.shared_folder(spark, job) if job.settings.mode == "distributed" else None
             plain = _plain(spark, job, loads, pivots, folder) if dictionary.folder is None else {}
             facts = _read(kept, core, job, loads, plain)
@@ -131,13 +130,6 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
     if job.settings.report is not None:
         FileSystem(spark).write_text(job.settings.report, json.dumps(report.to_dict(), indent=2) + "\n")
     return Finished(m, core, PipelineRun(frames, report, derived))
-
-
-def _pivots(job: Job, core: Core) -> Pivots | Obstacle:
-    """Return a program in parts, or what is in the way: constraints that refuse are checked where all facts are."""
-    if job.settings.on_violation == REFUSE and core.constraints:
-        return Obstacle(None, '`on_violation = "refuse"` is checked where all facts are')
-    return find_pivots(core)
 
 
 def open_state(spark: SparkSession, job: Job) -> Store | None:
@@ -508,7 +500,10 @@ def _materialise(
     outputs, allowed = outputs_of(job, core), driver.bounded(job.settings, limits)
     if mode == "decomposed":
         assert isinstance(shape.pivots, Pivots), "parts of a program that has none"
-        return None, decomposed.materialise(core, shape.pivots, facts, texts.pairs, outputs, limits, allowed, spark)
+        bounds, on_violation = (limits, allowed), job.settings.on_violation
+        parts = decomposed.materialise(core, shape.pivots, facts, texts.pairs, outputs, bounds, on_violation, spark)
+        recorder.report.violations = parts.violations
+        return None, parts
     algorithm = algorithm_for(job)
     if mode == "distributed":
         folder = folder or shared_folder.shared_folder(spark, job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -157,6 +158,79 @@ def test_aggregates_that_keep_the_pivot(spark):
     assert rows_of(run["load"]) == m["load"].to_set() and len(m["load"]) == 4
     assert rows_of(run["compared"]) == m["compared"].to_set() and len(m["compared"]) == 3
     assert "(`within` by column 1" in run.report.choices[0].why
+
+
+CONSTRAINED = """
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+.decl edge(x:symbol, y:symbol)
+.decl path(x:symbol, y:symbol)
+.constraint cyclic :- path(x, x).
+.constraint dangling :- path(_, y), !edge(y, _).
+.constraint loop :- edge(x, x).
+.constraint any :- path("a", _), path("a", "d").
+.output path
+"""
+
+
+def test_constraints_are_checked_in_parts(spark):
+    """Whether their violations keep the pivot, lose it or have no column; all parts are refused together."""
+    edges = [("a", "b"), ("b", "c"), ("c", "b"), ("b", "d"), ("e", "f")]
+    frame = spark.createDataFrame(edges, "x string, y string")
+    job = {"sources": {"edge": frame}, "sinks": [{"path": "out"}], "mode": "decomposed"}
+    expected = upheld.materialise(CONSTRAINED, {"edge": edges}, on_violation="report").violations()
+    assert {name: len(of) for name, of in expected.items()} == {"cyclic": 2, "dangling": 2, "any": 1}
+    with pytest.raises(upheld.ConstraintViolated) as refusal:
+        upheld.Pipeline(CONSTRAINED, **job).run(spark)
+    found = refusal.value.violations
+    assert list(found) == list(expected) and not refusal.value.explanations
+    assert {name: of.to_set() for name, of in found.items()} == {name: of.to_set() for name, of in expected.items()}
+    assert 'x = "b"' in str(refusal.value) and refusal.value.problems[0].span is not None
+    assert not Path("out").exists()
+    run = upheld.Pipeline(CONSTRAINED, **job, on_violation="report").run(spark)
+    assert run.report.violations == {"cyclic": 2, "dangling": 2, "any": 1}
+    assert set(run.report.relations) == {"edge", "path"} and rows_of(run["path"]) == rows_of(
+        read(spark, Path("out/path"))
+    )
+    kept = spark.createDataFrame([("a", "b"), ("b", "a")], "x string, y string")
+    job["sources"] = {"edge": kept}
+    held = upheld.Pipeline(CONSTRAINED.replace("path(x, x)", "path(x, x), edge(x, x)"), **job).run(spark)
+    assert held.report.violations == {} and held.report.relations["path"]["facts"] == 4
+
+
+def test_a_constraint_that_joins_parts(spark):
+    """It is in the way, and the refusal names it."""
+    program = f"{REACH}.constraint both :- path(x, y), path(y, x)."
+    edges = spark.createDataFrame([("a", "b")], "x string, y string")
+    with pytest.raises(ProgramError) as refusal:
+        upheld.Pipeline(program, {"edge": edges}, mode="decomposed").run(spark)
+    (problem,) = refusal.value.problems
+    assert problem.slug == "no-pivot" and "both" in problem.note and "it joins parts" in problem.note
+
+
+def test_constraints_of_random_programs(spark):
+    """Bodies of rules as constraints: the violations are those of the memory engine."""
+    tried, seed = 0, 0
+    while tried < usually(2, 4):
+        seed += 1
+        case = random_typed_case(Random(seed))
+        bodies = re.findall(r"^.*? :- (.*)\.$", case.program, re.MULTILINE)
+        program = case.program + "".join(f"\n.constraint c{i} :- {body}." for i, body in enumerate(bodies))
+        try:
+            core = compile_program(read_text(program)).core
+            expected = upheld.materialise(program, case.facts, on_violation="report").violations()
+        except upheld.UpheldError:
+            continue
+        with_columns = all(core.predicates[name].arity for name in case.facts)
+        if not expected or not with_columns or not isinstance(find_pivots(core), Pivots):
+            continue
+        tried += 1
+        explicit = upheld.materialise(case.program, case.facts)
+        sources = {name: explicit.explicit(name).to_spark(spark) for name in case.facts}
+        with pytest.raises(upheld.ConstraintViolated) as refusal:
+            upheld.Pipeline(program, sources, mode="decomposed").run(spark)
+        found = {name: of.to_set() for name, of in refusal.value.violations.items()}
+        assert found == {name: of.to_set() for name, of in expected.items()}, seed
 
 
 def test_a_program_without_pivots(spark):

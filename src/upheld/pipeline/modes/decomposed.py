@@ -20,8 +20,11 @@ from pyspark import Broadcast, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from upheld.algebra.meter import Meter
+from upheld.data.change import relation_of
+from upheld.data.relation import Relation
 from upheld.language.core import Core, Predicate
 from upheld.language.pivots import Pivots
+from upheld.materialisation.constraints import REFUSE, REPORT, Refusal, default_choice
 from upheld.materialisation.materialisation import Materialisation
 from upheld.pipeline.layouts import Codec, decoded, encode, laid_out
 from upheld.pipeline.modes import driver
@@ -43,18 +46,26 @@ def materialise(
     facts: Sequence[Facts],
     texts: DataFrame | None,
     outputs: Sequence[str],
-    limits: Limits,
-    allowed: Limits,
+    bounds: tuple[Limits, Limits],
+    on_violation: str | None,
     spark: SparkSession,
 ) -> Derived:
     """Return all that follows from facts; `texts` has the text of each id among them.
 
-    `limits` apply to each part, `allowed` to the work of the driver.
+    `bounds` are the limits of each part, and of the work of the driver. Parts check constraints; if violations are
+    refused, those of all parts are raised together.
     """
+    limits, allowed = bounds
     own = frozenset(fact for fact in core.facts if fact[0] in pivots.in_driver)
     given = [one for one in facts if one.predicate.name in pivots.in_driver]
-    whole = driver.materialise(replace(pivots.before, facts=own), driver.load(given, texts), allowed)
-    return _Decomposing(core, pivots, facts, whole, outputs, limits, spark).run()
+    before = replace(pivots.before, facts=own)
+    whole = driver.materialise(before, driver.load(given, texts), allowed, on_violation=REPORT)
+    parts = _Decomposing(core, pivots, facts, whole, outputs, limits, spark)
+    derived = parts.run()
+    if derived.violations and (on_violation or default_choice(core)) == REFUSE:
+        violations = {name: parts.violations_of(name) for name in derived.violations}
+        raise Refusal(core, None, "the program with its facts").error(violations)
+    return derived
 
 
 Kept = TypeVar("Kept", Leaving, DataFrame)
@@ -118,10 +129,12 @@ class _Decomposing:
         #: The materialisation of the rules that the driver evaluates.
         self.whole = whole
         self.held = _Held()
+        #: The violations of constraints that are checked in parts, as they stand in the tables of the Spark engine.
+        self._violations: dict[str, DataFrame] = {}
 
     def run(self) -> Derived:
         derived = {rule.head.predicate for rule in self.pivots.within.rules}
-        asked = [*self.outputs, *sorted(self.pivots.gathered & derived)]
+        asked = [*self.outputs, *self.core.constraints, *sorted(self.pivots.gathered & derived)]
         wanted = tuple(dict.fromkeys(n for n in asked if n in derived or n in self.pivots.columns))
         result = self._derived(wanted)
         outcomes = self._outcomes(result.notes())
@@ -130,7 +143,7 @@ class _Decomposing:
         sizes: dict[str, tuple[int, int]] = {}
         for predicate in self.core.predicates.values():
             name = predicate.name
-            if predicate.hidden:
+            if predicate.hidden and not predicate.constraint:
                 continue
             if name in self.pivots.in_driver:
                 sizes[name] = len(self.whole.explicit(name)), len(self.whole[name])
@@ -140,13 +153,28 @@ class _Decomposing:
                 sizes[name] = sum(explicit for explicit, _ in told), sum(facts for _, facts in told)
                 if name in numbers:
                     makers[name] = partial(_shown, numbers[name], predicate, result)
+                if predicate.constraint:
+                    self._violations[name] = _facts(numbers[name], predicate, result)
             else:
                 derived_facts = _facts(numbers[name], predicate, result) if name in numbers else None
                 frame, sizes[name] = self._gathered(predicate, derived_facts)
                 makers[name] = partial(decoded, frame, predicate.types, predicate.columns)
+                if predicate.constraint:
+                    self._violations[name] = frame
+        violations = {name: size for name in self.core.constraints if (size := sizes[name][1])}
+        sizes = {name: size for name, size in sizes.items() if not self.core.predicates[name].hidden}
         frames = Frames([name for name in makers if name in self.outputs], lambda name: makers[name]())
         rounds = self.whole.statistics.rounds + max((outcome.rounds for outcome in outcomes), default=0)
-        return Derived(frames, sizes, rounds, self.held)
+        return Derived(frames, sizes, rounds, self.held, violations=violations)
+
+    def violations_of(self, name: str) -> Relation:
+        """Return the violations of a constraint in the driver."""
+        predicate = self.core.predicates[name]
+        if name not in self._violations:
+            return relation_of(predicate, self.whole[name].stored())
+        if not predicate.arity:
+            return relation_of(predicate, [()])
+        return relation_of(predicate, driver.columns_of(predicate.types, self._violations[name].toArrow()))
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
@@ -40,3 +40,5 @@ class Derived:
     held: object
     #: Makes a folder of Parquet with a relation by tasks, given its name, or returns False if they cannot.
     write: Callable[[str, str], bool] | None = None
+    #: The number of violations of each violated constraint.
+    violations: dict[str, int] = field(default_factory=dict)

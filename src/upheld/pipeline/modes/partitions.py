@@ -14,6 +14,7 @@ from upheld.data.relation import Relation, arrow_texts
 from upheld.errors import UpheldError
 from upheld.language.core import Core, Predicate
 from upheld.materialisation.build import materialise_core
+from upheld.materialisation.constraints import REPORT
 from upheld.pipeline.layouts import ARROW_TYPES, Codec
 from upheld.pipeline.modes.driver import columns_of
 from upheld.pipeline.modes.slots import Slots
@@ -80,6 +81,7 @@ class Part:
                 engine="memory",
                 algorithm="rematerialise",  # nothing will be updated, so no bookkeeping is begun
                 limits=self.limits,
+                on_violation=REPORT,  # the driver asks for the violations of all parts together
             )
         except UpheldError as error:
             yield NOTE, pickle.dumps(Outcome(error=error))
