@@ -183,6 +183,10 @@ class Remote(Protocol):
         """
         ...
 
+    def show(self, seconds: float, progress: str) -> None:
+        """Show how far a run of some seconds has come to those who watch the other processes."""
+        ...
+
     def is_lost(self) -> bool:
         """Return whether facts were lost: the engine can do nothing more, and nobody has closed it."""
         ...

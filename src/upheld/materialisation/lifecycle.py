@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self, SupportsIndex
-from weakref import WeakMethod, finalize
+from weakref import WeakMethod, finalize, proxy
 
 from upheld.algebra.engine import Remote
 from upheld.algebra.sets import FactSet, settle
@@ -43,7 +43,7 @@ from upheld.materialisation.persistence.record import (
     sizes_of,
     together,
 )
-from upheld.materialisation.progress import ProgressGiven, reporting
+from upheld.materialisation.progress import ProgressGiven, ProgressWatcher, reporting
 from upheld.materialisation.reports.history import Past
 from upheld.materialisation.reports.log import log_materialisation
 from upheld.materialisation.reports.profile import Costs
@@ -181,10 +181,7 @@ class Lifecycle(Inspection):
         with self._engine.meter.run() as self.statistics:
             if represented.decomposes:
                 self._decompose(E, *self._options)
-            if progress:
-                watcher = ShownProgress() if progress is True else progress
-                self._engine.meter.watcher = reporting(represented, self._strata, watcher)
-                self._engine.meter.ended = watcher.end if isinstance(watcher, ShownProgress) else None
+            self._report_progress(progress)
             self._state = represented.materialise(self._algorithm, self._strata, reopened)
         self._costs.begin(self.statistics, self._engine.meter.work)
         log_materialisation(self.statistics, self.algorithm)
@@ -192,6 +189,18 @@ class Lifecycle(Inspection):
             with interrupted_once() as interruptions:
                 self._update_or_abandon(lambda: [self._since(reopened)], None, interruptions)
             self._history, self._past = History(self._written), Past()  # nobody has seen what was there before
+
+    def _report_progress(self, progress: ProgressGiven) -> None:
+        """Report the progress of this and later runs: to the caller, and to those who watch the tasks of the engine."""
+        if not progress:
+            return  # tasks then need not tell the driver how far they have come
+        watcher, meter = ShownProgress() if progress is True else progress, self._engine.meter
+        watchers: list[ProgressWatcher] = [watcher]
+        if self._remote is not None:
+            remote = proxy(self._remote)  # which holds the meter
+            watchers.append(lambda now: remote.show(now.seconds, str(now)))
+        meter.watcher = reporting(self._representation, self._strata, watchers)
+        meter.ended = watcher.end if isinstance(watcher, ShownProgress) else None
 
     def _since(self, reopened: Reopened) -> Requested:
         """Return what has changed in the explicit facts since the version that was taken over."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from upheld.algebra.meter import Watcher
+from upheld.errors import count, quote
 from upheld.language.core import Rule
 from upheld.language.strata import Stratification
 from upheld.materialisation.representation import Plain
@@ -15,13 +16,21 @@ from upheld.runtime.statistics import Statistics
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a run: current stratum, number of strata, rounds and facts so far, and elapsed seconds."""
+    """Progress of a run: current stratum, number of strata, rounds and facts so far, and elapsed seconds.
+
+    `relation` is the one that the rule at work derives; it is empty before the first rule.
+    """
 
     stratum: int
     strata: int
     rounds: int
     facts: int
     seconds: float
+    relation: str = ""
+
+    def __str__(self) -> str:
+        relation = f", deriving {quote(self.relation)}" if self.relation else ""
+        return f"stratum {self.stratum} of {self.strata}, round {self.rounds}, {count(self.facts, 'fact')}{relation}"
 
 
 #: Called with the progress of a run about ten times a second.
@@ -31,14 +40,17 @@ ProgressWatcher = Callable[[Progress], None]
 ProgressGiven = ProgressWatcher | bool | None
 
 
-def reporting(represented: Plain, strata: Stratification, progress: ProgressWatcher) -> Watcher:
-    """Return a watcher that reports the stratum, or the layer, of the rule at work."""
+def reporting(represented: Plain, strata: Stratification, watchers: Sequence[ProgressWatcher]) -> Watcher:
+    """Return a watcher that reports the stratum, or the layer, of the rule at work to several others."""
     known = weakref.ref(represented)  # it holds the engine, which holds the watcher
     del represented
 
     def report(so_far: Statistics, rule: Rule | None) -> None:
         represented = known()
         assert represented is not None, "a run of a materialisation that has gone"
-        progress(Progress(*represented.layer(strata, rule), so_far.rounds, so_far.facts, so_far.seconds))
+        place, relation = represented.layer(strata, rule), rule.whole.head.predicate if rule else ""
+        now = Progress(*place, so_far.rounds, so_far.facts, so_far.seconds, relation)
+        for watcher in watchers:
+            watcher(now)
 
     return report

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from upheld.errors import count
+from upheld.language.syntax.ast import Program
+from upheld.spark.titles import title
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,8 +91,9 @@ class RunReport:
 class Recorder:
     """Fills a report while a pipeline runs on a session."""
 
-    def __init__(self, spark: SparkSession, watcher: StageWatcher | None) -> None:
+    def __init__(self, spark: SparkSession, watcher: StageWatcher | None, program: Program) -> None:
         context = spark.sparkContext
+        self._spans = [clause.span for clause in program.clauses]
         self._context, self._watcher, self._start = context, watcher, time.perf_counter()
         self.report = RunReport(
             spark={"version": spark.version, "master": str(context.master), "application": context.applicationId}
@@ -106,7 +109,7 @@ class Recorder:
         properties = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
         before = {name: self._context.getLocalProperty(name) for name in properties}
         start = time.perf_counter()
-        self._context.setJobGroup(group, f"upheld: {name}")
+        self._context.setJobGroup(group, title(self._spans, name))
         try:
             yield stage
         finally:

@@ -70,7 +70,7 @@ class Finished:
 
 def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | None) -> Finished:
     """Run a job on a session."""
-    recorder = Recorder(spark, watcher)
+    recorder = Recorder(spark, watcher, job.program)
     report = recorder.report
     with ExitStack() as kept, configured(spark, {**ARROW, **_HOLDING}):
         with recorder.stage("find") as stage:

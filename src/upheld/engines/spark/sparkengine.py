@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from upheld.errors import Problem, UsageError, count
 from upheld.language.core import Core
 from upheld.runtime.limits import Limits
 from upheld.spark.session import open_session
+from upheld.spark.titles import title
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +84,8 @@ class SparkEngine:
         application = spark.sparkContext.applicationId
         taken = sum(parts for engine, (of, parts) in list(_opened.items()) if of == application and engine.is_open)
         parts = _partitions(self.partitions, self._slots(spark), taken)
-        description = f"Upheld: {_name(core)}{count(len(core.rules), 'rule')}, facts in {count(parts, 'partition')}"
+        rules, partitions = count(len(core.rules), "rule"), f"facts in {count(parts, 'partition')}"
+        description = title((rule.span for rule in core.rules), rules, partitions)
         engine = InBarrierJob(spark, parts, description).open(core, limits)
         _opened[engine] = application, parts
         return engine
@@ -96,12 +97,6 @@ class SparkEngine:
             time.sleep(0.1)
         self._most_slots = max(slots, self._most_slots)
         return slots
-
-
-def _name(core: Core) -> str:
-    """Return the name of the file that a program is from, if it is from a file."""
-    names = (str(rule.span.source.name) for rule in core.rules if rule.span is not None)
-    return next((f"{os.path.basename(name)}, " for name in names if name.endswith((".dl", ".dlog"))), "")
 
 
 def _partitions(wanted: int | None, slots: int, taken: int) -> int:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
+import time
 from contextlib import suppress
 
 import pytest
+from py4j.protocol import Py4JError
 
 import upheld
 from tests.engines.spark.helpers import sessions
 from tests.engines.spark.helpers.jobs import Jobs
-from upheld.engines.spark.tasks import barrier_job
-from upheld.engines.spark.tasks.barrier_job import InBarrierJob, in_barrier_job
+from upheld.engines.spark.tasks import barrier_job, job_progress
+from upheld.engines.spark.tasks.barrier_job import InBarrierJob, in_barrier_job, new_group
 from upheld.engines.spark.tasks.driver import Driver
+from upheld.engines.spark.tasks.job_progress import JobProgress
 from upheld.errors import UpheldError
 from upheld.language.types import functors
 
@@ -26,7 +30,7 @@ def job(spark):
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sessions)
-    yield lambda parts: in_barrier_job(spark, parts, sessions.Light, "a test")
+    yield lambda parts: in_barrier_job(spark, parts, sessions.Light, "a test", new_group())
     cloudpickle.unregister_pickle_by_value(sessions)
 
 
@@ -143,3 +147,52 @@ def test_more_partitions_than_slots(job, spark):
     with pytest.raises(UpheldError) as caught:
         job(spark.sparkContext.defaultParallelism + 1)
     assert caught.value.slugs == ("too-few-slots",)
+
+
+def described(spark, prefix):
+    """Return the descriptions of jobs of a session that begin so, and whether each has ended, as its UI has them."""
+    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    listed = [jobs.apply(i) for i in range(jobs.size())]
+    texts = [
+        (job.description().get(), job.completionTime().isDefined()) for job in listed if job.description().isDefined()
+    ]
+    return [(text, has_ended) for text, has_ended in texts if text.startswith(prefix)]
+
+
+def test_progress_of_a_long_run(spark, monkeypatch):
+    """It is the description of jobs that end at once, in the group of the job that holds the facts."""
+    monkeypatch.setattr(job_progress, "EVERY", 0.0)
+    title, jobs = f"Upheld: test {new_group()}", Jobs(spark)
+    rules = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), path(y, z). loop(x) :- path(x, x), !edge(x, x)."
+    edges = [(i, i + 1) for i in range(200)]
+    engine = InBarrierJob(spark, 2, title)
+    with upheld.materialise(rules, {"edge": edges}, engine=engine, progress=lambda now: None) as m:
+        jobs.active(1)
+        end = time.monotonic() + 60
+        while len(shown := described(spark, title)) < 2 or not all(ended for _, ended in shown[:-1]):
+            assert time.monotonic() < end, f"nothing is shown: {shown}"
+            time.sleep(0.05)
+        assert m["path"].to_set() == {(i, j) for i in range(201) for j in range(i + 1, 201)}
+    *progress, (holding, _) = shown
+    assert holding == title
+    expected = re.escape(title) + r": stratum [123] of 3, round \d+, [\d,]+ facts?(, deriving `(path|loop)`)?"
+    assert all(re.fullmatch(expected, text) for text, _ in progress), progress
+    jobs.active(0)
+
+
+def test_short_runs_show_nothing(spark):
+    title = f"Upheld: test {new_group()}"
+    with upheld.materialise("q(x) :- p(x).", {"p": [1]}, engine=InBarrierJob(spark, 1, title)) as m:
+        m.update(insert={"p": [2]})
+        m._engine.show(job_progress.EVERY - 1, "too early")
+    assert {text for text, _ in described(spark, title)} == {title}
+
+
+def test_progress_of_a_session_that_ends():
+    """Nobody looks at it any more, so nothing is raised."""
+
+    class Stopped:
+        def setJobGroup(self, group, text):
+            raise Py4JError("the session has ended")
+
+    JobProgress(Stopped(), "group", "title")._post("progress")

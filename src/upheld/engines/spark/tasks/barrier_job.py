@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from upheld.engines.spark.tasks.commands import NewEngine
 from upheld.engines.spark.tasks.driver import DrivenEngine, taught_engine
+from upheld.engines.spark.tasks.job_progress import JobProgress
 from upheld.engines.spark.tasks.sockets import Address, Meeting, NotAllCame, gather
 from upheld.engines.spark.tasks.tasks import ConnectedTasks, serve
 from upheld.engines.spark.tasks.tls import Certificate, asks_for_encryption, certificate_of
@@ -35,7 +36,7 @@ _ENDING, _AGAIN = 60.0, 1.0
 class InBarrierJob:
     """A choice of engine: partitions in the tasks of one barrier job, which lasts until the engine is closed.
 
-    `description` is what Spark's UI shows of the job.
+    `description` is what Spark's UI shows of the job, and how descriptions of its progress begin.
     """
 
     spark: SparkSession
@@ -44,13 +45,21 @@ class InBarrierJob:
     name: str = "spark"
 
     def open(self, core: Core, limits: Limits | None = None) -> Any:
-        new_engine = taught_engine(core, limits)
-        tasks = in_barrier_job(self.spark, self.parts, new_engine, self.description)
-        return DrivenEngine(core, tasks, limits)
+        new_engine, group = taught_engine(core, limits), new_group()
+        tasks = in_barrier_job(self.spark, self.parts, new_engine, self.description, group)
+        progress = JobProgress(self.spark.sparkContext, group, self.description)
+        return DrivenEngine(core, tasks, limits, progress.show)
 
 
-def in_barrier_job(spark: SparkSession, parts: int, new_engine: NewEngine, description: str) -> ConnectedTasks:
-    """Start one barrier job with a task for each part. `description` is what Spark's UI shows of it."""
+def new_group() -> str:
+    """Return a name for a group of jobs that no other group has."""
+    return f"upheld-{uuid4().hex}"
+
+
+def in_barrier_job(
+    spark: SparkSession, parts: int, new_engine: NewEngine, description: str, group: str
+) -> ConnectedTasks:
+    """Start one barrier job of a group, with a task for each part. `description` is what Spark's UI shows of it."""
     context = spark.sparkContext
     if parts > context.defaultParallelism:
         raise UsageError(
@@ -69,7 +78,6 @@ def in_barrier_job(spark: SparkSession, parts: int, new_engine: NewEngine, descr
     host, bound_to = settings.get("spark.driver.host", "127.0.0.1"), settings.get("spark.driver.bindAddress")
     with Meeting(host, key, bound_to, certificate) as meeting:
         task = partial(_task, address=meeting.address, key=key, new_engine=new_engine, certificate=certificate)
-        group = f"upheld-{uuid4().hex}"
 
         def run() -> None:
             try:

@@ -24,6 +24,7 @@ from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.tasks.commands import ENGINE, MEMBER, Command, Member, NewEngine, is_held, mapped
 from upheld.engines.spark.tasks.functors import Taught, functors_of
 from upheld.engines.spark.tasks.held import EngineOfAll, Held, held_as, local
+from upheld.engines.spark.tasks.job_progress import Show
 from upheld.engines.spark.tasks.kept import Kept
 from upheld.engines.spark.tasks.procedures import END, Report, result_of, stand_in, take_over, tell_meter
 from upheld.engines.spark.tasks.tasks import Tasks, ThreadTasks
@@ -301,7 +302,8 @@ class DrivenEngine(EngineOfAll):
 
     name = "spark"
 
-    def __init__(self, core: Core, tasks: Tasks, limits: Limits | None = None):
+    def __init__(self, core: Core, tasks: Tasks, limits: Limits | None = None, show: Show | None = None):
+        self._show = show
         meter = self.meter = DrivenMeter(limits)
         self._end = weakref.finalize(self, tasks.abandon)
         self.driver = Driver(tasks, lambda wire: PartitionedEngine(core, wire, meter))
@@ -371,6 +373,10 @@ class DrivenEngine(EngineOfAll):
     def attempt(self) -> Iterator[Attempt]:
         with self.driver.block("attempt") as attempt:
             yield attempt
+
+    def show(self, seconds: float, progress: str) -> None:
+        if self._show is not None:
+            self._show(seconds, progress)
 
     def is_lost(self) -> bool:
         return self.driver.is_lost()
