@@ -176,11 +176,18 @@ class Remote(Protocol):
         """Return how many texts have codes."""
         ...
 
-    def write(self, facts: FactSet, predicate: str, columns: Sequence[str], folder: str) -> list[tuple[str, int]]:
+    def write(
+        self, facts: FactSet, predicate: str, columns: Sequence[str], folder: str, books: Sequence[Numbered] = ()
+    ) -> list[tuple[str, int]]:
         """Write the facts of one predicate to Parquet files in a folder, without passing them on to this process.
 
-        Return the paths of the files, with the rows of each.
+        Each fact is followed by its numbers in the counters. The files outlive a loss of power. Return their paths,
+        with the rows of each.
         """
+        ...
+
+    def sees(self, folder: str) -> bool:
+        """Return whether the other processes see a folder of this one under the same path."""
         ...
 
     def show(self, seconds: float, progress: str) -> None:

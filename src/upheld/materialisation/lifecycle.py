@@ -28,9 +28,10 @@ from upheld.materialisation.constraints import REPORT, default_choice
 from upheld.materialisation.decomposition import decompose_for
 from upheld.materialisation.idle import park_when_idle
 from upheld.materialisation.inspection import Inspection
-from upheld.materialisation.persistence.bookkeeping import Reopened, can_keep, keep_books
+from upheld.materialisation.persistence.bookkeeping import Numbered, Reopened, can_keep, keep_books
 from upheld.materialisation.persistence.facts import Facts, write_facts
 from upheld.materialisation.persistence.feeds import Feed, Noted, write_feed
+from upheld.materialisation.persistence.in_tasks import InTasks
 from upheld.materialisation.persistence.kept import Keeping, KeptTables
 from upheld.materialisation.persistence.record import (
     Checkpoint,
@@ -389,10 +390,10 @@ class Lifecycle(Inspection):
             with uninterrupted():
                 self._tables.publish(self._program_digest(), self.version)
 
-    def _bookkeeping_writer(self) -> Callable[[Draft], None] | None:
+    def _bookkeeping_writer(self, in_tasks: Numbered) -> Callable[[Draft], None] | None:
         """Return how to add the bookkeeping to a version; None if it cannot be saved."""
         if self._representation.saves_bookkeeping and can_keep(self._state):
-            return lambda draft: keep_books(draft, self._core, self._state)
+            return lambda draft: keep_books(draft, self._core, self._state, in_tasks)
         return None
 
     def _program_digest(self) -> str:
@@ -427,12 +428,22 @@ def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None, f
         saved = m._sources.revision, draft.store.base.identity if draft.store.base else ""
         if saved != m._sources_saved:
             _write_sources(m, draft, is_next=saved[1] != "" and saved[1] == m._sources_saved[1])
-        write_facts(draft, {p.name: p for p in m._visible()}, facts, change, m._bookkeeping_writer())
+        numbered: Numbered = _here
+        if m._remote is not None:
+            shown, is_live = m._representation.shown(m._state), m._representation.is_live
+            facts = InTasks(m._remote, m._state.E, shown, m._predicate, is_live, facts, store.folder)
+            numbered = facts.numbered
+        keep = m._bookkeeping_writer(numbered)
+        write_facts(draft, {p.name: p for p in m._visible()}, facts, change, keep)
         unsaved, number = m._past.feed, m.version
         updates = number + (unsaved.offset if unsaved is not None else 0)
         added = write_feed(draft, unsaved, m._written, m._equality, updates, feed)
         draft.when_in_place = partial(_in_place, m, draft, m._sources.revision, added, number)
     return draft
+
+
+def _here(predicate: Predicate, counters: Sequence[object], columns: tuple[str, ...]) -> None:
+    """Let this process write the facts of a predicate with their counters."""
 
 
 def _in_place(

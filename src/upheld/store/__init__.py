@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from upheld.store.draft import ClaimedFacts, Draft
+from upheld.store.draft import ClaimedFacts, Draft, Parted
 from upheld.store.feed import FeedStep, SavedProgram, Segment, read_feed
 from upheld.store.files import Checksum, Files, LocalFiles
 from upheld.store.manifest import Manifest, SavedBooks, SavedFeed, SavedRelation
@@ -18,6 +18,7 @@ __all__ = [
     "Files",
     "LocalFiles",
     "Manifest",
+    "Parted",
     "SavedBooks",
     "SavedFeed",
     "SavedProgram",

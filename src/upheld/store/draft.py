@@ -52,6 +52,17 @@ class ClaimedFacts:
         return pyarrow.concat_tables(tables) if tables else None
 
 
+@dataclass(frozen=True)
+class Parted:
+    """Facts that other processes have and write: `write` makes a folder of Parquet files, and returns their rows."""
+
+    count: int
+    write: Callable[[str], int]
+
+    def __len__(self) -> int:
+        return self.count
+
+
 @dataclass
 class Draft:
     """The next version of a store in the making. Nothing is to be seen of it before `commit`.
@@ -149,15 +160,15 @@ class Draft:
         """Return whether to write all facts of named sources, as their changes have become more than the facts."""
         return len(before.files[name]) > _MOST_FILES or before.changed.get(name, 0) > max(facts, _MOST_ROWS)
 
-    def whole(self, predicate: Predicate, explicit: Relation, facts: Relation) -> None:
-        """Write all facts of a relation."""
+    def whole(self, predicate: Predicate, explicit: Relation | Parted, facts: Relation | Parted) -> None:
+        """Write all facts of a relation, or have them written."""
         saved = SavedRelation.of(predicate)
         sizes = (len(explicit), len(facts), 0)
-        stated = self._write(predicate, "explicit", plain_table(explicit)) if len(explicit) else None
+        stated = self._written_by(predicate, "explicit", explicit) if len(explicit) else None
         if len(facts) == len(explicit):  # explicit facts are facts, so these are all
             self.relations[predicate.name] = replace(saved, explicit=stated, facts=stated, sizes=sizes)
             return
-        every = self._write(predicate, "facts", plain_table(facts))
+        every = self._written_by(predicate, "facts", facts)
         self.relations[predicate.name] = replace(saved, explicit=stated, facts=every, sizes=sizes)
 
     def changed(
@@ -191,7 +202,7 @@ class Draft:
         kinds: tuple[str, ...],
         rules: str,
         sums: dict[str, int],
-        numbered: Mapping[Predicate, tuple[tuple[str, ...], Relation]],
+        numbered: Mapping[Predicate, tuple[tuple[str, ...], Relation | Parted]],
     ) -> None:
         """Write what is known of facts beside, when all relations have just been written whole.
 
@@ -201,7 +212,7 @@ class Draft:
         relations, numbers = dict(self.relations), {}
         for predicate, (names, facts) in numbered.items():
             saved = relations.get(predicate.name) or SavedRelation.of(predicate)
-            path = self._write(predicate, "books", plain_table(facts)) if len(facts) else None
+            path = self._written_by(predicate, "books", facts) if len(facts) else None
             relations[predicate.name] = replace(saved, facts=path, sizes=(saved.sizes[0], len(facts), 0))
             numbers[predicate.name] = names
         self.books = SavedBooks(kinds, rules, sums, relations, numbers)
@@ -290,6 +301,18 @@ class Draft:
                 files.sync(f"{folder}/{part}")
             if self.store.manifest is None and files.exists(folder):
                 files.anchor(folder)
+
+    def _written_by(self, predicate: Predicate, kind: str, facts: Relation | Parted) -> str:
+        """Write facts to a file, or have them written to a folder; return its path."""
+        if not isinstance(facts, Parted):
+            return self._write(predicate, kind, plain_table(facts))
+        path = self._path(predicate, kind)
+        where = f"{self.store.folder}/{path}"
+        with writing(where):
+            rows = facts.write(where)
+            assert rows == len(facts), "facts that changed while they were written"
+            self.store.files.anchor(where)
+        return path
 
     def _write(self, predicate: Predicate, kind: str, table: pyarrow.Table) -> str:
         try:

@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 import upheld
+from tests.engines.spark.helpers.losing import Losing
 from tests.engines.spark.helpers.tasks import Driven
 from tests.helpers.sizes import usually
+from upheld.engines.spark import writing
+from upheld.errors import FactsError, Problem
+from upheld.materialisation import lifecycle
 from upheld.materialisation.lifecycle import draft_of
+from upheld.materialisation.persistence import in_tasks
+from upheld.materialisation.persistence.in_tasks import InTasks
 from upheld.store import Store
 
 PROGRAM = """
@@ -66,6 +72,106 @@ def test_there_and_back(tmp_path):
     back.save(store.folder)
     once_more = upheld.restore(PROGRAM, store.folder, engine=Driven(2), algorithm="ranked")
     assert ranks_of(once_more) == ranks_of(back)
+
+
+@pytest.mark.parametrize("parts, then", [(2, 3), (3, 1)])
+def test_tasks_write_what_they_have(tmp_path, monkeypatch, parts, then):
+    """Facts and books of large relations go from tasks to files; any number of tasks opens them, and so does memory."""
+    monkeypatch.setattr(in_tasks, "MANY", 2)
+    facts = {"e": [*ROWS, *((n, n, n / 2, f"t{n}") for n in range(2, 30))], "on": [()]}
+    m = upheld.materialise(PROGRAM, facts, engine=Driven(parts), algorithm="ranked")
+    with monkeypatch.context() as no_rows:
+        small = Small(m)
+        no_rows.setattr(lifecycle, "InTasks", lambda *given: InTasks(*given[:-2], small, given[-1]))
+        m.save(tmp_path)
+    folders = {path.name.partition(".")[2]: path for path in tmp_path.glob("relations/*/*.*") if path.is_dir()}
+    assert folders.keys() == {"explicit", "books", "facts"}
+    assert len(list(folders["books"].glob("part-*.parquet"))) == parts
+    for engine in ("memory", Driven(then)):
+        again = upheld.restore(PROGRAM, tmp_path, engine=engine, algorithm="ranked")
+        assert content(again) == content(m) and ranks_of(again) == ranks_of(m)
+        assert not again.statistics.instances, "what was saved of each fact is derived anew"
+    for update in ({"delete": {"e": facts["e"][:20]}}, {"insert": {"e": ROWS[:1]}, "delete": {"on": [()]}}):
+        m.update(**update)
+        m.save(tmp_path)
+    assert content(upheld.restore(PROGRAM, tmp_path)) == content(m)
+
+
+class Small:
+    """Reads facts of small relations alone."""
+
+    def __init__(self, m: upheld.Materialisation):
+        self._m = m
+
+    def __getitem__(self, name: str) -> upheld.Relation:
+        return self._small(self._m[name])
+
+    def explicit(self, name: str) -> upheld.Relation:
+        return self._small(self._m.explicit(name))
+
+    def _small(self, relation: upheld.Relation) -> upheld.Relation:
+        assert len(relation) < in_tasks.MANY, f"the driver reads {relation.name}"
+        return relation
+
+
+def test_tasks_that_do_not_see_the_folder(tmp_path, monkeypatch):
+    """The driver writes the files then; so it does on other file systems than that of this machine."""
+    monkeypatch.setattr(in_tasks, "MANY", 1)
+    names = iter(range(100))
+    monkeypatch.setattr(writing, "identity", lambda folder: (next(names), 0))
+    m = upheld.materialise("p(x) :- e(x).", {"e": range(30)}, engine=Driven(2), algorithm="dred")
+    m.save(tmp_path)
+    assert {path.suffix for path in tmp_path.glob("relations/*/*")} == {".parquet"}
+    assert content(upheld.restore("p(x) :- e(x).", tmp_path, engine=Driven(1), algorithm="dred")) == content(m)
+
+
+def test_a_task_that_fails_to_write(tmp_path, monkeypatch):
+    """Nothing of the version stays, and the one before holds."""
+    monkeypatch.setattr(in_tasks, "MANY", 1)
+    m = upheld.materialise("p(x) :- e(x).", {"e": range(30)}, engine=Driven(2), algorithm="dred")
+    m.save(tmp_path)
+    m.update(insert={"e": range(30, 60)})
+    before, write = sorted(tmp_path.rglob("*")), writing.write
+
+    def full(context, written, folder):
+        found = write(context, written, folder)
+        if context.wire.me == 1 and folder.endswith(".facts"):
+            raise FactsError(Problem("unwritable-file", "no space left", place=folder))
+        return found
+
+    monkeypatch.setattr(writing, "write", full)
+    with pytest.raises(upheld.UpheldError) as refusal:
+        m.save(tmp_path)
+    assert refusal.value.slugs == ("unwritable-file",) and sorted(tmp_path.rglob("*")) == before
+    monkeypatch.setattr(writing, "write", write)
+    assert len(upheld.restore("p(x) :- e(x).", tmp_path)["p"]) == 30
+    assert m.save(tmp_path) == 2 and len(upheld.restore("p(x) :- e(x).", tmp_path)["p"]) == 60
+
+
+@pytest.mark.filterwarnings("ignore:.*started its tasks again")
+def test_a_task_that_is_lost_while_it_writes(tmp_path, monkeypatch):
+    """At a command or an exchange of a save: the version before holds, or this one, and the next save works."""
+    monkeypatch.setattr(in_tasks, "MANY", 1)
+    rules, engine, failed = "q(x) :- p(x), !r(x). r(x) :- s(x). q(x - 1) :- q(x), x > 30.", Losing([]), 0
+    m = upheld.materialise(rules, {"p": range(40)}, engine=engine, algorithm="ranked")
+    m.save(tmp_path)
+    for step in range(1, 1_000, usually(4, 1)):
+        before = content(m)
+        m.update(insert={"p": [100 + step]}, delete={"p": [step % 40]})
+        lost = engine.lost
+        engine.lose_after(step)
+        try:
+            m.save(tmp_path)
+        except upheld.UpheldError as error:
+            engine.refuse_others(error)
+            failed += 1
+            assert content(upheld.restore(rules, tmp_path)) == before
+            m.save(tmp_path)
+        engine.lose_after(1 << 30)
+        assert content(upheld.restore(rules, tmp_path)) == content(m)
+        if engine.lost == lost:
+            break
+    assert failed > 2 and engine.lost >= failed
 
 
 def test_files_that_spark_wrote(tmp_path):

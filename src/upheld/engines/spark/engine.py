@@ -273,14 +273,22 @@ class PartitionedEngine:
         """Return how many texts have codes, which all members know."""
         return self.context.codec.texts()
 
-    def write(self, facts: FactSet, predicate: str, columns: Sequence[str], folder: str) -> list[tuple[str, int]]:
+    def write(
+        self, facts: FactSet, predicate: str, columns: Sequence[str], folder: str, books: Sequence[Numbered] = ()
+    ) -> list[tuple[str, int]]:
         """Write the facts of one predicate to a folder, each task those at home; return all files, with their rows."""
         context = self.context
         table = context.local.tables[predicate]
         rows = context.owners.at_home(table, own_set(facts).local.of(table))
-        mine = writing.write(context, table, rows, columns, folder) if context.wire.me < context.wire.parts else []
+        written = writing.Written(table, rows, columns, columns_of(books))
+        mine = writing.write(context, written, folder) if context.wire.me < context.wire.parts else []
         _, notes = context.wire.exchange("write", None, mine)
         return [file for files in notes for file in files]
+
+    def sees(self, folder: str) -> bool:
+        """Return whether all members see one folder: a file system says something else of each folder."""
+        _, notes = self.context.wire.exchange("sees", None, writing.identity(folder))
+        return None not in notes and len(set(notes)) == 1
 
     def load_with_numbers(
         self, predicate: str, rows: Iterable[tuple[Value, ...]], books: Sequence[Numbered]

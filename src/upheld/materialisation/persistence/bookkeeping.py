@@ -7,9 +7,10 @@ of other rules, or without the counters that the algorithm needs, is not used: a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet
@@ -21,7 +22,7 @@ from upheld.language.normal_form import normal_text
 from upheld.language.strata import Stratification
 from upheld.maintain.registry import Algorithm
 from upheld.maintain.update import State
-from upheld.store import Draft, SavedBooks
+from upheld.store import Draft, Parted, SavedBooks
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,21 @@ def can_keep(state: State) -> bool:
     return state.bookkeeping.is_saved and state.layer is None
 
 
-def keep_books(draft: Draft, core: Core, state: State) -> None:
+#: Returns the facts of a relation with their counters under these names, if other processes are to write them.
+Numbered = Callable[[Predicate, Sequence[Any], tuple[str, ...]], Parted | None]
+
+
+def keep_books(draft: Draft, core: Core, state: State, in_tasks: Numbered) -> None:
     """Add the bookkeeping of a state to a version whose relations are written whole."""
     bookkeeping = state.bookkeeping
     counters, names = bookkeeping.counters(), bookkeeping.columns
-    engine, numbered = state.engine, dict[Predicate, tuple[tuple[str, ...], Relation]]()
+    engine, numbered = state.engine, dict[Predicate, tuple[tuple[str, ...], Relation | Parted]]()
     for predicate in core.predicates.values():
         columns = tuple(f"c{i}" for i in range(predicate.arity))
         if counters and _is_derived(state.strata, predicate.name):
+            if (parted := in_tasks(predicate, counters, (*columns, *names))) is not None:
+                numbered[predicate] = names, parted
+                continue
             rows = engine.rows_with_numbers(state.I, predicate.name, counters)
             types = (*predicate.types, *("number",) * len(names))
             numbered[predicate] = names, Relation(predicate.name, (*columns, *names), types, rows)

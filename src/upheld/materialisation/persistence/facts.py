@@ -9,15 +9,15 @@ from typing import Protocol
 from upheld.data.change import Change
 from upheld.data.relation import Relation
 from upheld.language.core import Predicate
-from upheld.store import Draft
+from upheld.store import Draft, Parted
 
 
 class Facts(Protocol):
     """The facts of relations by name, and the explicit ones among them."""
 
-    def __getitem__(self, name: str, /) -> Relation: ...
+    def __getitem__(self, name: str, /) -> Relation | Parted: ...
 
-    def explicit(self, name: str) -> Relation: ...
+    def explicit(self, name: str) -> Relation | Parted: ...
 
 
 def write_facts(
