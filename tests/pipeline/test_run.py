@@ -197,6 +197,23 @@ def test_nothing_changes_after_an_error(spark):
     assert held_blocks(spark) <= held
 
 
+def test_constants_that_do_not_fit(spark):
+    """Spark finds out while it plans that no row of such a DataFrame fits; its rows are named and counted anyway."""
+    program = ".decl e(x:number, y:number)\n.decl p(x:number, y:number)\np(x, y) :- e(x, y)."
+    none = spark.sql("select 1 as x, cast(null as bigint) as y")
+    some = spark.createDataFrame([(1, 2)], "x bigint, y bigint")
+    for sources, place in ((none, 'sources["e"]'), ([some, none], 'sources["e"][1]')):
+        with pytest.raises(upheld.UpheldError) as refusal:
+            upheld.Pipeline(program, {"e": sources}).run(spark)
+        assert refusal.value.slugs == ("missing-value",) and refusal.value.problems[0].place == place
+    run = upheld.Pipeline(program, {"e": [none, some]}, quarantine="bad").run(spark)
+    assert [(one["rows"], one["bad"]) for one in run.report.sources] == [(1, 1), (1, 0)]
+    assert (
+        rows_of(run["p"]) == {(1, 2)}
+        and spark.read.json(str(Path("bad").absolute())).first()["problem"] == "missing-value"
+    )
+
+
 def test_constraints(spark):
     """Facts that violate a constraint are refused before anything is written, or counted in the report."""
     Path("e.csv").write_text("x,y\na,b\nb,a\n")

@@ -175,7 +175,8 @@ def _fitted(frame: DataFrame, types: Sequence[str], canonical: bool) -> DataFram
         F.col(f"c{i}") if canonical and type == "term" else _value(F.col(f"c{i}"), sources[f"c{i}"], type)
         for i, type in enumerate(types)
     ]
-    column = F.when(F.col("_bad").isNotNull(), -1)
+    # Of constants Spark would find out while it plans that no row fits, and drop the rows together with their counts.
+    column = F.when(F.spark_partition_id() < 0, F.lit(None).cast("int")).when(F.col("_bad").isNotNull(), -1)
     text = F.when(F.col("_bad").isNotNull(), F.lit(None).cast("string"))
     for i, value in enumerate(values):
         column = column.when(value.isNull(), i)
