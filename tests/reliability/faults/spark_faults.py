@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
@@ -78,7 +78,7 @@ def change(before: Edges, after: Edges) -> dict[str, dict[str, list[tuple[str, s
 # -- workers and executors ---------------------------------------------------------------------------------------------
 
 
-def session(master: str) -> Any:
+def session(master: str, more: Mapping[str, str] | None = None) -> Any:
     """Start a session whose executors find the modules of this process, and nothing else of it."""
     from upheld.spark.java import find_java
 
@@ -95,6 +95,7 @@ def session(master: str) -> Any:
         "spark.executor.extraJavaOptions": QUICK_JAVA,
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.deploy.maxExecutorRetries": "-1",  # otherwise the master gives an application up after ten
+        **(more or {}),
     }
     return SparkSession.builder.master(master).config(map=settings).getOrCreate()
 
