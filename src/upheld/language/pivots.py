@@ -77,7 +77,7 @@ class Pivots:
 def find_pivots(core: Core) -> Pivots | Obstacle:
     """Return a program in parts, with as many recursive relations parted as can be, or what is in the way."""
     rules = (*core.rules, *(_rule_of(aggregation, core) for aggregation in core.aggregations))
-    # A constraint alone is no reason for parts: all else would be derived before them.
+    # Parts for a constraint alone would have all else derived before them.
     heads = dict.fromkeys(rule.head.predicate for rule in core.rules)
     derived = [name for name in heads if not (core.predicates[name].hidden and core.predicates[name].constraint)]
     recursive = list(_recursive(core))

@@ -194,7 +194,7 @@ class Lifecycle(Inspection):
     def _report_progress(self, progress: ProgressGiven) -> None:
         """Report the progress of this and later runs: to the caller, and to those who watch the tasks of the engine."""
         if not progress:
-            return  # tasks then need not tell the driver how far they have come
+            return  # the driver need not know then how far tasks have come
         watcher, meter = ShownProgress() if progress is True else progress, self._engine.meter
         watchers: list[ProgressWatcher] = [watcher]
         if self._remote is not None:

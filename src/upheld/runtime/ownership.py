@@ -1,4 +1,4 @@
-"""Folders that a process owns for as long as it lives, so that those of dead processes can be told and removed.
+"""Folders that a process owns for as long as it lives, so that folders of dead processes can be recognised and removed.
 
 The owner holds a lock on a file in its folder. The operating system releases it however the process ends, so neither
 process numbers, which are used again, nor clocks decide whether an owner is alive, and owners may be on other machines

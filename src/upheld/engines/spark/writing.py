@@ -80,7 +80,7 @@ def _sync(folder: str) -> None:
 def identity(folder: str) -> tuple[int, int] | None:
     """Return what distinguishes a folder from others of the same path on other machines; None if there is none."""
     try:
-        found = os.stat(folder)
+        status = os.stat(folder)
     except OSError:
         return None
-    return found.st_ino, found.st_ctime_ns
+    return status.st_ino, status.st_ctime_ns

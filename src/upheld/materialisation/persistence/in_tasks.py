@@ -27,7 +27,7 @@ MANY = 1 << 16
 
 @dataclass(frozen=True)
 class InTasks:
-    """Facts of relations: those of large ones stay in the tasks of an engine, which write them to a folder."""
+    """Facts of relations: the facts of large ones stay in the tasks of an engine, which write them to a folder."""
 
     remote: Remote
     explicit_facts: FactSet
