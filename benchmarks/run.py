@@ -138,7 +138,7 @@ ENGINES = ("upheld", "souffle", "duckdb", "egglog")
 #: maintenance, streams with look-ahead, programs of many strata, and cycles.
 PARTS = ("engines", "analyses", "updates", "marking", "strata", "hypertrees")
 #: What is measured only when it is asked for, each by a script of its own.
-MORE = ("rdf", "equality", "aggregates", "changes.snapshots", "changes.tables", "spark")
+MORE = ("rdf", "equality", "aggregates", "changes.snapshots", "changes.tables", "streams.one_fact", "spark")
 
 TEN_FACTS = """
 .decl edge(x:number, y:number)

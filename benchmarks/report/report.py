@@ -17,6 +17,7 @@ from benchmarks.report.cycles import goals_of_hypertrees, tables_of_hypertrees
 from benchmarks.report.equality import tables_of_equality
 from benchmarks.report.goal import ANSWER, Goal
 from benchmarks.report.marking import tables_of_marking
+from benchmarks.report.one_fact import tables_of_one_fact
 from benchmarks.report.rdf import tables_of_rdf
 from benchmarks.report.snapshots import tables_of_snapshots
 from benchmarks.report.spark import tables_of_spark
@@ -107,6 +108,7 @@ SUBJECTS = {
     "aggregates": "Aggregates",
     "snapshots": "Snapshots of relations",
     "tables": "Tables kept up to date",
+    "one-fact": "Updates of one fact",
     "spark": "Pipelines on Spark",
 }
 
@@ -126,6 +128,7 @@ def subjects(results: Path, size: str, found: dict[str, Any]) -> dict[str, list[
         "aggregates": tables_of_aggregates(results, size),
         "snapshots": tables_of_snapshots(results, size),
         "tables": tables_of_kept(results, size),
+        "one-fact": tables_of_one_fact(results, size),
         "spark": tables_of_spark(results, size),
     }
 

@@ -141,10 +141,11 @@ def checked(**kinds: Kind) -> Callable[[Callable[A, R]], Callable[A, R]]:
         def call(*args: A.args, **kwargs: A.kwargs) -> R:
             for i, value in enumerate(args):
                 name = names[i] if i < len(names) else rest
-                if name is not None:
-                    _check(function, args, name, value, known[name])
+                if name is not None and (kind := known[name]) is not None and not kind.accepts(value):
+                    raise _refused(function, args, name, value, kind)
             for name, value in kwargs.items():
-                _check(function, args, name, value, known.get(name))
+                if (kind := known.get(name)) is not None and not kind.accepts(value):
+                    raise _refused(function, args, name, value, kind)
             return function(*args, **kwargs)
 
         return call
@@ -152,12 +153,11 @@ def checked(**kinds: Kind) -> Callable[[Callable[A, R]], Callable[A, R]]:
     return check
 
 
-def _check(
-    function: Callable[..., object], args: tuple[object, ...], name: str, value: object, kind: Kind | None
-) -> None:
-    if kind is not None and not kind.accepts(value):
-        message = f"`{name}` of `{_title(function, args)}` must be {kind.meaning}, got {described(value)}"
-        raise UsageError(Problem("bad-argument", message))
+def _refused(
+    function: Callable[..., object], args: tuple[object, ...], name: str, value: object, kind: Kind
+) -> UsageError:
+    message = f"`{name}` of `{_title(function, args)}` must be {kind.meaning}, got {described(value)}"
+    return UsageError(Problem("bad-argument", message))
 
 
 def _title(function: Callable[..., object], args: tuple[object, ...]) -> str:

@@ -1,32 +1,41 @@
 """Updates of one fact: the CPU time that half of them take at most, and 99 of 100.
 
-    python -m benchmarks.measure.streams.one_fact                                # all programs, adaptive and ranked
-    python -m benchmarks.measure.streams.one_fact --only points-to --updates 500 --algorithms adaptive
+    python -m benchmarks.measure.streams.one_fact large     # writes a table; a stream has 100,000 updates
+    python -m benchmarks.measure.streams.one_fact small     # 2,000 of them
+    python -m benchmarks.measure.streams.one_fact small --only points-to --algorithms adaptive     # writes nothing
 
-Each program has facts drawn with a fixed seed. An update deletes one of them, and the next one inserts it again. The
-last columns are of updates of 100 facts, and of the same updates of one fact by `Materialisation.stream`, by second.
+Each program has facts drawn with a fixed seed. An update deletes one of them, and the next one inserts it again; the
+redundant facts of `chain` are inserted and deleted again. Other columns are of updates of 100 facts, and of the same
+updates of one fact by `Materialisation.stream`, by second.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from datetime import date
+from typing import Any, NamedTuple
 
 import upheld
+from benchmarks.places import RESULTS
+from benchmarks.report.report import write_report
 from upheld.engines.memory.kernels.jit import compile_kernels
 
 Row = tuple[object, ...]
 
 
 class Program(NamedTuple):
-    """Rules, facts, and the facts that updates delete and insert again: all of them, or others that are redundant."""
+    """Rules and facts. Updates delete some of the facts and insert them again, or insert redundant ones first."""
 
     rules: str
     facts: dict[str, list[Row]]
     redundant: dict[str, list[Row]] | None = None
+    #: The facts that updates choose from, if these are not all.
+    changing: dict[str, list[Row]] | None = None
 
 
 def pairs(chance: random.Random, values: int, count: int) -> list[Row]:
@@ -97,19 +106,40 @@ def chain() -> Program:
     return Program("b(y) :- t(x, y), b(x).", facts, {"b": [(n // 2 + 7 * k,) for k in range(500)]})
 
 
+def orders() -> Program:
+    """Orders with lines: to delete or insert one changes ten facts, so 100 of them change 1,000."""
+    rules = """
+    value(o, p) :- order(o), line(o, _, p).
+    bought(o, i) :- order(o), line(o, i, _).
+    common(o, i) :- bought(o, i), listed(i).
+    """
+    facts: dict[str, list[Row]] = {
+        "order": [(o,) for o in range(5_000)],
+        "line": [(o, (7 * o + i) % 1_000, 5 * i + 1) for o in range(5_000) for i in range(3)],
+        "listed": [(i,) for i in range(1_000)],
+    }
+    changing = {"order": facts["order"]}
+    return Program(rules, facts, changing=changing)
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "points-to": points_to,
     "triples": triples,
     "borrow-checking": borrow_checking,
     "components": components,
     "chain": chain,
+    "orders": orders,
 }
+
+#: Updates of one fact, of 100 facts, and of a stream.
+COUNTS = {"small": (200, 10, 2_000), "large": (1_000, 30, 100_000)}
 
 
 def batches(program: Program, size: int, count: int) -> Iterator[dict[str, list[Row]]]:
     """Yield facts to delete and insert again, or to insert and delete again."""
     chance = random.Random(5)
-    every = [(name, row) for name, rows in (program.redundant or program.facts).items() for row in rows]
+    chosen_from = program.redundant or program.changing or program.facts
+    every = [(name, row) for name, rows in chosen_from.items() for row in rows]
     for _ in range(count):
         chosen: dict[str, list[Row]] = {}
         for name, row in chance.sample(every, min(size, len(every))):
@@ -139,24 +169,64 @@ def by_second(m: upheld.Materialisation, program: Program, count: int) -> float:
     return 2 * count / (time.process_time() - began)
 
 
+def measured(name: str, algorithm: str, size: str) -> dict[str, Any]:
+    """Return the row of a program and an algorithm."""
+    program, (ones, hundreds, streamed) = PROGRAMS[name](), COUNTS[size]
+    m = upheld.materialise(program.rules, dict(program.facts), algorithm=algorithm)
+    timed(m, program, 1, 50)
+    one, many = timed(m, program, 1, ones // 2), timed(m, program, 100, hundreds // 2)
+    changed = [sum(map(len, side.values())) for side in _sides_of_hundred(m, program)]
+    return {
+        "program": name,
+        "algorithm": algorithm,
+        "p50": one[len(one) // 2],
+        "p99": one[99 * len(one) // 100],
+        "nothing": min(_nothing(m) for _ in range(5)),
+        "hundred": many[len(many) // 2],
+        "changed": sum(changed),
+        "stream": by_second(m, program, streamed // 2),
+    }
+
+
+def _sides_of_hundred(m: upheld.Materialisation, program: Program) -> list[Any]:
+    """Return the facts that disappear and appear with one update of 100 facts."""
+    batch = next(batches(program, 100, 1))
+    ways = ("insert", "delete") if program.redundant else ("delete", "insert")
+    change, _ = (m.update(**{way: batch}) for way in ways)  # type: ignore[arg-type]
+    return [change.deleted, change.inserted]
+
+
+def _nothing(m: upheld.Materialisation) -> float:
+    """Return the CPU milliseconds of an update that changes nothing."""
+    began = time.process_time()
+    for _ in range(100):
+        m.update(insert={})
+    return 10 * (time.process_time() - began)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=PROGRAMS, default=list(PROGRAMS))
+    parser.add_argument("size", choices=COUNTS)
+    parser.add_argument("--only", nargs="+", choices=PROGRAMS, help="print these programs, and write no table")
     parser.add_argument("--algorithms", nargs="+", default=["adaptive", "ranked"])
-    parser.add_argument("--updates", type=int, default=1_000)
     options = parser.parse_args()
     compile_kernels()
-    print(f"{'CPU ms':26}{'p50':>8}{'p99':>8}{'100 facts':>11}{'stream/s':>10}")
-    for name in options.only:
-        program = PROGRAMS[name]()
+    load, rows = os.getloadavg()[0], []
+    print(f"{'CPU ms':26}{'p50':>8}{'p99':>8}{'nothing':>9}{'100 facts':>11}{'changes':>9}{'stream/s':>10}")
+    for name in options.only or PROGRAMS:
         for algorithm in options.algorithms:
-            m = upheld.materialise(program.rules, dict(program.facts), algorithm=algorithm)
-            timed(m, program, 1, 50)
-            one, many = timed(m, program, 1, options.updates // 2), timed(m, program, 100, 15)
-            stream = by_second(m, program, options.updates // 2)
-            middle, last = one[len(one) // 2], one[99 * len(one) // 100]
-            row = f"{name + ', ' + algorithm:26}{middle:8.3f}{last:8.3f}{many[len(many) // 2]:11.3f}{stream:10,.0f}"
-            print(row, flush=True)
+            row = measured(name, algorithm, options.size)
+            rows.append(row)
+            print(
+                f"{name + ', ' + algorithm:26}{row['p50']:8.3f}{row['p99']:8.3f}{row['nothing']:9.3f}"
+                f"{row['hundred']:11.3f}{row['changed']:9,}{row['stream']:10,.0f}",
+                flush=True,
+            )
+    if options.only is None:
+        found = {"date": date.today().isoformat(), "load": [load, os.getloadavg()[0]], "rows": rows}
+        path = RESULTS / f"{options.size}-one-fact.json"
+        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        write_report()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from upheld.algebra.reached import Reached
@@ -62,21 +62,34 @@ class ChangedRows(NamedTuple):
     ignored: Mapping[str, Iterable[tuple[Value, ...]]]
 
 
-class SmallUpdate(Protocol):
-    """An update of few explicit facts, whose net effect is known."""
+class UnreadChange(Protocol):
+    """The rows of `ChangedRows`, which are read when somebody looks at them; sides are numbered as there."""
 
-    def effect(self) -> tuple[FactSet, FactSet, FactSet]:
-        """Return the explicit facts that go, those that come, and the facts to ignore.
-
-        Law: they equal what `maintain.update.net_effect` returns.
-        """
+    @property
+    def sizes(self) -> Sequence[Mapping[str, int]]:
+        """For each side the number of rows of each relation that has any."""
         ...
 
-    def make(self, I: FactSet) -> ChangedRows | None:
+    def read(self, side: int) -> Mapping[str, Iterable[tuple[Value, ...]]]:
+        """Return the rows of a side, by relation."""
+        ...
+
+
+class SmallUpdate(Protocol):
+    """An update of few explicit facts."""
+
+    def make(self, I: FactSet) -> UnreadChange | None:
         """Change E, bring I up to date, and return all rows that have changed.
 
         None if the update has to be made by the operators, with nothing changed. Law: E, I, totals, supports and the
         instances considered are the same as if `maintain.update.step` had made it by `maintain.ranked`.
+        """
+        ...
+
+    def effect(self) -> tuple[FactSet, FactSet, FactSet]:
+        """Return the explicit facts that go, those that come, and the facts to ignore, if `make` has not made it.
+
+        Law: they equal what `maintain.update.net_effect` returns.
         """
         ...
 

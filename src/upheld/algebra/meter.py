@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from upheld.errors import LimitReached, Problem, quote
 from upheld.language.core import Rule
-from upheld.runtime.limits import Budget, Limits, within
+from upheld.runtime.limits import Budget, Limits, enter_budget, leave_budget, open_budget
 from upheld.runtime.statistics import DEFAULT_PHASE, Statistics, current_phase
 
 #: Told now and then how far a run has come, and which rule keeps it busy.
@@ -82,14 +82,16 @@ class Meter:
         # An interruption just before or after a procedure may have left its phase behind.
         outer = current_phase.get()
         current_phase.set(DEFAULT_PHASE)
+        outer_budget = open_budget()
         try:
-            with within(self.limits) as self._budget:
-                outer_stop, self._budget.stop = self._budget.stop, self._exceeded
-                try:
-                    yield statistics
-                finally:
-                    self._budget.stop = outer_stop
+            budget = self._budget = enter_budget(self.limits)
+            outer_stop, budget.stop = budget.stop, self._exceeded
+            try:
+                yield statistics
+            finally:
+                budget.stop = outer_stop
         finally:
+            leave_budget(outer_budget)
             current_phase.set(outer)
             self._report(DEFAULT_PHASE, None)
             statistics.seconds = self._reported - self._started
@@ -105,11 +107,14 @@ class Meter:
         self._last.instances += count
         self.tried(rule, count)
 
-    def instances_together(self, rules: Sequence[Rule], counts: Sequence[int]) -> None:
-        """Note that instances of several rules were considered in one piece of work; they share its time."""
+    def instances_together(self, rules: Sequence[Rule], counts: Sequence[int], phase: str | None = None) -> None:
+        """Note that instances of several rules were considered in one piece of work; they share its time.
+
+        The phase is the one of the procedure at work, unless it is given.
+        """
         if not rules:
             return
-        phase, now, total = current_phase.get(), time.monotonic(), sum(counts)
+        phase, now, total = phase or current_phase.get(), time.monotonic(), sum(counts)
         spent, self._reported = now - self._reported, now
         self.statistics.instances[phase] += total
         for rule, count in zip(rules, counts, strict=True):
@@ -143,12 +148,12 @@ class Meter:
         if self.limits.facts is not None and facts > self.limits.facts:
             self._stop("facts", f"{self.limits.facts} facts")
 
-    def round(self, facts: int, rounds: int = 1) -> None:
+    def round(self, facts: int, rounds: int = 1, phase: str | None = None) -> None:
         """Note that one or several rounds ended, which found this many new facts together."""
         statistics, limits = self.statistics, self.limits
         statistics.rounds += rounds
         statistics.facts += facts
-        self._report(current_phase.get(), None).facts += facts
+        self._report(phase or current_phase.get(), None).facts += facts
         if self._last is not None:
             self._last.facts += facts
         if self._busy:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, Protocol, TypeVar, overload
 
 from upheld.data.change_table import ChangeTable
 from upheld.data.columns import Row
@@ -24,15 +24,54 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class UnreadRows(Protocol):
+    """Rows by side of a change and by relation, which are read when somebody looks at them."""
+
+    @property
+    def sizes(self) -> Sequence[Mapping[str, int]]:
+        """For each side the number of rows of each relation."""
+        ...
+
+    def read(self, side: int) -> Mapping[str, Iterable[Row]]: ...
+
+
 class ByRelation(Mapping[str, Relation]):
     """Facts of each relation of a program; only relations with facts are kept, the others are made when asked for."""
 
+    __slots__ = ("_predicates", "_read", "_side", "_unread")
+
     def __init__(self, predicates: Mapping[str, Predicate], rows: Mapping[str, Iterable[Row]]):
         self._predicates = predicates
-        self._some: dict[str, Relation] = {}
+        self._unread: UnreadRows | None = None
+        self._side = 0
+        self._read = self._relations(rows)
+
+    @classmethod
+    def unread(cls, predicates: Mapping[str, Predicate], rows: UnreadRows, side: int) -> ByRelation:
+        """Return the facts of one side of a change, whose rows are not read yet."""
+        facts = cls.__new__(cls)
+        facts._predicates, facts._unread, facts._side = predicates, rows, side
+        return facts
+
+    def _relations(self, rows: Mapping[str, Iterable[Row]]) -> dict[str, Relation]:
+        some: dict[str, Relation] = {}
         for name in sorted(rows) if len(rows) > 1 else rows:
-            if not (predicate := predicates[name]).hidden:
-                self._some[name] = relation_of(predicate, rows[name])
+            if not (predicate := self._predicates[name]).hidden:
+                some[name] = relation_of(predicate, rows[name])
+        return some
+
+    @property
+    def _some(self) -> dict[str, Relation]:
+        """The relations with facts."""
+        unread = self._unread
+        if unread is not None:
+            self._read = self._relations(unread.read(self._side))
+            self._unread = None  # not sooner: another thread may ask
+        return self._read
+
+    def __getstate__(self) -> object:
+        _ = self._some  # rows are read before they leave the process
+        return super().__getstate__()
 
     def __contains__(self, name: object) -> bool:
         predicate = self._predicates.get(name) if isinstance(name, str) else None
@@ -82,10 +121,22 @@ class ByRelation(Mapping[str, Relation]):
 
     def known_size(self) -> int:
         """Return the number of facts, of relations whose sizes are known without work."""
-        size = 0
-        for relation in self._some.values():
-            size += relation.known_size or 0
-        return size
+        return sum(self.known_sizes().values())
+
+    def known_sizes(self) -> Mapping[str, int]:
+        """Return the numbers of facts of relations, where they are known without work."""
+        unread = self._unread
+        if unread is None:
+            return {name: relation.known_size or 0 for name, relation in self._read.items()}
+        sizes, predicates = unread.sizes[self._side], self._predicates
+        return {name: size for name, size in sizes.items() if not predicates[name].hidden} if sizes else sizes
+
+    def keep_own_codes(self) -> None:
+        """Let go of the tables of an engine that rows were to be read from. Rows that are unread have none."""
+        if self._unread is None:
+            for columns in (relation.unordered for relation in self._read.values()):
+                if columns is not None:
+                    columns.keep_own_codes()
 
     def not_empty(self) -> list[Relation]:
         """Return the relations that have facts."""

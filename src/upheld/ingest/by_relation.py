@@ -12,6 +12,7 @@ from upheld.data.columns import Row
 from upheld.data.factfiles import Reader
 from upheld.errors import FactsError, Problem
 from upheld.ingest import facts_of
+from upheld.ingest.fitting import are_plain
 from upheld.language.core import Core
 from upheld.language.terms.ntriples import is_graph
 from upheld.rdf.graphs import read_graph
@@ -28,6 +29,10 @@ class Graph(Protocol):
 #: Facts as callers give them: for each relation rows, a data frame, an Arrow table, or the path of a file.
 #: RDF files, a folder of them, or a graph hold facts of `triple` and `quad`.
 FactsGiven = Mapping[str, object] | str | Path | Sequence[str | Path] | Graph
+
+
+#: Rows that are looked at one by one before anything else.
+_FEW = 16
 
 
 def by_name(facts: FactsGiven | None) -> Mapping[str, object]:
@@ -49,6 +54,9 @@ def fitted_facts(core: Core, facts: Mapping[str, object], read: Reader) -> dict[
         predicate = core.predicates.get(name)
         if predicate is None or predicate.hidden:
             problems.append(unknown_relation(name, [p.name for p in core.predicates.values() if not p.hidden]))
+            continue
+        if type(data) is list and len(data) <= _FEW and are_plain(data, predicate.types):
+            fitted[name] = data.copy()
             continue
         try:
             fitted[name] = facts_of(name, data, predicate.types, predicate.columns, read).rows

@@ -141,6 +141,27 @@ def fitted(table: Table, types: tuple[str, ...]) -> list[Row]:
     return rows
 
 
+def are_plain(rows: list[Any], types: tuple[str, ...]) -> bool:
+    """Return whether rows are tuples of numbers and texts that fit their types, as the rows of most updates are.
+
+    For few rows: of many, columns are sooner looked at one by one.
+    """
+    arity = len(types)
+    for row in rows:
+        if type(row) is not tuple or len(row) != arity:
+            return False
+        for value, type_name in zip(row, types):
+            if type(type_name) is not str:  # codes of dates and the like, which equals the type of its codes
+                return False
+            if type(value) is int:
+                limits = INTEGER_RANGES.get(type_name)
+                if limits is None or not limits[0] <= value <= limits[1]:
+                    return False
+            elif type(value) is not str or type_name != "symbol" or not value.isascii():
+                return False
+    return True
+
+
 def fitted_by_column(rows: list[Row], types: tuple[str, ...]) -> list[Row] | None:
     """Return rows if all values are plain and fit their types, None if they must be looked at one by one."""
     if not set(map(len, rows)) <= {len(types)}:

@@ -72,8 +72,8 @@ def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, 
 
 def small_update(state: State, minus: RowsByName, plus: RowsByName) -> SmallUpdate | None:
     """As in `ranked`, for few facts; with many, it may be better to start from nothing."""
-    facts = sum(len(rows) for side in (minus, plus) for rows in side.values())
-    return ranked_small_update(state, minus, plus) if facts <= FEW_FACTS else None
+    gone, new = sum(map(len, minus.values())), sum(map(len, plus.values()))
+    return None if is_much(state, gone, new) else ranked_small_update(state, minus, plus)
 
 
 def by_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet] | None:
@@ -119,20 +119,23 @@ def through_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[Fac
 def changes_much(state: State, E_minus: FactSet, E_plus: FactSet) -> bool:
     """Return whether it is cheaper to start from nothing, as many explicit facts change, and note it if so."""
     gone, new = E_minus.count(), E_plus.count()
+    if not is_much(state, gone, new):
+        return False
+    reason = f"of {state.E.count() + new} explicit facts {gone} go and {new} are new"
+    state.E.engine.meter.statistics.choices.append(f"all strata: started again since {reason}")
+    return True
+
+
+def is_much(state: State, gone: int, new: int) -> bool:
+    """Return whether this many explicit facts are so many that it is cheaper to start from nothing."""
     if gone + new <= FEW_FACTS:
         return False
     there = state.E.count() + new
     with_rules = state.strata.with_rules
     if len(with_rules) >= MANY_STRATA:
-        much = gone > MOST_DELETED * there or new > MOST_INSERTED * there
-    else:  # strata with recursion would start again one by one
-        recursive = bool(with_rules) and all(s.recursive for s in with_rules)
-        much = recursive and gone > MOST_GONE_BEFORE_RECURSION * there
-    if not much:
-        return False
-    reason = f"of {there} explicit facts {gone} go and {new} are new"
-    state.E.engine.meter.statistics.choices.append(f"all strata: started again since {reason}")
-    return True
+        return gone > MOST_DELETED * there or new > MOST_INSERTED * there
+    # Strata with recursion would start again one by one.
+    return bool(with_rules) and all(s.recursive for s in with_rules) and gone > MOST_GONE_BEFORE_RECURSION * there
 
 
 @phase("materialisation")

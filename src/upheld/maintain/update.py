@@ -79,6 +79,8 @@ class State:
 
     def sets(self) -> tuple[FactSet, ...]:
         """The sets that the state consists of."""
+        if self.layer is None and self.marks is None:
+            return self.E, self.I, *self.beside, *self.earlier
         ahead = [further for further in (self.layer, self.marks) if further is not None]
         further_sets = (facts for further in ahead for facts in further.sets())
         return self.E, self.I, *self.beside, *further_sets, *self.earlier

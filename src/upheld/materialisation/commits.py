@@ -6,9 +6,10 @@ from _thread import get_ident
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from upheld.algebra.counters import ChangedRows, RowsByName, SmallUpdate
+from upheld.algebra.counters import ChangedRows, RowsByName, SmallUpdate, UnreadChange
 from upheld.algebra.sets import FactSet
 from upheld.data.change import ByRelation, Change
+from upheld.data.relation import Relation
 from upheld.explain import Explainer
 from upheld.language.core import Core, Predicate
 from upheld.maintain.registry import Algorithm
@@ -30,6 +31,10 @@ Effect = tuple[FactSet, FactSet, FactSet]
 
 #: The layer and the marks of an update that prepares nothing for the next one.
 _NOTHING: tuple[Layer | None, Marks | None] = (None, None)
+
+#: The sides of a change, as `ChangedRows` has them, and the violations that an update resolves and makes by default.
+_SIDES = range(len(ChangedRows._fields))
+_NO_VIOLATIONS: tuple[Mapping[str, Relation], Mapping[str, Relation]] = ({}, {})
 
 #: Called with a change before it is committed, which it refuses by raising an error.
 BeforeCommit = Callable[[Change], None]
@@ -70,10 +75,13 @@ class Commits(Lifecycle):
                 change, version = self._make(
                     small, effect, statistics, interruptions, ahead, numbers, before_commit, edited
                 )
-            undo = self._sources.commit(planned or Claimed(), change)
+            undo = None
+            if planned is not None or self._sources:
+                undo = self._sources.commit(planned or Claimed(), change)
             if transaction is not None:
                 transaction.changes.append(change)
-                transaction.claims.append(undo)
+                if undo is not None:
+                    transaction.claims.append(undo)
                 transaction.work.append(engine.meter.work)
                 self._history.advance(change, version)
                 return change
@@ -81,7 +89,8 @@ class Commits(Lifecycle):
             try:
                 self._acknowledge(change, version.number, version.age - self._history.now.age, programs)
             except BaseException:
-                self._sources.enter(undo)
+                if undo is not None:
+                    self._sources.enter(undo)
                 raise
             if edited is not None:
                 self._follow(edited)
@@ -125,14 +134,20 @@ class Commits(Lifecycle):
             predicates, core = edited.plan.predicates, edited.written
         try:
             with self._engine.transaction() if part is None else part.update():
-                rows, following = small.make(state.I) if small is not None else None, _NOTHING
-                if rows is None:
+                unread, following = small.make(state.I) if small is not None else None, _NOTHING
+                resolved, violations = _NO_VIOLATIONS
+                if unread is not None:
+                    sides = [ByRelation.unread(predicates, unread, side) for side in _SIDES]
+                    if core.constraints:
+                        resolved, violations = (_violations_in(core, unread, side) for side in _SIDES[:2])
+                else:
                     E_minus, E_plus, ignored = effect if isinstance(effect, tuple) else effect()
                     outcome = self._update(E_minus, E_plus, ahead, edited)
                     rows, following = self._changed(outcome, E_minus, E_plus, ignored), (outcome.layer, outcome.marks)
-                sides = rows.deleted, rows.inserted
-                deleted, inserted, retracted, asserted, ignored_facts = (ByRelation(predicates, side) for side in rows)
-                resolved, violations = (violations_among(core, side) if core.constraints else {} for side in sides)
+                    sides = [ByRelation(predicates, side) for side in rows]
+                    if core.constraints:
+                        resolved, violations = (violations_among(core, side) for side in rows[:2])
+                deleted, inserted, retracted, asserted, ignored_facts = sides
                 change = Change(inserted, deleted, ignored_facts, asserted, retracted, statistics, updates, violations)
                 if before_commit is not None:
                     before_commit(change)
@@ -163,7 +178,7 @@ class Commits(Lifecycle):
         """Begin the bookkeeping that an algorithm relies on, if it is not the one at hand."""
         self._state = self._representation.convert(algorithm, self._state)
         statistics = self._engine.meter.statistics
-        if instances := statistics.instances["conversion"]:
+        if instances := statistics.instances.get("conversion"):
             kinds = " and ".join(algorithm.bookkeeping.kinds)
             statistics.choices.append(f"began to keep {kinds} for {algorithm.name}, by {instances} rule instances")
         self._algorithm = algorithm
@@ -212,6 +227,8 @@ class Commits(Lifecycle):
             refuse_in_transaction(self._open_transaction, "`on_violation` cannot be chosen", hint)
         if (on_violation or self._on_violation) == REPORT or self._is_in_transaction():
             return None
+        if not (core or self._written).constraints:
+            return None
 
         def refuse(change: Change) -> None:
             if change.violations:
@@ -231,3 +248,8 @@ class Commits(Lifecycle):
         violations = self.violations()
         if violations:
             raise Refusal(self._written, self._explained, "the program with its facts").error(violations)
+
+
+def _violations_in(core: Core, change: UnreadChange, side: int) -> Mapping[str, Relation]:
+    """Return the violations of constraints on a side of a change, which is read only if there are any."""
+    return violations_among(core, change.read(side)) if core.constraints.keys() & change.sizes[side].keys() else {}

@@ -192,20 +192,22 @@ class Materialisation(Commits):
         source: str | None,
     ) -> Change:
         minus, plus, whole = self._fitted(delete), self._fitted(insert), self._fitted(replace)
-        check_replaced(whole, minus, plus)
-        planned = Claimed()
+        if whole:
+            check_replaced(whole, minus, plus)
         with interrupted_once() as interruptions, self._turns.work():
+            planned = Claimed() if source is not None or self._sources else None
 
             def load() -> list[Requested]:
-                if source is not None:
+                if planned is not None and source is not None:
                     return [self._claimed(planned, source, minus, plus, whole)]
-                self._sources.plain(planned, minus, plus)
+                if planned is not None:
+                    self._sources.plain(planned, minus, plus)
                 return [self._load(minus, plus), *([difference(self._state.E, whole)] if whole else [])]
 
+            rows = self._rows_of(minus, plus) if planned is None and not whole else None
             return self._update_or_abandon(
-                load, algorithm, interruptions, before_commit=before_commit, planned=planned,
-                rows=self._rows_of(_Waiting(minus, plus, whole, source)),
-            )  # fmt: skip
+                load, algorithm, interruptions, before_commit=before_commit, planned=planned, rows=rows
+            )
 
     def _claimed(self, planned: Claimed, source: str, delete: Rows, insert: Rows, replace: Rows) -> Requested:
         """Return the update of the explicit facts by which a source claims other facts, and plan its claims."""
@@ -387,26 +389,28 @@ class Materialisation(Commits):
             with interrupted_once() as interruptions, self._turns.work():
                 # The difference between a snapshot and the facts is known when all updates before it were made.
                 known = ahead and not any(waiting.replace or waiting.source for waiting in ahead)
-                rows = self._rows_of(given[0]) if len(given) == 1 else None
+                rows = self._rows_waiting(given[0]) if len(given) == 1 else None
                 if rows is not None and known and not self._look_ahead_concerns(chosen, rows[1], ahead):
                     known = False
                 seen = merged([self._loaded(waiting) for waiting in ahead]) if known else None
-                planned, first = Claimed(), given[0]
+                first = given[0]
+                planned = Claimed() if first.source is not None or self._sources else None
                 if rows is not None and seen is None:
                     minus, plus = rows
 
                     def requested() -> list[Requested]:
                         return [self._load(minus, plus)]
 
-                elif (source := first.source) is not None:
+                elif planned is not None and (source := first.source) is not None:
                     gone = self._sources.facts_of(source) if first.is_retraction else first.delete
 
                     def requested() -> list[Requested]:
                         return [self._claimed(planned, source, gone, first.insert, first.replace)]
 
                 else:
-                    for waiting in given:
-                        self._sources.plain(planned, waiting.delete, waiting.insert)
+                    if planned is not None:
+                        for waiting in given:
+                            self._sources.plain(planned, waiting.delete, waiting.insert)
                     updates = [(self._loaded(given[0]), given.pop(0).replace) for _ in range(len(given))]
 
                     def requested() -> list[Requested]:
@@ -421,9 +425,10 @@ class Materialisation(Commits):
         def load(sides: Sides) -> _Waiting:
             delete, insert, replace = (self._fitted(side) for side in sides[:3])
             waiting = _Waiting(delete, insert, replace, sides.source or sides.retract, sides.retract is not None)
-            check_replaced(waiting.replace, waiting.delete, waiting.insert)
+            if waiting.replace:
+                check_replaced(waiting.replace, waiting.delete, waiting.insert)
             # With a source it depends on the claims of all updates before, and few rows may not have to be loaded.
-            if waiting.source is None and self._rows_of(waiting) is None:
+            if waiting.source is None and self._rows_waiting(waiting) is None:
                 with self._turns.work():
                     self._loaded(waiting)
             return waiting
@@ -537,27 +542,35 @@ class Materialisation(Commits):
                 updates.append(difference(settle((E - before.minus) | before.plus), snapshots))
         return updates
 
-    def _rows_of(self, waiting: _Waiting) -> tuple[RowsByName, RowsByName] | None:
-        """Return the rows that an update deletes and inserts, if that is all it does, and they are few.
+    def _rows_of(
+        self, delete: Mapping[str, Iterable[Row]], insert: Mapping[str, Iterable[Row]]
+    ) -> tuple[RowsByName, RowsByName] | None:
+        """Return the rows that an update without sources deletes and inserts, if they are few.
 
         An engine in other processes makes no small updates: it loads the facts while they wait.
         """
-        if waiting.source is not None or waiting.replace or self._sources or self._remote is not None:
+        if self._remote is not None:
             return None
         count = 0
-        for side in (waiting.delete, waiting.insert):
+        for side in (delete, insert):
             for rows in side.values():
-                if not isinstance(rows, Sized):
+                if type(rows) is not list and not isinstance(rows, Sized):
                     return None
                 count += len(rows)
-        return (waiting.delete, waiting.insert) if count <= FEW_ROWS else None  # type: ignore[return-value]
+        return (delete, insert) if count <= FEW_ROWS else None  # type: ignore[return-value]
+
+    def _rows_waiting(self, waiting: _Waiting) -> tuple[RowsByName, RowsByName] | None:
+        """Return the rows that an update of a stream deletes and inserts, if that is all it does, and they are few."""
+        if waiting.source is not None or waiting.replace or self._sources:
+            return None
+        return self._rows_of(waiting.delete, waiting.insert)
 
     def _look_ahead_concerns(self, chosen: Algorithm | None, inserted: RowsByName, ahead: Sequence[_Waiting]) -> bool:
         """Return whether an update that inserts some rows may be made otherwise for the updates that follow it."""
         look_ahead = (chosen or self._algorithm).look_ahead
         if look_ahead is None:
             return False
-        following = [self._rows_of(waiting) for waiting in ahead]
+        following = [self._rows_waiting(waiting) for waiting in ahead]
         return any(rows is None or look_ahead.concerns(inserted, rows[0]) for rows in following)
 
     def _loaded(self, waiting: _Waiting) -> Requested:
@@ -571,7 +584,7 @@ class Materialisation(Commits):
         return waiting.loaded
 
     def _fitted(self, facts: FactsGiven | None) -> Mapping[str, Iterable[Row]]:
-        return fitted_facts(self._core, by_name(facts), self._read)
+        return {} if facts is None else fitted_facts(self._core, by_name(facts), self._read)
 
     def _load(self, delete: Mapping[str, Iterable[Row]], insert: Mapping[str, Iterable[Row]]) -> Requested:
         return Requested(self._engine.load_all(delete), self._engine.load_all(insert))

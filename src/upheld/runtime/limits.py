@@ -99,16 +99,32 @@ class Budget:
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
-@contextmanager
-def within(limits: Limits | None) -> Iterator[Budget]:
-    """Open a budget for the block; a block with the same limits inside another one goes on with that one's budget."""
+def open_budget() -> Budget | None:
+    """Return the budget that work counts against now."""
+    return _budget.get()
+
+
+def enter_budget(limits: Limits | None) -> Budget:
+    """Open a budget, or go on with the one that is open if that has the same limits; `leave_budget` ends it."""
     outer = _budget.get()
     budget = outer if outer is not None and outer.limits is limits else Budget(limits or Limits(), outer)
     _budget.set(budget)
+    return budget
+
+
+def leave_budget(outer: Budget | None) -> None:
+    """Go on with the budget that was open before."""
+    _budget.set(outer)
+
+
+@contextmanager
+def within(limits: Limits | None) -> Iterator[Budget]:
+    """Open a budget for the block; a block with the same limits inside another one goes on with that one's budget."""
+    outer = open_budget()
     try:
-        yield budget
+        yield enter_budget(limits)
     finally:
-        _budget.set(outer)
+        leave_budget(outer)
 
 
 def limited(call: Callable[A, R]) -> Callable[A, R]:

@@ -92,8 +92,9 @@ class MemoryEngine:
         self.matcher.forget_rules(rules)
 
     def reclaim(self, keep: Sequence[FactSet]) -> None:
-        with self.context.bits.evaluating():  # a slice goes by the bits of the sets that are kept
-            self.reclaiming.step(keep)
+        if self.reclaiming.is_awaited():
+            with self.context.bits.evaluating():  # a slice goes by the bits of the sets that are kept
+                self.reclaiming.step(keep)
 
     def compact(self, keep: Sequence[FactSet]) -> Freed:
         with self.context.bits.evaluating():
@@ -182,16 +183,17 @@ class MemoryEngine:
         assert not self._in_transaction, "a transaction within another"
         self._undo()  # what is left of one that failed, if its undoing failed as well
         self._in_transaction = True
+        context, before = self.context, self.context.kept_before
         try:
-            self.context.journal.begin()
-            with self.attempt():
-                yield
-                self.complete()
-                self.context.columns.sweep()
-                self.context.journal.entries = (
-                    None  # all is done; one step, so that an interruption is before or after it
-                )
+            context.journal.begin()
+            context.clock += 1
+            context.kept_before = context.clock  # as in an attempt
+            yield
+            self.complete()
+            context.columns.sweep()
+            context.journal.entries = None  # all is done; one step, so that an interruption is before or after it
         finally:
+            context.kept_before = before
             self._in_transaction = False
             self._undo()
 

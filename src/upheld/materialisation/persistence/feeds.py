@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from upheld.data.change import ByRelation, Change
 from upheld.data.columns import Columns, Row
-from upheld.data.relation import Relation
 from upheld.errors import FactsError, Problem, UsageError, warn
 from upheld.language.core import Core
 from upheld.materialisation.versions.views import net
@@ -86,10 +85,8 @@ def net_rows(steps: Sequence[Step]) -> dict[str, tuple[set[Row], set[Row]]]:
 
 def keep_own_codes(*sides: ByRelation) -> None:
     """Let facts hold on to their own codes alone."""
-    relations: Iterator[Relation] = (relation for side in sides for relation in side.held())
-    for columns in (relation.unordered for relation in relations):
-        if columns is not None:
-            columns.keep_own_codes()
+    for side in sides:
+        side.keep_own_codes()
 
 
 class Feed:

@@ -168,8 +168,9 @@ class Costs:
 
     def __init__(self) -> None:
         self._work: WorkByRule = {}
-        self._runs: deque[RunCost] = deque(maxlen=UPDATES_KEPT)
-        self._first = RunCost(0, 0.0, 0, 0, 0, 0, 0)
+        #: The numbers of a `RunCost` for each of the last updates.
+        self._runs: deque[tuple[int, float, int, int, int, int, int]] = deque(maxlen=UPDATES_KEPT)
+        self._first = 0, 0.0, 0, 0, 0, 0, 0
         self.updates = 0
 
     def begin(self, statistics: Statistics, work: WorkByRule) -> None:
@@ -219,15 +220,18 @@ class Costs:
         numbered = [Cost(f"stratum {n}", work.seconds, work.instances, work.facts) for n, work in by_stratum.items()]
         return Profile(
             algorithm,
-            (self._first, *self._runs),
+            tuple(RunCost(*numbers) for numbers in (self._first, *self._runs)),
             self.updates,
             *(tuple(sorted(costs, key=lambda cost: -cost.seconds)) for costs in (rules, numbered, phases)),  # type: ignore[arg-type]
         )
 
 
-def _cost(update: int, statistics: Statistics, inserted: int, deleted: int) -> RunCost:
+def _cost(
+    update: int, statistics: Statistics, inserted: int, deleted: int
+) -> tuple[int, float, int, int, int, int, int]:
+    """Return the numbers of a `RunCost`."""
     instances = sum(statistics.instances.values())
-    return RunCost(update, statistics.seconds, instances, statistics.facts, statistics.rounds, inserted, deleted)
+    return update, statistics.seconds, instances, statistics.facts, statistics.rounds, inserted, deleted
 
 
 def _place(rule: Rule) -> str | None:

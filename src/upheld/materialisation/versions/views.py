@@ -47,11 +47,10 @@ class Version:
         sizes, rows = dict(self.sizes), 1
         sides = (change.inserted, False, 1), (change.deleted, False, -1), (change.asserted, True, 1)
         for facts, explicit, sign in (*sides, (change.retracted, True, -1)):
-            for relation in facts.held():
-                size = relation.known_size or 0
+            for name, size in facts.known_sizes().items():
                 rows += size
-                if (relation.name, explicit) in sizes:
-                    sizes[relation.name, explicit] += sign * size
+                if (name, explicit) in sizes:
+                    sizes[name, explicit] += sign * size
         return Version(core, self.number + 1, self.age + rows, sizes)
 
     def changes(self) -> Iterator[Change]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
@@ -12,6 +13,8 @@ import pytest
 
 import upheld
 from upheld.data.change import Change
+from upheld.engines.memory.rounds.strata import kernel
+from upheld.engines.memory.rounds.strata.change_lines import ChangeLines
 from upheld.engines.memory.rounds.strata.small_update import MemoryUpdate
 from upheld.engines.memory.sets.named import Named
 from upheld.materialisation.materialisation import Materialisation
@@ -139,6 +142,25 @@ def test_left_to_the_operators():
     assert 0 < outcomes.count(False) < 5
 
 
+def test_the_time_of_the_kernel_is_that_of_its_rules(monkeypatch):
+    m = upheld.materialise("q(x) :- p(x).", {"p": [1, 2]}, algorithm="ranked")
+    m.update(delete={"p": [1]})
+    original = kernel.maintain_strata
+
+    def slow(*arguments: Any) -> None:
+        time.sleep(0.02)
+        original(*arguments)
+
+    before = seconds_of_rules(m)
+    monkeypatch.setattr(kernel, "maintain_strata", slow)
+    m.update(delete={"p": [2]})
+    assert seconds_of_rules(m) - before >= 0.02
+
+
+def seconds_of_rules(m: Materialisation) -> float:
+    return sum(rule.seconds for rule in m.profile().rules if rule.place)
+
+
 def test_changes_outlive_what_they_speak_of():
     """A change has the rows of its version, also when their texts are gone and their codes are used again."""
     m = upheld.materialise("q(x) :- p(x).", {"p": ["a", "b"]}, algorithm="ranked")
@@ -159,17 +181,17 @@ class Stop(Exception):
 @pytest.mark.parametrize(
     "where",
     [
-        (MemoryUpdate, "_find_rows"),
-        (MemoryUpdate, "_sides"),
+        (MemoryUpdate, "_write"),
         (MemoryUpdate, "_run"),
+        (MemoryUpdate, "_by_side"),
         (MemoryUpdate, "_count_strata"),
         (MemoryUpdate, "_tell_meter"),
-        (MemoryUpdate, "_read"),
-        (Named, "gain"),
-        (Named, "lose"),
+        (MemoryUpdate, "close"),
+        (Named, "has_changed"),
+        (ChangeLines, "__init__"),
         (History, "after"),
     ],
-    ids=lambda where: where[1],
+    ids=lambda where: where[1].strip("_"),
 )
 @pytest.mark.parametrize("is_after", [False, True])
 def test_failure_in_the_middle(where, is_after, monkeypatch):

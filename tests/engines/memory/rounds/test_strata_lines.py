@@ -12,7 +12,7 @@ import numpy as np
 import upheld
 from upheld.algebra.reached import Reached
 from upheld.engines.memory.rounds.records import COUNT, KNOWN_ROWS, OF_TABLE
-from upheld.engines.memory.rounds.strata import due
+from upheld.engines.memory.rounds.strata import due, small_strata
 from upheld.engines.memory.rounds.strata.buffers import Buffers
 from upheld.engines.memory.rounds.strata.code import StrataCode
 from upheld.engines.memory.rounds.strata.records import (
@@ -24,6 +24,9 @@ from upheld.engines.memory.rounds.strata.records import (
     IN_INSERTION,
     IS_DUE,
     LAST_CHANGE,
+    LEFT_AGAIN,
+    LEFT_WITH,
+    MOST_LEFT_AGAIN,
     STRATA_STATE,
     STRATUM_FIELDS,
 )
@@ -151,6 +154,30 @@ def test_the_log_of_an_update_outlives_the_next_one():
     assert m._state.bookkeeping.ranks.sums_by_stratum == sums
     used(m, 2)
     assert m.facts() == upheld.materialise(groups(2), facts, engine="reference").facts()
+
+
+def test_strata_that_were_left_are_left_at_once(monkeypatch):
+    """A stratum that was left in vain is left at once by updates with as many changes; smaller ones are tried."""
+    rules = "path(x, y) :- edge(x, y), node(x). path(x, z) :- path(x, y), edge(y, z)."
+    facts = {"edge": [(k, k + 1) for k in range(40)], "node": [(k,) for k in range(41)]}
+    m = upheld.materialise(rules, facts, algorithm="ranked")
+    few, many = {"node": [(39,)]}, {"node": [(k,) for k in range(9)]}
+    strata = m._state.bookkeeping.ranks.strata
+    monkeypatch.setattr(small_strata, "MOST_DERIVED", 30)
+    m.update(delete=many)
+    code, _ = tools(m)
+    line = code.lines[code.strata.sole_stratum("path")]
+    assert line[LEFT_WITH] == 2 * 9  # the facts that it began with, and those that had changed below
+    again = line[LEFT_AGAIN]
+    assert 0 < again <= MOST_LEFT_AGAIN
+    m.update(insert=many)
+    assert line[LEFT_AGAIN] == again - 1
+    before = strata.maintained
+    m.update(delete=few)
+    m.update(insert=few)
+    assert (strata.maintained, line[LEFT_AGAIN]) == (before + 2, again - 1)
+    assert tools(m)[0] is code
+    assert m.facts() == upheld.materialise(rules, facts, engine="reference").facts()
 
 
 def test_the_heap_of_due_strata():

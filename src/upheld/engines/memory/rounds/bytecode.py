@@ -87,11 +87,11 @@ class Bench:
     """
 
     def __init__(self) -> None:
-        self._size = (0, 0, 0, 0)
+        self._size = self._wanted = (0, 0, 0, 0)
 
     def make_room(self, code: Code) -> None:
         wanted = code.registers, code.steps, code.arity, MOST_HANDLED
-        if all(have >= want for have, want in zip(self._size, wanted, strict=True)):
+        if wanted == self._wanted or all(have >= want for have, want in zip(self._size, wanted, strict=True)):
             return
         registers, steps, arity, instances = map(max, self._size, wanted)
         self.arrays = (
@@ -104,6 +104,7 @@ class Bench:
         )
         # Last: an update that is interrupted in here must not leave a size that the arrays do not have.
         self._size = registers, steps, arity, instances
+        self._wanted = wanted
 
 
 class Start:
@@ -124,6 +125,8 @@ class Code:
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
         self.tables: list[Table] = []
+        #: The names of the tables, and the types of their columns: for whoever must not hold the tables.
+        self.shapes: list[tuple[str, tuple[str, ...]]] = []
         self.numbers: dict[Table, int] = {}
         self._indexes: dict[tuple[Table, Table | Part, tuple[int, ...]], int] = {}
         self._indexed: set[Table] = set()
@@ -191,6 +194,7 @@ class Code:
         if number is None:
             number = self.numbers[table] = len(self.tables)
             self.tables.append(table)
+            self.shapes.append((table.name, table.types))
             self.arity = max(self.arity, table.arity)
         return number
 
@@ -428,7 +432,7 @@ def _shift(size: int) -> int:
     return 64 - (size.bit_length() - 1)
 
 
-def by_table(tables: Sequence[Table], pairs: npt.NDArray[np.int32]) -> list[tuple[Table, Rows]]:
+def by_table(tables: Sequence[Table], pairs: npt.NDArray[np.signedinteger[Any]]) -> list[tuple[Table, Rows]]:
     """Return the rows of pairs of the number of a table and a row. Further columns, as a log has them, are left out."""
     if len(pairs) <= _FEW_PAIRS:
         rows_of: dict[int, list[int]] = {}
@@ -438,9 +442,9 @@ def by_table(tables: Sequence[Table], pairs: npt.NDArray[np.int32]) -> list[tupl
     numbers = pairs[:, QUEUE_TABLE]
     first = int(numbers[0])
     if (numbers == first).all():  # as a rule
-        return [(tables[first], pairs[:, QUEUE_ROW].copy())]
+        return [(tables[first], pairs[:, QUEUE_ROW].astype(np.int32))]
     order = np.argsort(numbers, kind="stable")
     ascending = numbers[order]
     begins = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
-    parts = np.split(pairs[order, QUEUE_ROW], begins[1:])
+    parts = np.split(pairs[order, QUEUE_ROW].astype(np.int32), begins[1:])
     return [(tables[k], rows) for k, rows in zip(ascending[begins].tolist(), parts, strict=True)]

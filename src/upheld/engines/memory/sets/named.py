@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -95,12 +96,6 @@ class Named(MemorySet):
             self._put_in(rows, selected_rows(rows, self.context.truths["~", bit, bit]) if self._is_restored else None)
         return self
 
-    def gain(self, rows: dict[Table, Rows]) -> None:
-        """Take in rows that are known not to be in the set."""
-        if rows:
-            self.context.pending.before_change(self)
-            self._put_in(rows, rows)
-
     def _put_in(self, rows: dict[Table, Rows], fresh: dict[Table, Rows] | None) -> None:
         """Take in rows; `fresh` are the rows that are not in the set yet, if they are known."""
         bit, total = self.bit, None
@@ -124,12 +119,6 @@ class Named(MemorySet):
             self._take_out(rows, selected_rows(rows, self.context.truths[self.bit]) if self._is_restored else None)
         return self
 
-    def lose(self, rows: dict[Table, Rows]) -> None:
-        """Take out rows that are known to be in the set."""
-        if rows:
-            self.context.pending.before_change(self)
-            self._take_out(rows, rows)
-
     def _take_out(self, rows: dict[Table, Rows], gone: dict[Table, Rows] | None) -> None:
         """Take out rows; `gone` are the rows that are in the set, if they are known."""
         bit, total = self.bit, None
@@ -143,6 +132,34 @@ class Named(MemorySet):
         clear_bit(rows.items(), bit)
         self._total = total
 
+    def has_changed(self, gone: Mapping[Table, Rows], new: Mapping[Table, Rows]) -> None:
+        """Note rows that a kernel has taken out of the set, and put into it. Nothing has read it since.
+
+        Whoever has called the kernel undoes it, if need be, by `undo_change`.
+        """
+        if self._total is not None:
+            self._total += sum(map(len, new.values())) - sum(map(len, gone.values()))
+        for table, rows in new.items():
+            self._log(table, rows)
+            if table in self._dense:
+                self._dense[table].add(table, rows)
+        for table, rows in gone.items():
+            self._forget_dense(table)
+            self.context.holders.removed += len(rows)
+
+    def undo_change(self, gone: Mapping[Table, Rows], new: Mapping[Table, Rows]) -> None:
+        """Put back rows that have gone, and take out those that are new."""
+        if self._released:
+            return  # within a transaction that goes on: another set may have the bit
+        self._total = None
+        for table in new:
+            self._forget_dense(table)
+        bit = self.bit  # before the log: a set that takes its bit back begins another one
+        clear_bit(new.items(), bit)
+        for table, rows in gone.items():
+            self._log(table, rows)
+        set_bit(gone.items(), bit)
+
     def has_taken(self, table: Table, rows: Rows) -> None:
         """Note rows that a kernel has put into the set, and that were not in it."""
         self._total = None
@@ -152,28 +169,11 @@ class Named(MemorySet):
         if table in self._dense:
             self._dense[table].add(table, rows)
 
-    def _note_added(self, fresh: dict[Table, Rows]) -> None:
-        def undo() -> None:
-            if self._released:
-                return  # within a transaction that goes on: another set may have the bit
-            self._total = None
-            for table in fresh:
-                self._forget_dense(table)
-            clear_bit(fresh.items(), self.bit)
+    def _note_added(self, fresh: Mapping[Table, Rows]) -> None:
+        self.context.journal.note(partial(self.undo_change, {}, fresh))
 
-        self.context.journal.note(undo)
-
-    def _note_removed(self, gone: dict[Table, Rows]) -> None:
-        def undo() -> None:
-            if self._released:
-                return
-            self._total = None
-            bit = self.bit  # before the log: a set that takes its bit back begins another one
-            for table, rows in gone.items():
-                self._log(table, rows)
-            set_bit(gone.items(), bit)
-
-        self.context.journal.note(undo)
+    def _note_removed(self, gone: Mapping[Table, Rows]) -> None:
+        self.context.journal.note(partial(self.undo_change, gone, {}))
         self.context.holders.removed += sum(map(len, gone.values()))
 
     def _total_with(self, rows: dict[Table, Rows], sign: int) -> int | None:

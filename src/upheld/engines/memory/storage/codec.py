@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +59,12 @@ class Reading:
         """Return the rows of an array with a row of codes for each, by column."""
         return Columns(types, [self.column(codes[:, c], t) for c, t in enumerate(types)], len(codes))
 
+    def handed(self, codes: npt.NDArray[np.signedinteger], types: Sequence[str]) -> Columns:
+        """Return rows by column, for somebody who may keep them: they have their own codes."""
+        columns = Columns(types, [self.column(codes[:, c], t) for c, t in enumerate(types)], len(codes), own=True)
+        self._handed_out.add(columns)
+        return columns
+
     def chosen(self, held: HeldRows, rows: npt.NDArray[np.integer], types: Sequence[str]) -> Columns:
         """Return some rows of a table, by column. They are read when they are first needed.
 
@@ -84,14 +91,23 @@ class Reading:
         return list(self.columns(codes, types))
 
 
+class WithTexts(Protocol):
+    """Rows with texts of a dictionary, or with their own."""
+
+    @property
+    def count(self) -> int: ...
+
+    def keep_own_texts(self) -> None: ...
+
+
 class HandedOut:
-    """Columns that were handed out and may still be held."""
+    """Columns, and other rows with texts, that were handed out and may still be held."""
 
     def __init__(self) -> None:
-        self._columns: list[weakref.ref[Columns]] = []
+        self._columns: list[weakref.ref[WithTexts]] = []
         self._most = 256
 
-    def add(self, columns: Columns) -> None:
+    def add(self, columns: WithTexts) -> None:
         self._columns.append(weakref.ref(columns))
         if len(self._columns) > self._most:
             self._columns = [reference for reference in self._columns if reference() is not None]

@@ -90,12 +90,19 @@ class Reclaiming:
             self._pass.unlink()
             self._pass, self._work = None, iter(())
 
+    def is_awaited(self) -> bool:
+        """Return whether a pass is under way, or it is time to look whether one is due: most updates only count down.
+
+        To be called once for each update.
+        """
+        if self._pass is not None:
+            return True
+        self._wait -= 1
+        return self._wait <= 0 or self.pace.share * self._context.holders.removed > self._rows + self.pace.fewest
+
     def step(self, keep: Sequence[FactSet]) -> None:
         """Do a slice of a pass, or look whether one is due. To be called where no transaction is open."""
         if self._pass is None:
-            self._wait -= 1
-            if self._wait > 0 and self.pace.share * self._context.holders.removed <= self._rows + self.pace.fewest:
-                return
             self._wait = self.pace.updates
             if not self._is_due(_named(keep)):
                 return

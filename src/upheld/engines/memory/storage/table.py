@@ -97,6 +97,8 @@ class Table:
 
     def __init__(self, name: str, types: tuple[str, ...], touched: Touched | None = None):
         self.name, self.types, self.arity = name, types, len(types)
+        #: Whether all values are their own codes.
+        self.has_numbers_only = all(type == "number" for type in types)
         self._touched = touched or Touched()
         dtype = np.int64 if "float" in types else np.int32
         self.rows: npt.NDArray[np.signedinteger[Any]] = np.empty((_SMALLEST, self.arity), dtype)

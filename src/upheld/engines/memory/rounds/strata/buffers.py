@@ -15,14 +15,17 @@ from upheld.engines.memory.rounds.strata.records import (
     AT_COMING,
     AT_GOING,
     CHANGED_FIELDS,
+    DUE,
     FIRST_GROWN_INDEX,
     FIRST_GROWN_TABLE,
     FIRST_MET,
+    LINE_VALUES,
     MOST,
     MOST_PICKED,
     PART,
     PARTS,
     SEED_FIELDS,
+    SEEDED,
     SEEDING,
     SEEDS,
     STAGE,
@@ -54,6 +57,7 @@ class Buffers:
         self.log = np.empty((_LOG, UNDO_FIELDS), np.int32)
         self.asked: Numbers = np.empty((64, ASKED_VALUES + 4), np.int64)
         self.seeds: Numbers = np.empty((64, SEED_FIELDS), np.int64)
+        self.lines: Numbers = np.empty((256, LINE_VALUES + 4), np.int64)
         self.due: Numbers = np.empty(len(code.lines), np.int64)
         self.done: Numbers = np.empty((len(code.lines), 2), np.int64)
         self.state = _FIRST_STATE.copy()
@@ -62,17 +66,22 @@ class Buffers:
     def queues(self) -> tuple[Lines, Lines, Lines, Lines]:
         return self.going, self.coming, self.picked, self.changed
 
+    @property
+    def facts(self) -> tuple[Numbers, Numbers, Numbers]:
+        return self.asked, self.seeds, self.lines
+
     def begin(self, most: int, part: tuple[int, int]) -> Numbers:
-        """Clear the lines that the update before has written, and no others; return the state of the next update.
+        """Clear the lines that the update before has left, and no others; return the state of the next update.
 
         most   derivations that a call handles in a stratum, in deletion and in insertion
         part   the part of all heads that are kept, and how many parts there are
         """
-        changes.clear_lines(self._code.lines, self._code.links, self.due, self.seeds, self.changed, self.state)
-        self.state = _FIRST_STATE.copy()
-        self.state[MOST] = most
-        self.state[PART], self.state[PARTS] = part
-        return self.state
+        last = self.state
+        if last[SEEDED] or last[AT_CHANGED] or last[DUE]:
+            changes.clear_lines(self._code.lines, self._code.links, self.due, self.seeds, self.changed, last)
+        self.state = state = _FIRST_STATE.copy()
+        state[MOST], state[PART], state[PARTS] = most, *part
+        return state
 
     def make_room(self) -> None:
         """Make room for the facts of one more stratum."""
@@ -84,11 +93,11 @@ class Buffers:
 
     def make_room_for_asked(self, count: int, width: int) -> None:
         """Make room for some facts of an update, with this many numbers for the widest of them."""
-        lines, fields = self.asked.shape
-        if count > lines or width > fields:
-            asked = np.empty((max(2 * count, lines), max(width, fields)), np.int64)
-            asked[:lines, :fields] = self.asked
-            self.asked = asked
+        self.asked = _with_shape(self.asked, count, width)
+
+    def make_room_for_lines(self, count: int, arity: int) -> None:
+        """Make room for the lines of a change, of tables with this many columns at most."""
+        self.lines = _with_shape(self.lines, count, LINE_VALUES + arity)
 
     def make_room_for_seeds(self, count: int) -> None:
         """Make room for some facts to begin with behind those that are there."""
@@ -108,4 +117,14 @@ def _with_room(queue: Lines, used: int, more: int) -> Lines:
         return queue
     larger = np.empty((2 * used + more, queue.shape[1]), np.int32)
     larger[:used] = queue[:used]
+    return larger
+
+
+def _with_shape(numbers: Numbers, count: int, width: int) -> Numbers:
+    """Return an array with room for this many lines of this width, and the lines of another."""
+    lines, fields = numbers.shape
+    if count <= lines and width <= fields:
+        return numbers
+    larger = np.empty((2 * count if count > lines else lines, max(width, fields)), np.int64)
+    larger[:lines, :fields] = numbers
     return larger

@@ -6,6 +6,7 @@ counted, and can be undone until the transaction is over.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -20,13 +21,14 @@ from upheld.engines.memory.rounds.strata import kernel
 from upheld.engines.memory.rounds.strata.buffers import Buffers, Lines
 from upheld.engines.memory.rounds.strata.code import StrataCode
 from upheld.engines.memory.rounds.strata.records import (
+    ASKED_VALUES,
     AT_LOG,
-    AT_LOST_FACTS,
     AT_NEW_FACTS,
     AT_ROUNDS,
     AT_TOP,
     DERIVATIONS,
     FIRST_MET,
+    FOUND,
     IN_DELETION,
     IN_INSERTION,
     LEFT_OVER,
@@ -42,22 +44,24 @@ from upheld.engines.memory.rounds.strata.records import (
     UNDO_TABLE,
     UNDO_TOTAL,
     WANTS_INDEX,
+    WANTS_LEVELS,
+    WANTS_LINES,
     WANTS_PLAN,
     WANTS_QUEUES,
     WANTS_READERS,
     WANTS_ROWS,
     WANTS_STRATUM,
+    WANTS_WIDTH,
 )
 from upheld.engines.memory.sets.named import Named
 from upheld.engines.memory.sets.truth_tables import Spelling, Truth
 from upheld.runtime.interruptions import uninterrupted
-from upheld.runtime.statistics import current_phase
 
 #: The truth table of all facts.
 _EVERYTHING: Truth = np.ones(1 << 16, np.bool_)
 
-#: After an update that the kernel could not finish, the operators make this many updates of its relations.
-_LEFT_ALONE = 16
+#: The line of a plan that has found no derivations.
+_NOT_MET: Numbers = np.array([0, 0, UNLISTED], np.int64)
 
 
 class RankSums(Protocol):
@@ -89,20 +93,22 @@ class Shared:
         self.times = 1
         #: The strata with rules that kernels have maintained, in all updates.
         self.maintained = 0
-        #: The updates for which relations are left alone: see `leave_alone`.
-        self._alone: dict[str, int] = {}
+        #: The relations of updates that a kernel has left: the facts of these, and the updates to leave at once.
+        self._left: dict[str, tuple[int, int]] = {}
 
-    def leave_alone(self, relations: Iterable[str]) -> None:
-        """Note relations with an update that the kernel could not finish: the next ones go to the operators at once."""
-        self._alone.update(dict.fromkeys(relations, _LEFT_ALONE))
+    def leave_next(self, relations: Iterable[str], facts: int, updates: int) -> None:
+        """Leave the next updates of some relations to the operators if they have at least this many facts."""
+        self._left.update(dict.fromkeys(relations, (facts, updates)))
 
-    def is_left_alone(self, relations: Iterable[str]) -> bool:
+    def is_left(self, relations: Iterable[str], facts: int) -> bool:
         """Return whether an update of some relations is better left to the operators from the beginning."""
-        if not self._alone:
+        if not self._left:
             return False
-        left = [name for name in relations if self._alone.get(name)]
+        left = [name for name in relations if (known := self._left.get(name)) and known[0] <= facts]
         for name in left:
-            self._alone[name] -= 1
+            least, updates = self._left.pop(name)
+            if updates > 1:
+                self._left[name] = least, updates - 1
         return bool(left)
 
     def forget_truths(self) -> None:
@@ -150,7 +156,7 @@ class Calls:
         #: Logs that are full, and the strata that were maintained, with the derivations that they had.
         self._full: list[tuple[Lines, int]] = []
         self._done: list[tuple[int, int]] = []
-        self._told = 0, 0, 0
+        self._told = [0, 0, 0]
         #: Whether a kernel may have entered rows that tables and indexes do not know of.
         self._is_ahead = False
 
@@ -172,7 +178,7 @@ class Calls:
             self._is_ahead = True
             kernel.maintain_strata(
                 (code.table_lines, code.index_lines, code.code), truths, shared.bench.arrays, code.lines, code.links,
-                buffers.seeds, buffers.queues, buffers.log, code.met, buffers.due, buffers.done, state,
+                buffers.facts, buffers.queues, buffers.log, code.met, buffers.due, buffers.done, state,
             )  # fmt: skip
             code.absorb(state)
             self._is_ahead = False
@@ -185,6 +191,12 @@ class Calls:
                 code.look_up_index(wanted)
             elif outcome == WANTS_READERS:
                 code.write_readers(wanted)
+            elif outcome == WANTS_LEVELS:
+                code.write_levels(wanted)
+            elif outcome == WANTS_WIDTH:
+                self._widen(wanted)
+            elif outcome == WANTS_LINES:
+                buffers.make_room_for_lines(wanted, code.arity)
             elif outcome == WANTS_ROWS:
                 self._make_room_in(wanted)
             elif outcome == WANTS_QUEUES:
@@ -203,6 +215,13 @@ class Calls:
         self._code.tables[t].make_room(int(self.state[STRATA_ROOM]))
         self._code.refresh()
 
+    def _widen(self, t: int) -> None:
+        """Let a table have values as wide as those of the fact that the kernel looks for."""
+        table = self._code.tables[t]
+        values = self._buffers.asked[self.state[FOUND], ASKED_VALUES:][: table.arity]
+        table.fit(int(values.min()), int(values.max()))
+        self._code.refresh()
+
     def _make_room(self) -> None:
         """Begin another log, and make room in queues; this is also the time to look at limits."""
         self.context.meter.look()
@@ -218,12 +237,16 @@ class Calls:
         """Let the ranks know of what a kernel has done, with strata from a number of them on."""
         state, ranks = self.state, self._ranks
         if state[AT_TOP] != ranks.top:
-            ranks.raise_top(int(state[AT_TOP]))
+            self._raise_top(int(state[AT_TOP]))
         sums, lines = ranks.sums_by_stratum, self._code.lines
         maintained = self._buffers.done[known : state[STRATA_DONE]].tolist()
         self._done += maintained  # before their sums change: an interruption may come in between
         for s, _ in maintained:
             sums[s] = int(lines[s, DERIVATIONS])
+
+    def _raise_top(self, top: int) -> None:
+        """Let the ranks know of the highest one."""
+        self._ranks.raise_top(top)
 
     def close(self) -> None:
         """Take the log out of the arrays that the next update fills: this one may still be undone then."""
@@ -232,24 +255,19 @@ class Calls:
         self.state[AT_LOG] = 0
 
     def _tell_meter(self) -> None:
-        state, meter, code = self.state, self.context.meter, self._code
-        now = int(state[AT_ROUNDS]), int(state[AT_LOST_FACTS]), int(state[AT_NEW_FACTS])
-        rounds, lost, gained = (after - before for after, before in zip(now, self._told, strict=True))
+        state, meter, rules = self.state, self.context.meter, self._code.rules
+        now = state[AT_ROUNDS : AT_NEW_FACTS + 1].tolist()
+        rounds, lost, gained = map(operator.sub, now, self._told)
         self._told = now
         self._shared.maintained += int(state[STRATA_DONE]) if state[STRATA_OUTCOME] != LEFT_OVER else 0
-        plans, phase = self._take_met(), current_phase.get()
-        try:
-            for name, which, facts in (("deletion", IN_DELETION, lost), ("insertion", IN_INSERTION, gained)):
-                mine = [(plan, met[which]) for plan, met in plans if met[which]]
-                if not facts and not mine:
-                    continue
-                current_phase.set(name)
-                meter.instances_together([code.rules[plan] for plan, _ in mine], [count for _, count in mine])
-                if facts or rounds:
-                    meter.round(facts, rounds)
-                    rounds = 0
-        finally:
-            current_phase.set(phase)
+        plans = self._take_met()
+        for phase, which, facts in (("deletion", IN_DELETION, lost), ("insertion", IN_INSERTION, gained)):
+            mine = [(plan, met[which]) for plan, met in plans if met[which]]
+            if mine:
+                meter.instances_together([rules[plan] for plan, _ in mine], [count for _, count in mine], phase)
+            if facts or (mine and rounds):
+                meter.round(facts, rounds, phase)
+                rounds = 0
         if rounds:
             meter.round(0, rounds)
 
@@ -260,7 +278,7 @@ class Calls:
         while (plan := int(state[FIRST_MET])) != NOBODY:
             taken.append((plan, met[plan].tolist()))
             state[FIRST_MET] = met[plan, NEXT_MET]
-            met[plan] = 0, 0, UNLISTED
+            met[plan] = _NOT_MET
         return sorted(taken)
 
     def _undo(self) -> None:

@@ -104,8 +104,8 @@ def take_seeds(program, strata, links, changed, seeds, due, state):
     state[STAGE] = NEXT_STRATUM
 
 
-@kernel
-def clear_lines(strata, links, due, seeds, changed, state):
+@inner_kernel
+def clear_written(strata, links, due, seeds, changed, state):
     """Clear the lines that an update has written, and no others."""
     for i in range(state[DUE]):  # there are some if it was given up
         strata[due[i], IS_DUE] = 0
@@ -115,3 +115,10 @@ def clear_lines(strata, links, due, seeds, changed, state):
     for i in range(state[AT_CHANGED]):
         t = changed[i, CHANGED_TABLE]
         links[t, LAST_CHANGE], links[t, CHANGES] = NOBODY, 0
+    state[DUE], state[SEEDED], state[AT_CHANGED] = 0, 0, 0
+
+
+@kernel
+def clear_lines(strata, links, due, seeds, changed, state):
+    """Clear the lines that an update has written which did not come to its end."""
+    clear_written(strata, links, due, seeds, changed, state)

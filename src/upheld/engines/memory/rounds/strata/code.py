@@ -37,10 +37,12 @@ from upheld.engines.memory.rounds.strata.records import (
     FIRST_MINUS,
     FIRST_PLUS,
     LAST_CHANGE,
+    LEVELS,
     LINK_FIELDS,
     MET_FIELDS,
     NEXT_GROWN_TABLE,
     NEXT_MET,
+    NO_LEVELS,
     NO_PATTERN,
     NO_READERS,
     OTHER_PLAN,
@@ -177,7 +179,7 @@ class StrataCode(PlanCode):
         self.links = grown(self.links, len(self.tables))
         self.met = grown(self.met, len(self.rules))
         for t in range(self._told, len(self.tables)):
-            self.links[t, [LAST_CHANGE, READERS, NEXT_GROWN_TABLE]] = NOBODY, NO_READERS, UNLISTED
+            self.links[t, [LAST_CHANGE, READERS, NEXT_GROWN_TABLE, LEVELS]] = NOBODY, NO_READERS, UNLISTED, NO_LEVELS
             self._tell(t)
         self._told = len(self.tables)
         for x in range(len(self._looked_up), len(self._sources)):
@@ -250,6 +252,15 @@ class StrataCode(PlanCode):
             readers = [(pattern, strata.reading([strata.classes[pattern]])) for pattern in patterns]
         written = [(self._add_pattern(pattern, table.types), self._add_list(numbers)) for pattern, numbers in readers]
         self.links[t, READERS] = len(self._code)
+        self._add_pairs(written)
+        self._write_out()
+
+    def write_levels(self, t: int) -> None:
+        """Write which strata the rows of a table are in."""
+        table = self.tables[t]
+        patterns = self.strata.patterns(table.name)
+        written = [(self._add_pattern(pattern, table.types), level) for pattern, level in patterns]
+        self.links[t, LEVELS] = len(self._code)
         self._add_pairs(written)
         self._write_out()
 

@@ -57,6 +57,7 @@ from upheld.engines.memory.rounds.strata.records import (
     FIRST_GROWN_INDEX,
     GAINING_OWN,
     GOING,
+    IS_BEYOND,
     LAST_CHANGE,
     LEFT_OVER,
     LOSING,
@@ -98,6 +99,13 @@ def ask_for(state, outcome, wanted):
 def leave(state):
     """Leave the stratum at hand to the operators."""
     ask_for(state, LEFT_OVER, state[CURRENT_STRATUM])
+
+
+@inner_kernel
+def leave_beyond(state):
+    """Leave the stratum at hand to the operators: it has rules that no kernel applies, or values of aggregates."""
+    state[IS_BEYOND] = 1
+    leave(state)
 
 
 # -- plans and indexes -------------------------------------------------------------------------------------------------
@@ -152,7 +160,7 @@ def plan_in(program, cell, state):
         ask_for(state, WANTS_PLAN, cell)
         return np.int64(-1)
     if at == OTHER_PLAN:
-        leave(state)
+        leave_beyond(state)
         return np.int64(-1)
     variables = number(code, at + PLAN_VARIABLES)
     step = variables + LENGTH + PAIR_FIELDS * number(code, variables)

@@ -14,9 +14,10 @@ from upheld.engines.memory.kernels.addresses import read_int32
 from upheld.engines.memory.kernels.counts import LARGEST
 from upheld.engines.memory.kernels.jit import inner_kernel, kernel
 from upheld.engines.memory.rounds.records import LINES, NOBODY, NUMBER, QUEUE_ROW, QUEUE_TABLE, TOTAL
-from upheld.engines.memory.rounds.strata.changes import have_readers, note_changes, take_seeds
+from upheld.engines.memory.rounds.strata.changes import clear_written, have_readers, note_changes, take_seeds
 from upheld.engines.memory.rounds.strata.due import drop_first
-from upheld.engines.memory.rounds.strata.finding import ask_for, find_for_step, leave
+from upheld.engines.memory.rounds.strata.finding import ask_for, find_for_step, leave, leave_beyond
+from upheld.engines.memory.rounds.strata.net import enter_change, find_net_effect
 from upheld.engines.memory.rounds.strata.numbers import (
     change_total,
     come,
@@ -29,6 +30,7 @@ from upheld.engines.memory.rounds.strata.numbers import (
 )
 from upheld.engines.memory.rounds.strata.records import (
     ALL_DONE,
+    ASKING,
     AT_CHANGED,
     AT_COMING,
     AT_GOING,
@@ -39,6 +41,7 @@ from upheld.engines.memory.rounds.strata.records import (
     AT_TOP,
     BIT_A,
     BIT_D,
+    BIT_E,
     BIT_ROUND,
     CHANGED,
     COMING,
@@ -55,11 +58,15 @@ from upheld.engines.memory.rounds.strata.records import (
     GAINING,
     GAINING_OWN,
     GOING,
+    IS_ENTERED,
+    LEFT_AGAIN,
     LEFT_OVER,
+    LEFT_WITH,
     LOSING,
     LOSING_OWN,
     LOST,
     MOST,
+    MOST_LEFT_AGAIN,
     NEXT_STRATUM,
     OTHER_STRATUM,
     PART_LOST,
@@ -120,6 +127,12 @@ def note_tables_read(code, block, links, s):
 
 
 @inner_kernel
+def changes_before(state):
+    """Return the number of facts that a call has begun with, and that have changed in the strata it has maintained."""
+    return state[SEEDS] + state[AT_CHANGED]
+
+
+@inner_kernel
 def begin_stratum(program, s, strata, links, seeds, queues, log, state):
     """Prepare the first step of a stratum. If it has no rules, its explicit facts go and come at once."""
     tables, _, code, _ = program
@@ -130,13 +143,16 @@ def begin_stratum(program, s, strata, links, seeds, queues, log, state):
     if kind == UNWRITTEN_STRATUM:
         ask_for(state, WANTS_STRATUM, s)
     elif kind == OTHER_STRATUM:
-        leave(state)
+        leave_beyond(state)
     elif not has_enough(log, queues, state):
         ask_for(state, WANTS_QUEUES, s)
     elif kind == EXPLICIT_STRATUM:
         enlist_explicit(tables, seeds, strata[s, FIRST_MINUS], queues[GOING], AT_GOING, state[BIT_D], state)
         enlist_explicit(tables, seeds, strata[s, FIRST_PLUS], queues[COMING], AT_COMING, state[BIT_A], state)
         state[STAGE] = ENDING
+    elif strata[s, LEFT_AGAIN] and changes_before(state) >= strata[s, LEFT_WITH]:
+        strata[s, LEFT_AGAIN] -= 1
+        leave(state)
     else:
         note_tables_read(code, strata[s, STRATUM_CODE], links, s)
         state[STAGE] = LOSING
@@ -151,6 +167,18 @@ def take_back_stratum(tables, queues, log, met, state):
     change_flags(tables, queues[COMING], coming, state[AT_COMING], ~state[BIT_A], np.int64(0))
     for field in range(AT_GOING, AT_GOING + SAVED):
         state[field] = state[field + SAVED]
+
+
+@inner_kernel
+def leave_over(tables, strata, queues, log, met, due, state):
+    """Take back the stratum at hand, which is left to the operators, and note with how many changes it was tried."""
+    s = state[CURRENT_STRATUM]
+    take_back_stratum(tables, queues, log, met, state)
+    if state[STAGE] != NEXT_STRATUM:  # it was begun
+        strata[s, LEFT_WITH] = changes_before(state)
+        strata[s, LEFT_AGAIN] = min(changes_before(state) - 1, MOST_LEFT_AGAIN)
+    drop_first(strata, due, state)
+    state[STAGE] = NEXT_STRATUM
 
 
 @inner_kernel
@@ -278,23 +306,29 @@ def gain(tables, count, there, lines, strata, links, seeds, queues, log, met, st
 
 
 @kernel
-def maintain_strata(arrays, truths, bench, strata, links, seeds, queues, log, met, due, done, state):
+def maintain_strata(arrays, truths, bench, strata, links, facts, queues, log, met, due, done, state):
     """Maintain the strata that are due, one after the other, until none is or something is wanted.
+
+    A small update begins with the facts that it asks for, and ends with the change of E and I.
 
     arrays   tables, indexes and code
     truths   for each step the truth tables of all places, and at the end that of the facts that are there
+    facts    what a small update asks for, what a call begins with, and the lines of the change
     """
     tables, indexes, code = arrays
+    asked, seeds, lines_out = facts
     T, X, C, W = tables.ctypes.data, indexes.ctypes.data, code.ctypes.data, truths.ctypes.data
     there, lines = truths[-1], bench[LINES]
     state[STRATA_OUTCOME] = ALL_DONE
     while state[STRATA_OUTCOME] == ALL_DONE:
         stage = state[STAGE]
-        if stage == SEEDING:
+        if stage == ASKING:
+            find_net_effect((T, X, C, W), asked, seeds, links, state)
+        elif stage == SEEDING:
             take_seeds((T, X, C, W), strata, links, queues[CHANGED], seeds, due, state)
         elif stage == NEXT_STRATUM:
             if state[DUE] == 0:
-                return
+                break
             begin_stratum((T, X, C, W), due[0], strata, links, seeds, queues, log, state)
         elif stage == ENDING:
             end_stratum((T, X, C, W), strata, links, queues, due, done, state)
@@ -306,6 +340,8 @@ def maintain_strata(arrays, truths, bench, strata, links, seeds, queues, log, me
             elif count >= 0:
                 gain(T, count, there, lines, strata, links, seeds, queues, log, met, state)
     if state[STRATA_OUTCOME] == LEFT_OVER:
-        take_back_stratum(T, queues, log, met, state)
-        drop_first(strata, due, state)
-        state[STAGE] = NEXT_STRATUM
+        leave_over(T, strata, queues, log, met, due, state)
+    elif state[STRATA_OUTCOME] == ALL_DONE and state[BIT_E]:
+        enter_change(T, asked, queues, lines_out, state)
+        if state[IS_ENTERED]:
+            clear_written(strata, links, due, seeds, queues[CHANGED], state)

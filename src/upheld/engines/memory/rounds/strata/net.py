@@ -1,16 +1,27 @@
-"""Kernels of the net effect of a small update: on the explicit facts before it is made, and on all facts afterwards."""
+"""Kernels of the net effect of a small update: on the explicit facts as it begins, and on all facts as it ends."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from upheld.engines.memory.kernels.addresses import read_int32, write_uint16
-from upheld.engines.memory.kernels.jit import inner_kernel, kernel
-from upheld.engines.memory.rounds.records import COUNT, FLAGS, NOBODY, NUMBER, QUEUE_ROW, QUEUE_TABLE, ROOM, SLOTS
+from upheld.engines.memory.kernels.jit import inner_kernel
+from upheld.engines.memory.rounds.instances import is_of_atom
+from upheld.engines.memory.rounds.records import (
+    ARITY,
+    COUNT,
+    FLAGS,
+    NOBODY,
+    NUMBER,
+    PLAN_CHECKS,
+    QUEUE_ROW,
+    QUEUE_TABLE,
+    ROOM,
+    SLOTS,
+)
 from upheld.engines.memory.rounds.strata.finding import ask_for
 from upheld.engines.memory.rounds.strata.numbers import list_line
 from upheld.engines.memory.rounds.strata.records import (
-    ALL_DONE,
     ASKED,
     ASKED_KIND,
     ASKED_ROW,
@@ -22,32 +33,76 @@ from upheld.engines.memory.rounds.strata.records import (
     BIT_A,
     BIT_D,
     BIT_E,
+    BIT_I,
     COMES,
+    COMING,
+    END_ASSERTED,
+    END_DELETED,
+    END_IGNORED,
+    END_INSERTED,
+    END_RETRACTED,
     FIRST_GROWN_TABLE,
+    FIRST_STRATUM,
     FOUND,
     GOES,
+    GOING,
+    IS_ENTERED,
     IS_IGNORED,
     IS_REPEATED,
+    LEVEL_FIELDS,
+    LEVEL_PATTERN,
+    LEVEL_STRATUM,
+    LEVELS,
+    LINE_ROW,
+    LINE_TABLE,
+    LINE_VALUES,
     NEXT_GROWN_TABLE,
+    NO_LEVELS,
     SEED_KIND,
     SEED_NEXT,
     SEED_ROW,
     SEED_STRATUM,
     SEED_TABLE,
+    SEEDING,
     SEEDS,
-    STRATA_OUTCOME,
+    STAGE,
     STRATA_ROOM,
+    WANTS_LEVELS,
+    WANTS_LINES,
     WANTS_ROWS,
     WANTS_WIDTH,
 )
-from upheld.engines.memory.rounds.tables import enter_row, fits, flags_of, of_table, place_of, slot_of
+from upheld.engines.memory.rounds.tables import (
+    enter_row,
+    fits,
+    flags_of,
+    number,
+    of_table,
+    place_of,
+    slot_of,
+    value_in,
+)
 
 # -- explicit facts ----------------------------------------------------------------------------------------------------
 
 
 @inner_kernel
-def find_rows(tables, asked, links, state):
-    """Write the rows of the facts that are asked for, and enter those that are new; return whether all were found."""
+def level_of(program, t, row, levels):
+    """Return the stratum of a row of a table that has several."""
+    code = program[2]
+    for k in range(number(code, levels)):
+        if is_of_atom(program, number(code, levels + LEVEL_FIELDS * k + LEVEL_PATTERN) - PLAN_CHECKS, t, row):
+            return number(code, levels + LEVEL_FIELDS * k + LEVEL_STRATUM)
+    return np.int64(FIRST_STRATUM)
+
+
+@inner_kernel
+def find_rows(program, asked, links, state):
+    """Write the rows and strata of the facts that are asked for, and enter those that are new.
+
+    Return whether all were found.
+    """
+    tables = program[0]
     line = NUMBER * asked.shape[1]
     while state[FOUND] < state[ASKED]:
         i = state[FOUND]
@@ -64,6 +119,11 @@ def find_rows(tables, asked, links, state):
                 return False
             list_line(links, t, NEXT_GROWN_TABLE, FIRST_GROWN_TABLE, state)
             row = np.int64(enter_row(tables, t, at, values))
+        if asked[i, ASKED_STRATUM] == 0:
+            if links[t, LEVELS] == NO_LEVELS:
+                ask_for(state, WANTS_LEVELS, t)
+                return False
+            asked[i, ASKED_STRATUM] = level_of(program, t, row, links[t, LEVELS])
         asked[i, ASKED_ROW] = row
         state[FOUND] += 1
     return True
@@ -101,42 +161,71 @@ def sort_out(tables, asked, kind, bit, seeds, state):
             state[SEEDS] = seed + 1
 
 
-@kernel
-def find_net_effect(tables, asked, seeds, links, state):
+@inner_kernel
+def find_net_effect(program, asked, seeds, links, state):
     """Find the facts that an update asks for, and begin with those that change.
 
     Each asked fact gets its row and its kind: it goes, comes, is ignored, or was asked for more than once. Bits of D
     and A, which no row has, are marks meanwhile.
     """
-    T = tables.ctypes.data
-    state[STRATA_OUTCOME] = ALL_DONE
-    if find_rows(T, asked, links, state):
-        mark_asked(T, asked, state)
-        sort_out(T, asked, GOES, state[BIT_D], seeds, state)
-        sort_out(T, asked, COMES, state[BIT_A], seeds, state)
+    tables = program[0]
+    if find_rows(program, asked, links, state):
+        mark_asked(tables, asked, state)
+        sort_out(tables, asked, GOES, state[BIT_D], seeds, state)
+        sort_out(tables, asked, COMES, state[BIT_A], seeds, state)
+        state[STAGE] = SEEDING
 
 
 # -- all facts ---------------------------------------------------------------------------------------------------------
 
 
-@kernel
-def take_net_changes(tables, going, coming, state):
-    """Take the facts that both go and come out of the queues, and clear the bits of D and A in all of them."""
-    T = tables.ctypes.data
-    count, D, A = np.int64(0), state[BIT_D], state[BIT_A]
+@inner_kernel
+def write_line(tables, t, row, lines, at):
+    """Write a fact into the lines of the change, and return where the next one goes."""
+    lines[at, LINE_TABLE], lines[at, LINE_ROW] = t, row
+    for c in range(of_table(tables, t, ARITY)):
+        lines[at, LINE_VALUES + c] = value_in(tables, t, row, c)
+    return at + 1
+
+
+@inner_kernel
+def enter_explicit(tables, asked, kind, keep, add, lines, at, state):
+    """Change the flags of the asked facts of one kind, and write them into the lines of the change."""
+    for i in range(state[ASKED]):
+        if asked[i, ASKED_KIND] == kind:
+            t, row = asked[i, ASKED_TABLE], asked[i, ASKED_ROW]
+            write_uint16(of_table(tables, t, FLAGS), row, (flags_of(tables, t, row) & keep) | add)
+            at = write_line(tables, t, row, lines, at)
+    return at
+
+
+@inner_kernel
+def enter_change(tables, asked, queues, lines, state):
+    """Let E and I know of all that has changed, and write it down; clear the bits of D and A."""
+    going, coming, everything = queues[GOING], queues[COMING], ~np.int64(0)
+    if state[AT_GOING] + state[AT_COMING] + state[ASKED] > len(lines):
+        ask_for(state, WANTS_LINES, state[AT_GOING] + state[AT_COMING] + state[ASKED])
+        return
+    at, D, A, E, I = np.int64(0), state[BIT_D], state[BIT_A], state[BIT_E], state[BIT_I]
     for i in range(state[AT_GOING]):
         t, row = np.int64(going[i, QUEUE_TABLE]), np.int64(going[i, QUEUE_ROW])
-        flags = flags_of(T, t, row)
-        write_uint16(of_table(T, t, FLAGS), row, flags & ~(D | A))
-        if not flags & A:
-            going[count, QUEUE_TABLE], going[count, QUEUE_ROW] = t, row
-            count += 1
-    state[AT_GOING], count = count, np.int64(0)
+        flags = flags_of(tables, t, row)
+        if flags & A:  # it comes as well
+            write_uint16(of_table(tables, t, FLAGS), row, flags & ~(D | A))
+        else:
+            write_uint16(of_table(tables, t, FLAGS), row, flags & ~(D | I))
+            at = write_line(tables, t, row, lines, at)
+    state[END_DELETED] = at
     for i in range(state[AT_COMING]):
         t, row = np.int64(coming[i, QUEUE_TABLE]), np.int64(coming[i, QUEUE_ROW])
-        flags = flags_of(T, t, row)
+        flags = flags_of(tables, t, row)
         if flags & A:  # else it went as well, and has lost both bits
-            write_uint16(of_table(T, t, FLAGS), row, flags & ~A)
-            coming[count, QUEUE_TABLE], coming[count, QUEUE_ROW] = t, row
-            count += 1
-    state[AT_COMING] = count
+            write_uint16(of_table(tables, t, FLAGS), row, (flags & ~A) | I)
+            at = write_line(tables, t, row, lines, at)
+    state[END_INSERTED] = at
+    state[END_RETRACTED] = enter_explicit(tables, asked, GOES, ~E, np.int64(0), lines, at, state)
+    state[END_ASSERTED] = enter_explicit(tables, asked, COMES, everything, E, lines, state[END_RETRACTED], state)
+    state[END_IGNORED] = enter_explicit(
+        tables, asked, IS_IGNORED, everything, np.int64(0), lines, state[END_ASSERTED], state
+    )
+    state[IS_ENTERED] = 1

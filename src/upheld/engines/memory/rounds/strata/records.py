@@ -1,10 +1,11 @@
 """The records of the kernel that goes from stratum to stratum, and the names of their fields.
 
-strata   a line for each stratum, from `STRATUM_KIND` to `IS_DUE`
+strata   a line for each stratum, from `STRATUM_KIND` to `LEFT_AGAIN`
 due      a heap of the strata that are due: the lowest is first
-links    a line for each table beside the one of `rounds.records`, from `LAST_CHANGE` to `NEXT_GROWN_TABLE`
+links    a line for each table beside the one of `rounds.records`, from `LAST_CHANGE` to `LEVELS`
 seeds    the facts that a call begins with, from `SEED_STRATUM` to `SEED_NEXT`
 asked    the facts that a small update asks for, from `ASKED_TABLE` to `ASKED_VALUES`
+lines    the facts that it changes, from `LINE_TABLE` to `LINE_VALUES`
 queues   from `GOING` to `CHANGED`
 log      the numbers of rows before they were changed, from `UNDO_TABLE` to `UNDO_PLAN`
 met      for each plan the derivations that it has found, from `IN_DELETION` to `NEXT_MET`
@@ -20,9 +21,10 @@ from __future__ import annotations
 from upheld.engines.memory.rounds.records import LENGTH
 
 #: A line of a stratum: what is known of it, where its code is, the derivations that it has, the first of the explicit
-#: facts that an update takes from it, and adds to it, and whether it is in the heap of due strata.
-STRATUM_KIND, STRATUM_CODE, DERIVATIONS, FIRST_MINUS, FIRST_PLUS, IS_DUE = range(6)
-STRATUM_FIELDS = 6
+#: facts that an update takes from it, and adds to it, whether it is in the heap of due strata, and the changes with
+#: which it was last left to the operators, with the number of updates that leave it at once if they have as many.
+STRATUM_KIND, STRATUM_CODE, DERIVATIONS, FIRST_MINUS, FIRST_PLUS, IS_DUE, LEFT_WITH, LEFT_AGAIN = range(8)
+STRATUM_FIELDS = 8
 #: Kinds of strata: not written yet, left to the operators, with explicit facts alone, and with rules.
 UNWRITTEN_STRATUM, OTHER_STRATUM, EXPLICIT_STRATUM, RULED_STRATUM = range(4)
 #: The code of a stratum: the number of tables that its rules read, and a record for each. The plans that begin with a
@@ -33,14 +35,20 @@ READ_FIELDS = 5
 UNWRITTEN_PLAN, OTHER_PLAN = -1, -2
 
 #: A line of a table: the last of its rows that have changed and their number, where the strata are that read it, the
-#: stratum that has last noted its record of it and that record, and the next table that rows were entered into.
-LAST_CHANGE, CHANGES, READERS, READ_BY, READ_RECORD, NEXT_GROWN_TABLE = range(6)
-LINK_FIELDS = 6
+#: stratum that has last noted its record of it and that record, the next table that rows were entered into, and where
+#: the strata of its rows are, if there are several.
+LAST_CHANGE, CHANGES, READERS, READ_BY, READ_RECORD, NEXT_GROWN_TABLE, LEVELS = range(7)
+LINK_FIELDS = 7
 #: The readers of a table: their number, and for each a pattern of rows, or `NO_PATTERN` for all of them, and a list of
 #: strata. A pattern is two lists of pairs, as a plan has them for its atom.
 READER_PATTERN, READER_STRATA = range(LENGTH, LENGTH + 2)
 READER_FIELDS = 2
 NO_PATTERN, NO_READERS = -1, -1
+#: The strata of the rows of a table: their number, and for each a pattern and the stratum. Rows of no pattern are in
+#: the first stratum.
+LEVEL_PATTERN, LEVEL_STRATUM = range(LENGTH, LENGTH + 2)
+LEVEL_FIELDS = 2
+NO_LEVELS, FIRST_STRATUM = -1, 1
 
 #: A line of a fact that a call begins with: its stratum, table and row, whether it goes, comes or has changed, and the
 #: next one of its stratum.
@@ -53,6 +61,9 @@ GOES, COMES, HAS_CHANGED = range(3)
 #: own.
 ASKED_TABLE, ASKED_STRATUM, ASKED_KIND, ASKED_ROW, ASKED_VALUES = range(5)
 IS_IGNORED, IS_REPEATED = range(3, 5)
+#: A line of the change that a small update makes: a table, a row, and its values. The lines of its sides follow each
+#: other: facts that disappear and appear, explicit facts that do, and facts that are ignored.
+LINE_TABLE, LINE_ROW, LINE_VALUES = range(3)
 
 #: The queues of a call: facts that go, facts that come, facts that a step begins with, and changed rows. A line of the
 #: last one has besides the table and the row the line of the row that changed before it in its table.
@@ -70,31 +81,38 @@ MET_FIELDS = 3
 #: A line of the strata that are done: the stratum, and the derivations that it had.
 DONE_STRATUM, DONE_DERIVATIONS = range(2)
 
-#: The stages of a call. A stratum goes from `LOSING` to `ENDING`, through four steps with truth tables of their own:
-#: derivations lost with facts of other strata, and round by round with its own ones; derivations gained with facts of
-#: other strata, and round by round with its own ones.
-SEEDING, NEXT_STRATUM, LOSING, LOSING_OWN, GAINING, GAINING_OWN, ENDING = range(7)
+#: The stages of a call. A small update begins with the facts that it asks for. A stratum goes from `LOSING` to
+#: `ENDING`, through four steps with truth tables of their own: derivations lost with facts of other strata, and round
+#: by round with its own ones; derivations gained with facts of other strata, and round by round with its own ones.
+ASKING, SEEDING, NEXT_STRATUM, LOSING, LOSING_OWN, GAINING, GAINING_OWN, ENDING = range(8)
 
-#: The progress of a call. Only heads of one `PART` are kept, of `PARTS` in all. From `AT_GOING` on, a stratum that is
+#: The progress of a call. Only heads of one `PART` are kept, of `PARTS` in all. A small update has `BIT_E` and `BIT_I`,
+#: and its lines end at `END_DELETED` to `END_IGNORED`, once E and I know of them. From `AT_GOING` on, a stratum that is
 #: taken back has these as it began.
 (
-    STAGE, CURRENT_STRATUM, STRATA_OUTCOME, STRATA_WANTED, STRATA_ROOM, BIT_ROUND, BIT_D, BIT_A, BIT_E, PLACES, ASKED,
-    FOUND, SEEDS, SEEDED, DUE, STRATA_DONE, FIRST_GROWN_TABLE, FIRST_GROWN_INDEX, FIRST_MET, MOST, LOST, GAINED,
-    ROUND_BEGIN, PART, PARTS,
+    STAGE, CURRENT_STRATUM, STRATA_OUTCOME, STRATA_WANTED, STRATA_ROOM, IS_BEYOND, BIT_ROUND, BIT_D, BIT_A, BIT_E,
+    BIT_I, PLACES, ASKED, FOUND, SEEDS, SEEDED, DUE, STRATA_DONE, FIRST_GROWN_TABLE, FIRST_GROWN_INDEX, FIRST_MET, MOST,
+    LOST, GAINED, ROUND_BEGIN, PART, PARTS, IS_ENTERED,
+    END_DELETED, END_INSERTED, END_RETRACTED, END_ASSERTED, END_IGNORED,
     AT_GOING, AT_COMING, AT_LOG, AT_TOP, AT_ROUNDS, AT_LOST_FACTS, AT_NEW_FACTS, AT_CHANGED,
-) = range(33)  # fmt: skip
+) = range(41)  # fmt: skip
 #: As many numbers behind them are what they were when the stratum at hand began.
 SAVED = AT_CHANGED + 1 - AT_GOING
 STRATA_STATE = AT_CHANGED + 1 + SAVED
 
 #: Why a call stops: nothing is due any more, a stratum is left to the operators, or something is wanted: the code of a
-#: stratum, a plan, an index that knows all rows, the readers of a table, room in a table or in a queue, or a table of
-#: wider values.
+#: stratum, a plan, an index that knows all rows, the readers of a table, the strata of its rows, room in a table or in
+#: a queue, a table of wider values, or room for the lines of the change. A stratum is left because it changes too much,
+#: or because it `IS_BEYOND` what kernels maintain.
 (
-    ALL_DONE, LEFT_OVER, WANTS_STRATUM, WANTS_PLAN, WANTS_INDEX, WANTS_READERS, WANTS_ROWS, WANTS_QUEUES, WANTS_WIDTH,
-) = range(9)  # fmt: skip
+    ALL_DONE, LEFT_OVER, WANTS_STRATUM, WANTS_PLAN, WANTS_INDEX, WANTS_READERS, WANTS_LEVELS, WANTS_ROWS, WANTS_QUEUES,
+    WANTS_WIDTH, WANTS_LINES,
+) = range(11)  # fmt: skip
 
 #: Rows that a step begins with at most, and pairs of a row and a plan. `MOST` of the state is how many derivations a
 #: call handles in a stratum; one with more than `SMALL_STRATUM` loses no more than one part of `PART_LOST` of them.
 MOST_PICKED, MOST_TRIED_PAIRS = 1 << 12, 1 << 16
 SMALL_STRATUM, PART_LOST = 1 << 10, 8
+#: Updates at most that leave a stratum at once after one that was left in vain. An update of one change is tried each
+#: time: it is left after little work, and others like it may change less.
+MOST_LEFT_AGAIN = 16

@@ -101,8 +101,8 @@ class SmallStrata(Shared):
         self, ranks: RankSums, strata: Stratification, E: Named, minus: RowsByName, plus: RowsByName
     ) -> MemoryUpdate | None:
         """Return an update of few facts, as `Ranks.small_update` does."""
-        facts = sum(len(rows) for side in (minus, plus) for rows in side.values())
-        if facts > MOST_SEEDS or self.is_left_alone({*minus, *plus}):
+        facts = sum(map(len, minus.values())) + sum(map(len, plus.values()))
+        if facts > MOST_SEEDS or self.is_left({*minus, *plus}, facts):
             return None
         return MemoryUpdate(self, *self._take_tools(strata, ranks), ranks, E, minus, plus, MOST_DERIVED)
 

@@ -1,49 +1,49 @@
 """Small updates by ranked support, from rows to rows: no set of facts is made on the way.
 
-`MemoryUpdate` finds its net effect when it is made, by one call of a kernel. `make` lets the kernel of small strata go
-through all strata that it reaches, and changes the sets E and I. If the kernel leaves
-a stratum to the operators, the whole update is undone, and the operators make it from its net effect.
+A `MemoryUpdate` writes down the codes of the facts that it is asked for. `make` lets one call of a kernel find their
+net effect, go through all strata that it reaches, and change the sets E and I. Then Python notes the change in the
+sets, the ranks and the meter. If the kernel leaves a stratum to the operators, the whole update is undone, and the
+operators make it from its net effect.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from upheld.algebra.counters import ChangedRows, RowsByName
+from upheld.algebra.counters import Listed, RowsByName
 from upheld.algebra.sets import FactSet
-from upheld.data.columns import Columns
 from upheld.engines.memory.rounds.bytecode import by_table
-from upheld.engines.memory.rounds.strata import net
 from upheld.engines.memory.rounds.strata.buffers import Buffers
 from upheld.engines.memory.rounds.strata.calls import Calls, RankSums, Shared
+from upheld.engines.memory.rounds.strata.change_lines import ChangeLines
 from upheld.engines.memory.rounds.strata.code import StrataCode
 from upheld.engines.memory.rounds.strata.records import (
     ASKED,
+    ASKED_KIND,
     ASKED_ROW,
     ASKED_TABLE,
     ASKED_VALUES,
+    ASKING,
     AT_COMING,
     AT_GOING,
     AT_TOP,
     BIT_A,
     BIT_D,
     BIT_E,
+    BIT_I,
     BIT_ROUND,
     COMES,
     DONE_STRATUM,
-    FOUND,
+    END_DELETED,
+    END_IGNORED,
     GOES,
+    IS_BEYOND,
+    IS_ENTERED,
     IS_IGNORED,
     LEFT_OVER,
-    SEED_ROW,
-    SEED_STRATUM,
-    SEED_TABLE,
+    MOST_LEFT_AGAIN,
     SEEDS,
+    STAGE,
     STRATA_DONE,
     STRATA_OUTCOME,
-    STRATA_WANTED,
-    WANTS_ROWS,
-    WANTS_WIDTH,
 )
 from upheld.engines.memory.sets.expressions import Settled
 from upheld.engines.memory.sets.named import Named
@@ -68,136 +68,104 @@ class MemoryUpdate(Calls):
         most: int,
     ):
         super().__init__(shared, code, buffers, ranks, most)
-        self.E = E
-        #: Whether some facts are of relations that have several strata.
-        self._has_places = False
-        self._write(minus, GOES)
-        self._write(plus, COMES)
-        self._find_net_effect()
-        if self._has_places:
-            self._place_seeds()
-        self._retracted, self._asserted, self._ignored = self._sides()
-        self.context.meter.round(sum(map(_size, (self._ignored, self._retracted, self._asserted))), 3)
+        self.E, self._top = E, ranks.top
+        self._sides: list[RowsByTable] | None = None
+        self.state[STAGE] = ASKING
+        for name, rows in minus.items():
+            self._write(name, rows, GOES)
+        for name, rows in plus.items():
+            self._write(name, rows, COMES)
+        buffers.make_room_for_seeds(int(self.state[ASKED]))
 
-    # -- the net effect ------------------------------------------------------------------------------------------------
-
-    def _write(self, facts: RowsByName, kind: int) -> None:
+    def _write(self, name: str, rows: Listed, kind: int) -> None:
         """Write down the codes of facts to delete or to insert."""
-        code, context, state = self._code, self.context, self.state
-        encode = context.codec.encode_one
-        for name, rows in facts.items():
-            table = context.tables[name]
-            level = code.strata.sole_stratum(name) or 0
-            self._has_places |= not level
-            head = code.number_of(table), level, kind, 0
-            lines = [(*head, *map(encode, row, table.types)) for row in rows]
-            if lines:
-                begin, width = int(state[ASKED]), ASKED_VALUES + table.arity
-                end = begin + len(lines)
-                self._buffers.make_room_for_asked(end, width)
-                self._buffers.asked[begin:end, :width] = lines
-                state[ASKED] = end
-
-    def _find_net_effect(self) -> None:
-        state, context = self.state, self.context
-        self._buffers.make_room_for_seeds(int(state[ASKED]))
-        with context.bits.evaluating():
-            bit = self.E.bit
-            marks = context.bits.take("minus"), context.bits.take("plus")
-            state[BIT_E], state[BIT_D], state[BIT_A] = 1 << bit, 1 << marks[0], 1 << marks[1]
-            try:
-                self._find_rows()
-            except BaseException:
-                self._catch_up()
-                raise
-            for mark in marks:
-                context.bits.give_back(mark)
-
-    def _find_rows(self) -> None:
-        code, buffers, state = self._code, self._buffers, self.state
-        while True:
-            self._is_ahead = True
-            net.find_net_effect(code.table_lines, buffers.asked, buffers.seeds, code.links, state)
-            code.absorb(state)
-            self._is_ahead = False
-            outcome, wanted = state[STRATA_OUTCOME], int(state[STRATA_WANTED])
-            if outcome == WANTS_ROWS:
-                self._make_room_in(wanted)
-            elif outcome == WANTS_WIDTH:
-                values = buffers.asked[state[FOUND], ASKED_VALUES:][: code.tables[wanted].arity]
-                code.tables[wanted].fit(int(values.min()), int(values.max()))
-                code.refresh()
-            else:
-                return
-
-    def _place_seeds(self) -> None:
-        """Find the strata of facts whose relations have several."""
-        seeds = self._buffers.seeds[: self.state[SEEDS]]
-        for t in {t for s, t in seeds[:, [SEED_STRATUM, SEED_TABLE]].tolist() if not s}:
-            mine = np.flatnonzero(seeds[:, SEED_TABLE] == t)
-            table, rows = self._code.tables[t], seeds[mine, SEED_ROW].astype(np.int32)
-            seeds[mine, SEED_STRATUM] = self.context.placing.levels_of(table, rows, self._code.strata)
-
-    def _sides(self) -> tuple[RowsByTable, RowsByTable, RowsByTable]:
-        """Return the explicit facts that go, those that come, and those to ignore."""
-        tables = self._code.tables
-        rows_of: dict[int, dict[int, list[int]]] = {GOES: {}, COMES: {}, IS_IGNORED: {}}
-        for t, _, kind, row in self._buffers.asked[: self.state[ASKED], : ASKED_ROW + 1].tolist():
-            if kind in rows_of:
-                rows_of[kind].setdefault(t, []).append(row)
-        sides = [
-            {tables[t]: np.array(rows, np.int32) for t, rows in by_number.items()} for by_number in rows_of.values()
-        ]
-        return sides[0], sides[1], sides[2]
-
-    def effect(self) -> tuple[FactSet, FactSet, FactSet]:
-        sides = self._retracted, self._asserted, self._ignored
-        return tuple(Settled(self.context, dict(side)) for side in sides)  # type: ignore[return-value]
+        code, context, state, buffers = self._code, self.context, self.state, self._buffers
+        table = context.tables[name]
+        head = code.number_of(table), code.strata.sole_stratum(name) or 0, kind, 0
+        if table.has_numbers_only:
+            lines = [(*head, *row) for row in rows]
+        else:
+            encode, types = context.codec.encode_one, table.types
+            lines = [(*head, *map(encode, row, types)) for row in rows]
+        if lines:
+            begin, width = int(state[ASKED]), ASKED_VALUES + table.arity
+            end = begin + len(lines)
+            buffers.make_room_for_asked(end, width)
+            buffers.asked[begin:end, :width] = lines
+            state[ASKED] = end
 
     # -- the update ----------------------------------------------------------------------------------------------------
 
-    def make(self, I: FactSet) -> ChangedRows | None:
+    def make(self, I: FactSet) -> ChangeLines | None:
         assert isinstance(I, Named), "a set that changes has a name"
-        deleted: RowsByTable = {}
-        inserted: RowsByTable = {}
+        context, self.I = self.context, I
+        for changed in (self.E, I):
+            context.pending.before_change(changed)
+        context.journal.note(self._undo)
+        if not self._maintained():
+            self._shared.tools = self._code, self._buffers
+            return None
+        sides = self._sides = self._by_side()
+        deleted, inserted, retracted, asserted, _ = sides
+        self.E.has_changed(retracted, asserted)
+        I.has_changed(deleted, inserted)
+        sizes = [{table.name: len(rows) for table, rows in side.items()} for side in sides]
+        ends = self._ends()
         if self.state[SEEDS]:
-            self.context.journal.note(self._undo)
-            if not self._maintained(I):
-                return None
-            tables, buffers = self._code.tables, self._buffers
-            deleted = dict(by_table(tables, buffers.going[: self.state[AT_GOING]]))
-            inserted = dict(by_table(tables, buffers.coming[: self.state[AT_COMING]]))
             self._count_strata(0)
-            for facts, gone, new in ((self.E, self._retracted, self._asserted), (I, deleted, inserted)):
-                facts.lose(gone)
-                facts.gain(new)
-            self._tell_meter()
-            self.close()
+            self._tell_meter()  # first: the time of the kernel is that of its rules
+        context.meter.round(ends[4], 5)  # three rounds for the net effect, and two for what disappears and appears
+        lines = self._buffers.lines[: ends[4]].copy()
+        self.close()
         self._shared.tools = self._code, self._buffers
-        self.context.meter.round(_size(deleted) + _size(inserted), 2)
-        return ChangedRows(*map(self._read, (deleted, inserted, self._retracted, self._asserted, self._ignored)))
+        change = ChangeLines(lines, ends, sizes, self._code.shapes, context.codec.reading)
+        context.codec.handed_out.add(change)
+        return change
 
-    def _maintained(self, I: Named) -> bool:
-        """Maintain all strata; return False, with nothing changed, if one of them is left to the operators."""
-        context, state = self.context, self.state
-        bits = context.bits
+    def _maintained(self) -> bool:
+        """Let the kernel make the update; return False, with nothing changed, if it leaves it to the operators."""
+        state, bits, I = self.state, self.context.bits, self.I
         with bits.evaluating():
-            own, D, A, current = I.bit, bits.take("D"), bits.take("A"), bits.take("round")
-            state[BIT_D], state[BIT_A], state[BIT_ROUND] = 1 << D, 1 << A, 1 << current
-            state[AT_TOP] = self._ranks.top
+            E, own, D, A, current = self.E.bit, I.bit, bits.take("D"), bits.take("A"), bits.take("round")
+            state[BIT_E], state[BIT_I], state[BIT_D], state[BIT_A] = 1 << E, 1 << own, 1 << D, 1 << A
+            state[BIT_ROUND], state[AT_TOP] = 1 << current, self._top
             try:
                 self._run(I, (own, D, A, current))
             except BaseException:
                 self._catch_up()
                 raise
             is_whole = state[STRATA_OUTCOME] != LEFT_OVER
-            if is_whole:
-                net.take_net_changes(self._code.table_lines, self._buffers.going, self._buffers.coming, state)
-            else:
+            if not is_whole:
                 self._take_back(D, A)
             for bit in (D, A, current):
                 bits.give_back(bit)
         return bool(is_whole)
+
+    def _ends(self) -> list[int]:
+        """Return where the lines of deleted, inserted, retracted, asserted and ignored facts end."""
+        return self.state[END_DELETED : END_IGNORED + 1].tolist()
+
+    def _by_side(self) -> list[RowsByTable]:
+        """Return the rows of the change: deleted, inserted, retracted, asserted and ignored ones."""
+        tables, lines, begin = self._code.tables, self._buffers.lines, 0
+        sides: list[RowsByTable] = []
+        for end in self._ends():
+            sides.append(dict(by_table(tables, lines[begin:end])) if end > begin else {})
+            begin = end
+        return sides
+
+    def _raise_top(self, top: int) -> None:
+        self._ranks.top = top  # which `_undo` takes back
+
+    def _undo(self) -> None:
+        if self.state[IS_ENTERED]:
+            deleted, inserted, retracted, asserted, _ = self._sides or self._by_side()
+            self.E.undo_change(retracted, asserted)
+            self.I.undo_change(deleted, inserted)
+            self._ranks.top = self._top
+        super()._undo()
+
+    # -- what the operators make ---------------------------------------------------------------------------------------
 
     def _take_back(self, D: int, A: int) -> None:
         """Leave everything as it was before the update."""
@@ -207,14 +175,16 @@ class MemoryUpdate(Calls):
         self._undo()
         self._ranks.changed_sums.update(buffers.done[: state[STRATA_DONE], DONE_STRATUM].tolist())
         self._take_met()
-        self._shared.leave_alone(tables[t].name for t in set(buffers.asked[: state[ASKED], ASKED_TABLE].tolist()))
-        self._shared.tools = self._code, buffers
+        asked = buffers.asked[: state[ASKED], ASKED_TABLE].tolist()
+        facts, again = (1, MOST_LEFT_AGAIN) if state[IS_BEYOND] else (len(asked), min(len(asked) - 1, MOST_LEFT_AGAIN))
+        if again:
+            self._shared.leave_next((tables[t].name for t in set(asked)), facts, again)
 
-    def _read(self, rows: RowsByTable) -> dict[str, Columns]:
-        """Return facts as columns, which are decoded when somebody looks at them."""
-        reading = self.context.codec.reading
-        return {table.name: reading.chosen(table.held(), some, table.types) for table, some in rows.items()}
-
-
-def _size(rows: RowsByTable) -> int:
-    return sum(map(len, rows.values()))
+    def effect(self) -> tuple[FactSet, FactSet, FactSet]:
+        asked = self._buffers.asked[: self.state[ASKED]]
+        sides = []
+        for kind in (GOES, COMES, IS_IGNORED):
+            mine = asked[asked[:, ASKED_KIND] == kind]
+            sides.append(Settled(self.context, dict(by_table(self._code.tables, mine[:, [ASKED_TABLE, ASKED_ROW]]))))
+        self.context.meter.round(sum(side.count() for side in sides), 3)
+        return sides[0], sides[1], sides[2]

@@ -1,0 +1,62 @@
+"""The change that a small update has made, as lines of codes: they are decoded when somebody looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from upheld.data.columns import Columns
+from upheld.engines.memory.rounds.bytecode import Numbers
+from upheld.engines.memory.rounds.strata.records import LINE_TABLE, LINE_VALUES
+from upheld.engines.memory.storage.codec import Reading
+
+
+class ChangeLines:
+    """Rows by side and relation; see `UnreadChange` of the algebra. It holds on to nothing of the engine but texts.
+
+    lines    the lines of all sides, one side after the other
+    ends     where each side ends
+    sizes    for each side the number of rows of each relation
+    shapes   names and types of relations, by the numbers of their tables
+    """
+
+    __slots__ = ("__weakref__", "_ends", "_lines", "_own", "_reading", "_shapes", "sizes")
+
+    def __init__(
+        self,
+        lines: Numbers,
+        ends: Sequence[int],
+        sizes: Sequence[Mapping[str, int]],
+        shapes: Sequence[tuple[str, tuple[str, ...]]],
+        reading: Reading,
+    ):
+        self.sizes, self._ends, self._shapes = sizes, ends, shapes
+        self._lines: Numbers | None = lines
+        self._reading: Reading | None = reading
+        #: The rows with texts of their own, in place of lines.
+        self._own: list[dict[str, Columns]] = []
+
+    @property
+    def count(self) -> int:
+        """The number of rows of all sides."""
+        return self._ends[-1]
+
+    def read(self, side: int) -> Mapping[str, Columns]:
+        """Return the rows of a side, by relation."""
+        lines, reading = self._lines, self._reading
+        if lines is None or reading is None:
+            return self._own[side]
+        mine = lines[self._ends[side - 1] if side else 0 : self._ends[side]]
+        rows: dict[str, Columns] = {}
+        for t in sorted(set(mine[:, LINE_TABLE].tolist())):
+            name, types = self._shapes[t]
+            of_table = mine[mine[:, LINE_TABLE] == t]
+            rows[name] = reading.handed(of_table[:, LINE_VALUES : LINE_VALUES + len(types)], types)
+        return rows
+
+    def keep_own_texts(self) -> None:
+        """Let go of the texts of the engine, by decoding all rows."""
+        own = [dict(self.read(side)) for side in range(len(self._ends))]
+        for columns in (columns for rows in own for columns in rows.values()):
+            columns.keep_own_texts()
+        self._own = own  # before the lines go: another thread may be reading
+        self._lines = self._reading = None
