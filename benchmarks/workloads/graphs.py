@@ -178,24 +178,24 @@ WORKLOADS = {
     "four-cycles-200k": Workload(rulesets.FOUR_CYCLES, partial(power_law, 50_000, 200_000, 0.775), _tiny_graph),
     "cliques-10m": Workload(rulesets.CLIQUES, partial(trees, 10, 100), partial(trees, 3, 40)),
     "cliques-270m": Workload(rulesets.CLIQUES, partial(trees, 10, 300), partial(trees, 3, 40)),
-    "star-300k": Workload(rulesets.STAR, partial(star, 50_000, 30_000, 0.3), _tiny_star),
+    "star-450k": Workload(rulesets.STAR, partial(star, 50_000, 30_000, 0.3), _tiny_star),
     "star-1m": Workload(rulesets.STAR, partial(star, 100_000, 60_000, 0.3), _tiny_star),
     "wide-2m": Workload(rulesets.WIDE, partial(three, 100_000, 20_000, 50_000), _tiny_three),
     "wide-10m": Workload(rulesets.WIDE, partial(three, 200_000, 28_000, 100_000), _tiny_three),
-    "dataflow-1m": Workload(rulesets.DATAFLOW, partial(definitions, 300, 40, 20), partial(definitions, 30, 40, 20)),
-    "dataflow-10m": Workload(rulesets.DATAFLOW, partial(definitions, 3_000, 40, 20), partial(definitions, 30, 40, 20)),
-    "labels-200k": Workload(rulesets.LABELS, partial(components, 200), partial(components, 100)),
+    "dataflow-600k": Workload(rulesets.DATAFLOW, partial(definitions, 300, 40, 20), partial(definitions, 30, 40, 20)),
+    "dataflow-6m": Workload(rulesets.DATAFLOW, partial(definitions, 3_000, 40, 20), partial(definitions, 30, 40, 20)),
+    "labels-500k": Workload(rulesets.LABELS, partial(components, 200), partial(components, 100)),
     "labels-2m": Workload(rulesets.LABELS, partial(components, 1_000), partial(components, 100)),
-    "unreachable-500k": Workload(
+    "unreachable-700k": Workload(
         rulesets.UNREACHABLE, partial(instructions, 2_000, 30, 8), partial(instructions, 300, 30, 8)
     ),
-    "unreachable-3m": Workload(
+    "unreachable-4m": Workload(
         rulesets.UNREACHABLE, partial(instructions, 10_000, 30, 10), partial(instructions, 300, 30, 8)
     ),
     "hops-500k": Workload(rulesets.HOPS, partial(power_law, 5_000, 10_000, 0.3), partial(power_law, 500, 1_000, 0.3)),
-    "hops-3m": Workload(rulesets.HOPS, partial(power_law, 20_000, 50_000, 0.3), partial(power_law, 500, 1_000, 0.3)),
-    "materials-500k": Workload(rulesets.MATERIALS, partial(materials, 6_000), partial(materials, 600)),
-    "materials-2m": Workload(rulesets.MATERIALS, partial(materials, 30_000), partial(materials, 600)),
+    "hops-6m": Workload(rulesets.HOPS, partial(power_law, 20_000, 50_000, 0.3), partial(power_law, 500, 1_000, 0.3)),
+    "materials-600k": Workload(rulesets.MATERIALS, partial(materials, 6_000), partial(materials, 600)),
+    "materials-4m": Workload(rulesets.MATERIALS, partial(materials, 30_000), partial(materials, 600)),
     "many-rules-400": Workload(many_rules.drawn(400, 150, 1), partial(drawn, 150, 20_000), partial(drawn, 150, 2_000)),
     "many-rules-2000": Workload(
         many_rules.drawn(2_000, 500, 1), partial(drawn, 500, 100_000), partial(drawn, 500, 5_000)
