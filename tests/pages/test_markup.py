@@ -64,6 +64,12 @@ def test_booleans_are_not_numbers():
     assert "right" not in table(("x",), [(True,), (1,)])
 
 
+def test_numbers_that_are_missing():
+    """A blank does not make a column of numbers one of texts; blanks alone are texts."""
+    assert 'text-align:right">7<' in table(("x",), [(7,), ("",)])
+    assert "right" not in table(("x",), [("",)])
+
+
 def test_an_outline_folds():
     """An entry contains the deeper entries that follow it; only the first levels are open."""
     html = outline(indented(["a", "  b", "    c", "      d", "        e", "  f", "g"]))

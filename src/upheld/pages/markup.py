@@ -56,9 +56,10 @@ def joined(parts: Iterable[object]) -> Markup:
 
 
 def table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> Markup:
-    """Return a table with a head. Columns of numbers are aligned to the right."""
+    """Return a table with a head. Columns of numbers, some of which may be missing, are aligned to the right."""
     every = list(rows)
-    right = [bool(every) and all(_is_number(row[i]) for row in every) for i in range(len(columns))]
+    filled = [[row[i] for row in every if row[i] != ""] for i in range(len(columns))]
+    right = [bool(values) and all(map(_is_number, values)) for values in filled]
     head = element("tr", *(_aligned("th", column, is_right) for column, is_right in zip(columns, right)))
     body = (element("tr", *(_aligned("td", _shown(v), r) for v, r in zip(row, right))) for row in every)
     return element("table", element("thead", head), element("tbody", *body))
