@@ -85,7 +85,7 @@ CALLS: dict[str, dict[str, object]] = {
     "Limits": {"facts": None, "rounds": None, "seconds": None, "memory": None},
     "Arrivals": {"updates": [], "most": 3},
     "m.query": {"text": "path(x, y)", "parameters": None, "limit": None},
-    "m.plans": {"query": None},
+    "m.plans": {"query": None, "parameters": None},
     "m.explain": {"fact": "path", "row": ("a", "b")},
     "m.history": {"fact": "path", "row": ("a", "b")},
     "m.verify": {"engine": "reference"},

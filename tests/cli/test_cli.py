@@ -417,6 +417,53 @@ def test_queries_and_explanations_answer_by_their_code(arguments, code, capsys):
     assert main([command, "rules.dl", *rest, "-F", "facts", "--engine", "reference"]) == code
 
 
+@pytest.mark.parametrize(
+    "arguments, printed",
+    [
+        (["edge(x, y)", "--parameter", "x=1"], "y\na\n"),
+        (["edge(x, y)", "--parameter", "x=1", "--parameter", "y=a"], "true\n"),
+        (["edge(x, y)", "--parameter", 'y="a"'], "x\n1\n2\n"),
+        (["--sql", "select y from edge where x = $x", "--parameter", "x=1"], "y\na\n"),
+    ],
+)
+def test_parameters_of_queries(arguments, printed, capsys):
+    """Numbers are numbers, and text is text with quotes or without."""
+    assert main(["query", "rules.dl", *arguments, "-F", "facts", "--engine", "reference"]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_parameters_of_queries_over_triples(capsys):
+    """They are terms, in which quotes stay."""
+    Path("names.dlog").write_text("[?x, <urn:called>, ?y] :- [?x, <urn:name>, ?y] .\n")
+    Path("names.nt").write_text('<urn:a> <urn:name> "Al" .\n<urn:b> <urn:name> "Bo" .\n')
+    for query in (["[?x, <urn:called>, ?y]"], ["--sparql", "SELECT ?x ?y { ?x <urn:called> ?y }", "--format", "tsv"]):
+        assert main(["query", "names.dlog", *query, "-F", "names.nt", "--parameter", 'y="Bo"']) == 0
+        out = capsys.readouterr().out
+        assert "<urn:b>" in out and "<urn:a>" not in out
+
+
+def test_explained_queries(capsys):
+    """The plan is printed, of Upheld or of DuckDB; there is none of SPARQL."""
+    options = ["-F", "facts", "--explain"]
+    assert main(["query", "rules.dl", "edge(x, y), node(x)", "--parameter", "x=1", *options]) == 0
+    assert "from all facts" in capsys.readouterr().out
+    assert main(["query", "rules.dl", "--sql", "select y from edge where x = $x", "--parameter", "x=1", *options]) == 0
+    assert "ARROW_SCAN" in capsys.readouterr().out
+    assert main(["query", "rules.dl", "--sparql", "ASK {}", *options]) == 2
+    assert "rule body" in capsys.readouterr().err
+
+
+def test_bad_parameters_of_queries(capsys):
+    """They are refused before the program is read, or by the query."""
+    query = ["query", "rules.dl", "edge(x, y)", "-F", "facts", "--parameter"]
+    for parameter in ("x", "=1"):
+        with pytest.raises(SystemExit, match="2"):
+            main([*query, parameter])
+        assert f"`{parameter}` is not of the form NAME=VALUE" in capsys.readouterr().err
+    assert main([*query, "z=1"]) == 2
+    assert "no variable `z` for a parameter" in capsys.readouterr().err
+
+
 VIOLATIONS = ".decl violation(x:number)\nviolation(x) :- edge(x, _), x > 1.\n.output violation\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 Parameters = Sequence[object] | Mapping[str, object]
+
+#: The words that ask for the plan of a query instead of its answers.
+_EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?", re.IGNORECASE)
 
 
 def answer(
@@ -26,7 +30,8 @@ def answer(
     # Tables are relations, never variables of Python that happen to have the name.
     with duckdb.connect(config={"python_enable_replacements": False}) as connection:
         try:
-            statements = connection.extract_statements(text)
+            explain = _EXPLAIN.match(text)
+            statements = connection.extract_statements(text[explain.end() :] if explain else text)
             if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
                 note = "SQL reads relations; `update` changes them"
                 raise UsageError(Problem("bad-sql", "the text is not one query", note=note, hint="write one `select`"))

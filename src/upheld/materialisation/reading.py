@@ -365,14 +365,15 @@ class Reading(ABC):
     def _explainer(self) -> Explainer:
         return Explainer(self._written.by_pairs or self._written)
 
-    @checked(query=TEXT_OR_NONE)
-    def plans(self, query: str | None = None) -> Plans:
+    @checked(query=TEXT_OR_NONE, parameters=BY_NAME_OR_NONE)
+    def plans(self, query: str | None = None, parameters: Mapping[str, Value] | None = None) -> Plans:
         """Return how the engine would match each rule: from all facts, and from new facts of each body atom.
 
         It begins with each rule that may be decomposed: whether it is, why, and the tree of its nodes.
 
         Args:
             query: A rule body, to return the plans of this query instead.
+            parameters: Values of variables of the query.
 
         >>> m = materialise("path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z).", {"edge": [(1, 2)]})
         >>> print(m.plans().splitlines()[-1])
@@ -381,7 +382,7 @@ class Reading(ABC):
           from all facts
         """
         if query is not None:
-            return self._plans_of(self._compile_query(query))
+            return self._plans_of(self._compile_query(query, parameters))
         lines = [line for decision in self._decisions for line in decision_lines(decision)]
         with self._turns.look():
             return Plans("\n".join([*lines, *self._plan_lines(self._strata)]))

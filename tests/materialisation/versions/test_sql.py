@@ -41,6 +41,13 @@ def test_parameters(m):
     assert m.sql("select x from edge where x > $least", {"least": 2}).to_pylist() == [{"x": 3}]
 
 
+def test_plans(m):
+    """A query may ask for its plan, with parameters."""
+    (plan,) = m.sql("EXPLAIN select x from edge where x > ?", [1]).column("explain_value").to_pylist()
+    assert "ARROW_SCAN" in plan
+    assert m.sql("explain analyze select x from edge").num_rows == 1
+
+
 def test_queries_see_updates(m):
     before = m.sql("select count(*) as n from edge")
     m.update(insert={"edge": [(4, "b")]}, delete={"on": [()]})
@@ -61,6 +68,8 @@ def test_queries_see_updates(m):
         ("select * from m", "bad-sql"),
         ("", "the text is not one query"),
         ("select 1; select 2", "the text is not one query"),
+        ("explain analyze copy edge to 'edge.csv'", "the text is not one query"),
+        ("explain select 1; drop table edge", "the text is not one query"),
     ],
 )
 def test_bad_queries(m, text, said):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 import upheld
 from upheld.cli.limits import add_limits
@@ -16,12 +18,17 @@ from upheld.errors import Problem, UsageError
 #: The formats of answers to SPARQL.
 FORMATS = ("csv", "tsv", "json", "xml", "nt", "ttl")
 
+#: Values of parameters by name, if there are any.
+Values = dict[str, int | float | str] | None
+
 EXAMPLES = """\
 upheld query reach.dl -F facts 'path("a", x), !closed(x)'
 upheld query reach.dl -F facts --sql 'select count(*) from path'
 upheld query owl2rl -F data.ttl --sparql 'SELECT ?x (COUNT(*) AS ?n) { ?x a ?c } GROUP BY ?x'
 upheld query owl2rl -F data.ttl --sparql 'CONSTRUCT { ?x a ?c } { ?x a ?c }' --to types.ttl
 upheld query owl2rl -F data.ttl '[?x, a, <https://ex.org/Student>]' --json
+upheld query reach.dl -F facts 'path(x, y)' --parameter x=a
+upheld query reach.dl -F facts 'path(x, y), edge(y, x)' --explain
 """
 
 
@@ -36,7 +43,17 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="QUERY is SPARQL over the triples; --json prints SPARQL's own JSON results",
     )
+    answers.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        type=_parameter,
+        metavar="NAME=VALUE",
+        help='value of a variable of the query, or of $NAME in SQL: a number, or text ("7" in quotes is text); '
+        "for .dlog programs and --sparql a term in N-Triples syntax; may be repeated",
+    )
     printed = answers.add_mutually_exclusive_group()
+    printed.add_argument("--explain", action="store_true", help="print how the query is evaluated; not for --sparql")
     printed.add_argument("--count", action="store_true", help="print the number of answers")
     printed.add_argument("--json", action="store_true", help="print each answer as a JSON object on a line of its own")
     printed.add_argument(
@@ -55,12 +72,20 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     if not options.sparql and (alone := "--format" if options.format else "--to" if options.to else None):
         raise UsageError(Problem("bad-argument", f"`{alone}` needs `--sparql`", place=alone))
+    if options.sparql and options.explain:
+        message = "the plan of a SPARQL query cannot be printed"
+        hint = "write it as a rule body, whose plan can"
+        raise UsageError(Problem("bad-argument", message, place="--explain", hint=hint))
+    parameters = _values(options)
     with materialised(options) as m:
+        if options.explain:
+            print(_plan(m, options, parameters))
+            return SUCCESS
         if options.to is not None:
-            return _write(m.sparql(options.query), options.to)
+            return _write(m.sparql(options.query, parameters), options.to)
         if options.sparql and (format := "json" if options.json else options.format):
-            return _sparql_results(str(m.sparql(options.query, format=format)), format)
-        columns, rows = _answers(m, options)
+            return _sparql_results(str(m.sparql(options.query, parameters, format=format)), format)
+        columns, rows = _answers(m, options, parameters)
     if options.limit is not None:
         rows = list(rows)[: options.limit]
     if options.count:
@@ -86,14 +111,21 @@ def _write(answer: object, path: str) -> int:
     return SUCCESS if len(answer) else NOTHING_HOLDS
 
 
+def _plan(m: upheld.Materialisation, options: argparse.Namespace, parameters: Values) -> str:
+    """Return how Upheld, or DuckDB, evaluates the query."""
+    if not options.sql:
+        return m.plans(options.query, parameters)
+    return "\n".join(m.sql(f"explain {options.query}", parameters).column("explain_value").to_pylist())
+
+
 def _answers(
-    m: upheld.Materialisation, options: argparse.Namespace
+    m: upheld.Materialisation, options: argparse.Namespace, parameters: Values
 ) -> tuple[Sequence[str], Collection[tuple[object, ...]]]:
     """Return the names of the columns and the rows that answer the query."""
     if options.sql:
-        table = m.sql(options.query)
+        table = m.sql(options.query, parameters)
         return table.column_names, [tuple(row.values()) for row in table.to_pylist()]
-    answers = m.sparql(options.query) if options.sparql else m.query(options.query)
+    answers = m.sparql(options.query, parameters) if options.sparql else m.query(options.query, parameters)
     if isinstance(answers, bool):
         return (), [()] if answers else []
     assert not isinstance(answers, str), "an answer as text that nobody asked for"
@@ -107,6 +139,28 @@ def _sparql_results(text: str, format: str) -> int:
         return SUCCESS
     answer = json.loads(text)
     return SUCCESS if answer.get("boolean") or answer.get("results", {}).get("bindings") else NOTHING_HOLDS
+
+
+def _values(options: argparse.Namespace) -> Values:
+    """Return the parameters by name. In RDF quotes belong to a term; elsewhere they say that a value is text."""
+    has_terms = options.sparql or (not options.sql and Path(options.program).suffix != ".dl")
+    return {name: _value(text, has_terms) for name, text in options.parameter} or None
+
+
+def _value(text: str, is_term: bool) -> int | float | str:
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    if re.fullmatch(r"-?\d+\.\d+", text):
+        return float(text)
+    is_quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    return text[1:-1] if is_quoted and not is_term else text
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"`{text}` is not of the form NAME=VALUE")
+    return name, value
 
 
 def _number(text: str) -> int:
