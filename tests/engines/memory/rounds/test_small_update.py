@@ -259,3 +259,18 @@ def test_streams():
     assert outcomes == []
     assert changes[0].statistics.marks["explicit"] == 1
     assert rows(changes[0])["inserted"]["path"] == rows(changes[1])["deleted"]["path"] == {(k, 7) for k in range(7)}
+
+
+@pytest.mark.parametrize("arity", [4, 5, 16])
+def test_wide_relations(arity):
+    """Changes have all columns, however many relations have: also those of relations that no update has met before."""
+    names = ", ".join(f"x{i}" for i in range(arity))
+    rules = f"wide({names}) :- given({names}). first(x0) :- wide({names})."
+    m = upheld.materialise(rules, {"given": [tuple(range(arity)), tuple(range(1, arity + 1))]}, algorithm="ranked")
+    with counted() as made:
+        for _ in range(3):
+            change = m.update(insert={"given": [(7,) * arity]}, delete={"given": [tuple(range(arity))]})
+            assert change.inserted["wide"].to_set() == {(7,) * arity}
+            assert change.deleted["wide"].to_set() == {tuple(range(arity))}
+            m.update(insert={"given": [tuple(range(arity))]}, delete={"given": [(7,) * arity]})
+    assert any(made)

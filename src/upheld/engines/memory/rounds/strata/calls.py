@@ -173,6 +173,7 @@ class Calls:
         code, buffers, state, shared = self._code, self._buffers, self.state, self._shared
         while True:
             shared.bench.make_room(code)
+            buffers.make_room_for_lines(0, code.arity)  # the kernel asks for more lines, never for wider ones
             truths = shared.truths(code, *bits)
             state[PLACES] = len(code.places)
             self._is_ahead = True
