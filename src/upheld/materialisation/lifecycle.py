@@ -320,7 +320,7 @@ class Lifecycle(Inspection):
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise UsageError(not_copied("materialisation"))
 
-    @checked(folder=PATH)
+    @checked()
     def save(self, folder: str | Path, *, feed: bool | None = None) -> int:
         """Write all facts and the bookkeeping to a folder as its next version, and return the version number.
 
@@ -438,7 +438,10 @@ def _draft_of(m: Lifecycle, facts: Facts, store: Store, change: Change | None, f
         unsaved, number = m._past.feed, m.version
         updates = number + (unsaved.offset if unsaved is not None else 0)
         added = write_feed(draft, unsaved, m._written, m._equality, updates, feed)
-        draft.when_in_place = partial(_in_place, m, draft, m._sources.revision, added, number)
+        # The draft is not among the arguments: it would hold itself, and with it the materialisation.
+        draft.when_in_place = partial(
+            _in_place, m, draft.store, m._sources.revision, added, number, draft.feed is not None
+        )
     return draft
 
 
@@ -447,7 +450,13 @@ def _here(predicate: Predicate, counters: Sequence[object], columns: tuple[str, 
 
 
 def _in_place(
-    m: Lifecycle, draft: Draft, revision: int, added: Sequence[Noted] | None, number: int, base: Base | None
+    m: Lifecycle,
+    store: Store,
+    revision: int,
+    added: Sequence[Noted] | None,
+    number: int,
+    has_feed: bool,
+    base: Base | None,
 ) -> None:
     """Note the version that has the facts of a materialisation now, its sources as of some revision, and its feed.
 
@@ -457,10 +466,10 @@ def _in_place(
     m._sources.note_saved(revision)
     past = m._past
     if past.feed is not None and added is not None:
-        past.feed.saved(added, draft.store)
-    elif draft.feed is not None:
-        past.feed = Feed(draft.store, number)
-    elif past.feed is not None and draft.store.has(past.feed.base):
+        past.feed.saved(added, store)
+    elif has_feed:
+        past.feed = Feed(store, number)
+    elif past.feed is not None and store.has(past.feed.base):
         past.feed = None
 
 
