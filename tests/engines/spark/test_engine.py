@@ -13,6 +13,7 @@ from upheld.language.compile import compile_program
 from upheld.language.strata import stratify
 from upheld.language.syntax.files import read_text
 from upheld.runtime import memory
+from upheld.spark.titles import title
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -94,7 +95,8 @@ def test_executors_that_come_back(spark_engine, monkeypatch):
 def test_a_job_has_the_name_of_its_program(tmp_path):
     (tmp_path / "reach.dl").write_text("path(x, y) :- edge(x, y). edge(1, 2).")
     named, unnamed = (compile_program(upheld.parse(p)).core for p in (tmp_path / "reach.dl", "p(x) :- q(x). q(1)."))
-    assert (sparkengine._name(named), sparkengine._name(unnamed)) == ("reach.dl, ", "")
+    titles = [title((rule.span for rule in core.rules), "1 rule") for core in (named, unnamed)]
+    assert titles == ["Upheld: reach.dl, 1 rule", "Upheld: 1 rule"]
 
 
 def test_facts_that_find_no_memory(monkeypatch):
