@@ -180,7 +180,8 @@ class Inspection(Reading):
         """Return a program of a feed. The rules that the program now has as well, or some others, are in it."""
         saved, place = program.as_of(version), f"<program of version {version}>"
         core = with_equality(compile_saved(read_text(program.text, program.dialect, place), saved), self._equality)
-        if other_program(saved, core, self._equality) is not None:
+        differs = other_program(saved, core, self._equality)
+        if differs is not None:
             raise FactsError(other_meaning(version))
         known = dict.fromkeys([*rules, *self._written.rules])
         return without_unread(replace(core, rules=tuple(exchanged(core.rules, known))))
