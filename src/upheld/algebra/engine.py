@@ -168,7 +168,7 @@ class Remote(Protocol):
     def carry_out(self, function: Callable[..., R], *arguments: Any) -> R:
         """Call a function with sets of this engine where the facts are; it and its arguments can be pickled.
 
-        Law: the result and the statistics are those of a call in this process.
+        Law: a call in this process has the same result and the same statistics.
         """
         ...
 
@@ -191,7 +191,7 @@ class Remote(Protocol):
         ...
 
     def show(self, seconds: float, progress: str) -> None:
-        """Show how far a run of some seconds has come to those who watch the other processes."""
+        """Show the progress of a run of some seconds where the other processes are watched."""
         ...
 
     def is_lost(self) -> bool:

@@ -127,7 +127,7 @@ def changes_much(state: State, E_minus: FactSet, E_plus: FactSet) -> bool:
 
 
 def is_much(state: State, gone: int, new: int) -> bool:
-    """Return whether this many explicit facts are so many that it is cheaper to start from nothing."""
+    """Return whether starting from nothing is likely cheaper than an update of this many explicit facts."""
     if gone + new <= FEW_FACTS:
         return False
     there = state.E.count() + new

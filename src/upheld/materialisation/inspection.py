@@ -202,7 +202,7 @@ class Inspection(Reading):
 
     @abstractmethod
     def _change_program(self, core: Core, minus: RowsByName, plus: RowsByName) -> Change:
-        """Change the rules to those of a program, and explicit facts as they are stored."""
+        """Take over the rules of a program, and change explicit facts as they are stored."""
 
     def _explained_before(self, later: list[Change], goal: Fact) -> Explanation:
         """Return the explanation of a fact in the state before some changes, which are undone in a transaction."""

@@ -49,7 +49,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     explanation.add_argument(
         "--state",
         metavar="DIR",
-        help="explain the facts of the state saved in DIR instead of those of facts files",
+        help="explain the facts of the state saved in DIR, and read no facts files",
     )
     add_files(command)
     add_evaluation(command)

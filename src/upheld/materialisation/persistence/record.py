@@ -120,7 +120,7 @@ class Record:
         return [*self._stored, *self._rows(self._E)]
 
     def without(self) -> list[tuple[str, Iterable[Row]]]:
-        """Return the facts among those of `facts` that are not explicit any more."""
+        """Return the rows of `facts` that are not explicit any more."""
         return self._rows(self._gone)
 
     def _rows(self, facts: FactSet) -> list[tuple[str, Iterable[Row]]]:

@@ -35,7 +35,7 @@ class Replayed(Protocol):
 class Replay:
     """A copy of the state before some updates, and these updates.
 
-    `compiled` returns the program of a step, whose rules are those of the program before it where they are equal.
+    `compiled` returns the program of a step. Rules that are equal in the program before it are the same objects.
     """
 
     copy: Replayed

@@ -31,7 +31,7 @@ class Calls(Protocol):
 
 
 class EngineOfAll:
-    """An engine that stands for those of all members."""
+    """An engine in the driver that represents the engines of all members."""
 
     number = ENGINE
 

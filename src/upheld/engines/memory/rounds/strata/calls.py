@@ -217,7 +217,7 @@ class Calls:
         self._code.refresh()
 
     def _widen(self, t: int) -> None:
-        """Let a table have values as wide as those of the fact that the kernel looks for."""
+        """Widen a table to the values of the fact that the kernel looks for."""
         table = self._code.tables[t]
         values = self._buffers.asked[self.state[FOUND], ASKED_VALUES:][: table.arity]
         table.fit(int(values.min()), int(values.max()))

@@ -120,5 +120,5 @@ def clear_written(strata, links, due, seeds, changed, state):
 
 @kernel
 def clear_lines(strata, links, due, seeds, changed, state):
-    """Clear the lines that an update has written which did not come to its end."""
+    """Clear the lines of an update that was stopped."""
     clear_written(strata, links, due, seeds, changed, state)
