@@ -270,3 +270,34 @@ def test_machine_code_in_the_cache_belongs_to_all_files_of_the_engine() -> None:
     """A kernel contains the constants of other files: kernels that were cached before these changed crashed."""
     stamp = machine_code.compiled(_next)._cache._cache_file._source_stamp
     assert {"records.py", "hashing.py", "table.py"} <= {name for name, _, _ in stamp}
+
+
+def test_two_processes_that_give_one_number_to_the_code_for_different_arguments(tmp_path, monkeypatch) -> None:
+    """As a kernel that is called with several constants is compiled in two processes at once."""
+    mine, theirs = (machine_code._CheckedFile(str(tmp_path), "kernel", ()) for _ in range(2))
+    save_data = mine._save_data
+
+    def others_first(name: str, data: object) -> None:
+        monkeypatch.setattr(mine, "_save_data", save_data)
+        with monkeypatch.context() as patch:
+            patch.setattr(theirs, "_load_index", dict)  # they have read the index before it was written here
+            theirs.save("for 9", "their code")
+        save_data(name, data)
+
+    monkeypatch.setattr(mine, "_save_data", others_first)
+    mine.save("for 4", "my code")
+    assert theirs._load_index() == {"for 9": "kernel.1.nbc"}  # which has the code for 4
+    assert theirs.load("for 9") is None and theirs.load("for 4") is None
+    theirs.save("for 9", "their code")
+    mine.save("for 4", "my code")
+    assert (mine.load("for 9"), mine.load("for 4")) == ("their code", "my code")
+
+
+def test_machine_code_of_other_sources_is_not_loaded(tmp_path, monkeypatch) -> None:
+    """As files are edited while processes run: one may read the index before and the code after the other wrote."""
+    cached = machine_code._CheckedFile(str(tmp_path), "kernel", ())
+    monkeypatch.setattr(machine_code, "_digest", lambda: b"edited")
+    cached.save("for 4", "code of edited files")
+    assert cached.load("for 4") == "code of edited files"
+    monkeypatch.undo()
+    assert cached.load("for 4") is None

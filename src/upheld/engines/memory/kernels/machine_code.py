@@ -1,8 +1,8 @@
 """Kernels as machine code: compiled with Numba, once, and cached on disk.
 
 Numba keeps the cache beside the source, or where that cannot be written in the user's cache directory, and writes it
-by renaming, so that several processes may start at once. `NUMBA_CACHE_DIR` chooses another place. `jit` imports this
-module when the first kernel is worth compiling.
+by renaming; with the check of `_CheckedFile` several processes may fill it at once. `NUMBA_CACHE_DIR` chooses another
+place. `jit` imports this module when the first kernel is worth compiling.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import logging
 import sys
 from collections.abc import Callable
 from functools import cache, wraps
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import event, types
+from numba.core.caching import IndexDataCacheFile
 from numba.extending import intrinsic
 
 from upheld.runtime.interruptions import uninterrupted
@@ -38,10 +40,35 @@ def compiled(function: Callable[..., Any], is_inner: bool = False) -> Any:
         dispatcher = numba.njit(**options)(function)
     else:
         # A kernel has the code and the constants of others in it. By itself, Numba looks at its own file alone.
-        dispatcher._cache._cache_file._source_stamp = _sources()
+        files = dispatcher._cache
+        files._cache_file = _CheckedFile(files._cache_path, files._impl.filename_base, _sources())
     # The dispatcher calls this for arguments of types that it has no machine code for yet; other calls cost no more.
     dispatcher._compile_for_args = _aside(dispatcher._compile_for_args)
     return dispatcher
+
+
+class _CheckedFile(IndexDataCacheFile):  # type: ignore[misc]
+    """The cache of one kernel, whose machine code says for which arguments and sources it is.
+
+    Numba numbers the machine code of a kernel by an index, which it reads and writes in two steps. Two processes that
+    do so at once may give one number to the code for different arguments: the index then names the code of one of them
+    for the other. Code that is for something else than what was asked for is made anew.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        super().save(key, (_digest(), key, data))
+
+    def load(self, key: Any) -> Any:
+        match super().load(key):
+            case (digest, found, data) if (digest, found) == (_digest(), key):
+                return data
+        return None
+
+
+@cache
+def _digest() -> bytes:
+    """Return a short name of the sources."""
+    return sha256(repr(_sources()).encode()).digest()
 
 
 @cache
