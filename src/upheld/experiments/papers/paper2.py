@@ -13,7 +13,7 @@ from upheld.experiments.measuring.sampling import sample
 from upheld.experiments.measuring.spending import CLOCKS, updated
 from upheld.experiments.measuring.statistics import average, mean
 from upheld.experiments.papers.paper1 import SIZES, origin
-from upheld.experiments.papers.paper1_large import EFFORT
+from upheld.experiments.papers.paper1_large import EFFORT, FACTS
 from upheld.experiments.programs.instances import instance
 from upheld.experiments.published import printed
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings, Values
@@ -93,7 +93,7 @@ def large_cells(settings: Settings) -> list[Cell]:
 def measure_large(settings: Settings, cells: list[Cell]) -> Iterator[tuple[Cell, Values]]:
     """Find the most facts that DRed-c or B/F-c delete as fast as starting again, and measure all algorithms on them."""
     for cell in cells:
-        it = instance(cell.row, SIZES[settings.size][0], settings.size, settings.programs)
+        it = instance(cell.row, FACTS[settings.size], settings.size, settings.programs)
         deletions = Deletions(it.rules, it.facts, "levels")
         steps = EFFORT[settings.size][0]
         points = {way: deletions.point(WAYS[way], steps)[-1].size for way in ("DRed-c", "B/F-c")}
@@ -136,6 +136,6 @@ EXPERIMENTS = (
     ),
     Experiment(
         "p2-table2", 2, LARGE, large_table, large_cells, measure_large,
-        process=("row",), minutes={"small": 5, "default": 30}, figure=large_figure,
+        process=("row",), minutes={"small": 5, "default": 15}, figure=large_figure,
     ),
 )  # fmt: skip

@@ -11,8 +11,8 @@ import upheld
 from upheld.experiments.measuring.breakeven import bisect
 from upheld.experiments.measuring.spending import spending, updated
 from upheld.experiments.measuring.statistics import average
-from upheld.experiments.papers.paper1 import SIZES, origin
-from upheld.experiments.papers.paper1_large import EFFORT
+from upheld.experiments.papers.paper1 import origin
+from upheld.experiments.papers.paper1_large import EFFORT, FACTS
 from upheld.experiments.programs.equality import Aliased, Triple, aliased
 from upheld.experiments.published import printed
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings, Values
@@ -63,7 +63,7 @@ def cells(settings: Settings) -> list[Cell]:
 
 
 def measure(settings: Settings, cells: list[Cell]) -> Iterator[tuple[Cell, Values]]:
-    it = aliased(cells[0].row, SIZES[settings.size][0], settings.size, settings.programs)
+    it = aliased(cells[0].row, FACTS[settings.size], settings.size, settings.programs)
     if cells[0].way == EQUILIBRIUM:
         for cell in cells:
             yield cell, equilibrium(it, EFFORT[settings.size][0]) | {"published": int(it.published)}
@@ -182,7 +182,7 @@ def figure(measured: Measured, file: Path) -> bool:
 EXPERIMENTS = (
     Experiment(
         "p3-table1", 3, TITLE, table, cells, measure,
-        process=("row", "way"), minutes={"small": 8, "default": 45}, figure=figure,
+        process=("row", "way"), minutes={"small": 8, "default": 20}, figure=figure,
     ),
     Experiment("p3-table1-datasets", 3, HEADINGS, headings, cells_of="p3-table1"),
 )  # fmt: skip
