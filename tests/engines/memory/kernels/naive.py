@@ -12,7 +12,7 @@ Row = tuple[int, ...]
 Pair = tuple[int, int]
 
 BITS_64 = 2**64 - 1
-GOLDEN = 0x9E3779B97F4A7C15
+GOLDEN, OWNING = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 
 
 # -- hashes -----------------------------------------------------------------------------------------------------------
@@ -37,7 +37,9 @@ def place(h: int, shift: int) -> int:
 
 def owner_of(value: int, parts: int) -> int:
     """The upper half of a hash, as a fraction of all of them."""
-    return ((place(hash_values([value]), 0) >> 32) * parts) >> 32
+    h = ((value & BITS_64) * OWNING) & BITS_64
+    h = ((h ^ (h >> 32)) * OWNING) & BITS_64
+    return ((h >> 32) * parts) >> 32
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------

@@ -6,7 +6,11 @@ row is there: none to four columns and sixteen, 32 and 64 bits wide, compared as
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import islice
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +64,15 @@ def test_owners(value, parts):
     owner = int(hashing.owner_of(value, parts))
     assert owner == naive.owner_of(value, parts)
     assert 0 <= owner < parts
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4, 7, 64])
+def test_the_keys_of_an_owner_are_in_all_of_a_hash_table(parts):
+    """And not in one part of it, in which they would have to be looked for long."""
+    numbered = (v for v in range(1_000_000) if naive.owner_of(v, parts) == parts // 2)
+    places = [naive.place(naive.hash_values([v]), naive.shift_of(8)) for v in islice(numbered, 4_000)]
+    assert len(places) == 4_000
+    assert min(Counter(places).values()) > 400 and len(set(places)) == 8
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------

@@ -24,6 +24,10 @@ from upheld.engines.memory.kernels.jit import kernel, prefetch
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
+#: The factor of owners. With that of `place` the keys of a task would all be in one part of its hash tables, where they
+#: get into each other's way.
+OWNING = np.uint64(0xC2B2AE3D27D4EB4F)
+
 HALF = np.uint64(32)
 
 #: Hash tables are at most three quarters full.
@@ -59,8 +63,8 @@ def place(h, shift):
 @kernel
 def owner_of(value, parts):
     """Return which of several parts a value belongs to, where facts are in partitions."""
-    h = np.uint64(np.int64(value)) * GOLDEN
-    h = (h ^ (h >> HALF)) * GOLDEN
+    h = np.uint64(np.int64(value)) * OWNING
+    h = (h ^ (h >> HALF)) * OWNING
     return np.int32(((h >> HALF) * np.uint64(parts)) >> HALF)
 
 
