@@ -2,7 +2,8 @@
 
 Each task matches what it has in its own tables, by the plans and kernels of the memory engine. Between two legs all
 bindings travel in one exchange, and so do the results of the last legs: heads, or whole instances, to the homes of
-heads. The numbers for the meter go along, and so does whether a built-in had no result.
+heads. The numbers for the meter go along, and so does whether a built-in had no result, and whether a task has work to
+share (`sharing`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Rows, Table
 from upheld.engines.spark.codec import replaced
 from upheld.engines.spark.context import Context
+from upheld.engines.spark.joins import sharing
 from upheld.engines.spark.joins.arrivals import Arrivals, HomeTally
 from upheld.engines.spark.joins.plans import EVERYWHERE, Kind, Leg, Pipeline, pipeline, rest_of
 from upheld.engines.spark.owners import Values
@@ -122,6 +124,7 @@ class Matching:
         self._numbers: dict[int, tuple[Sequence[Rule], dict[Rule, int]]] = {}
         self._reaches: dict[tuple[Any, ...], tuple[Sequence[Rule], Reach]] = {}
         self._text_makers: dict[Rule, bool] = {}
+        self._expansions: dict[Leg, sharing.Expansion | None] = {}
 
     def forget(self, predicate: Predicate) -> None:
         """Give up everything that is cached for the rules that derive a predicate."""
@@ -133,6 +136,7 @@ class Matching:
             del self._pipelines[key]
         self._numbers.clear()
         self._reaches.clear()
+        self._expansions.clear()
         self._text_makers.clear()
         self.context.known_rules.difference_update(rules)
 
@@ -141,6 +145,12 @@ class Matching:
         if mine is None:
             mine = self._pipelines[rule, kind] = pipeline(rule, kind, self.context.views, HEIGHT)
         return mine
+
+    def expansion(self, leg: Leg) -> sharing.Expansion | None:
+        """Return how tasks may share the work of a leg."""
+        if leg not in self._expansions:
+            self._expansions[leg] = sharing.expansion_of(leg, self.context.views)
+        return self._expansions[leg]
 
     def number_of(self, rules: Sequence[Rule]) -> dict[Rule, int]:
         """Return the numbers by which tasks name the rules of a list."""
@@ -357,6 +367,9 @@ class _Run:
         #: Bindings after last legs, if they may have texts that are new.
         self.ended: list[tuple[int, Plan, Codes]] = []
         self.extra: dict[Key, Pipeline] = {}
+        #: By pipeline, leg and value: bindings that tasks are to share, and the facts that they go with.
+        self.aside: dict[tuple[Key, int, int], list[Codes]] = defaultdict(list)
+        self.facts_of: dict[tuple[Key, int, int], Codes] = {}
 
     # -- beginnings ----------------------------------------------------------------------------------------------------
 
@@ -422,9 +435,29 @@ class _Run:
         work: int = 0,
     ) -> None:
         """Send bindings through a leg; they begin with `work` rows of a table, or have come from other tasks."""
-        leg, rule = mine.legs[j], mine.rule
+        leg = mine.legs[j]
+        if self.context.wire.parts > 1 and not self.reach.new_texts and not self.is_judging:
+            expansion = self.matching.expansion(leg)
+            if expansion is not None:
+                bindings = self._put_aside(key, mine, j, expansion, bindings)
+        self._match(key, mine, j, leg, bindings, start, work)
+
+    def _match(
+        self,
+        key: Key,
+        mine: Pipeline,
+        j: int,
+        leg: Leg,
+        bindings: Iterable[Codes],
+        start: Table | None = None,
+        work: int = 0,
+        *,
+        is_shared: bool = False,
+    ) -> None:
+        """Match what is in a leg, or what is left of it if bindings are shared."""
+        rule = mine.rule
         plan = leg.plan(self.matcher.planner, rule)
-        sink = self._sink(key, mine, j, plan, start, work)
+        sink = self._sink(key, mine, j, plan, start, work, stays=mine.stays and not is_shared)
         planner, types, look = self.matcher.planner, self.matcher.variable_types(rule), self.context.meter.look
         # Bindings that went to the owner of a constant find all facts with it there, and those of replicated relations
         # are everywhere.
@@ -445,14 +478,44 @@ class _Run:
         if isinstance(sink, HeadSink | HomeTally):
             self.considered[key[0]] += sink.instances
 
-    def _sink(self, key: Key, mine: Pipeline, j: int, plan: Plan, start: Table | None, work: int) -> Sink:
-        """Return what takes the bindings at the end of a leg."""
+    def _put_aside(
+        self, key: Key, mine: Pipeline, j: int, expansion: sharing.Expansion, bindings: Iterable[Codes]
+    ) -> Iterator[Codes]:
+        """Yield bindings without those that tasks are to share."""
+        at = mine.legs[j].start.index(expansion.variable)
+        for B in bindings:
+            for value in sharing.frequent(B[at]) if B.shape[1] >= sharing.FEWEST else ():
+                if (key, j, value) not in self.facts_of:
+                    self.facts_of[key, j, value] = self._facts_with(mine.rule, expansion.facts, value)
+                has_it = B[at] == value
+                size = self.facts_of[key, j, value].shape[1]
+                if sharing.is_worth_it(int(has_it.sum()), size, self.context.wire.parts):
+                    self.aside[key, j, value].append(B[:, has_it])
+                    B = np.ascontiguousarray(B[:, ~has_it])
+            yield B
+
+    def _facts_with(self, rule: Rule, leg: Leg, value: int) -> Codes:
+        """Return the facts that one value finds in a leg: the variables that they bind, a row for each."""
+        parts: list[Codes] = []
+        plan = leg.plan(self.matcher.planner, rule)
+        assert leg.needed is not None, "a leg with variables at the end"
+        rows = [plan.last.index(v) for v in leg.needed]
+        sink = FunctionSink(lambda B, width: parts.append(B[rows, :width]))
+        planner, types, look = self.matcher.planner, self.matcher.variable_types(rule), self.context.meter.look
+        one = np.array([[value], *[[_LOWEST]] * (len(leg.start) - 1)], np.int64)
+        Join(plan, self.where, planner, types, sink, look, self.where.rows, self.rank).run(one, 1)
+        return np.concatenate(parts, axis=1) if parts else np.empty((len(rows), 0), np.int64)
+
+    def _sink(
+        self, key: Key, mine: Pipeline, j: int, plan: Plan, start: Table | None, work: int, *, stays: bool
+    ) -> Sink:
+        """Return what takes the bindings at the end of a leg. If they stay, heads are at home here."""
         leg, last = mine.legs[j], j + 1 == len(mine.legs)
         home = leg.home
         if leg.spread is not None and not self.context.views.has_copies(leg.spread):
             home = None  # all facts that were met are at home
         if last and home is None and not self.reach.new_texts and not self.is_judging:
-            if self.arrivals is not None and (mine.stays or self.context.wire.parts == 1):
+            if self.arrivals is not None and (stays or self.context.wire.parts == 1):
                 return self.arrivals.sink(plan, start, work)
             if self.arrivals is not None and self.arrivals.makes_distinct(mine.rule):
                 return self.arrivals.departing_sink(plan, start, work)
@@ -560,19 +623,53 @@ class _Run:
             for k, plan, B in self.ended:
                 self.take_result(k, plan, B, B.shape[1])
             self.ended = []
-        if self.arrivals is not None:
-            self.arrivals.depart(self.outbox)
-        note = self.considered, bool(self.doomed)
-        came, notes = self.context.wire.exchange(operator, self.outbox, note)
-        if any(doomed for _, doomed in notes):
+        came, counts, is_doomed, is_shared = self._send_results(operator)
+        while is_shared:
+            self._share()
+            more, further, are_doomed, is_shared = self._send_results(operator)
+            came = [[*first, *then] for first, then in zip(came, more, strict=True)]
+            counts, is_doomed = counts + further, is_doomed or are_doomed
+        if is_doomed:
             self._judge()
         if self.arrivals is not None:
             self.arrivals.take(came)
-        counts: Counter[int] = sum((counts for counts, _ in notes), Counter())
         if considered:
             for k, count in sorted(counts.items()):
                 self.context.meter.instances(self.rules[k], count)
         return Results(came, counts.total())
+
+    def _send_results(self, operator: str) -> tuple[Outbox, Counter[int], bool, bool]:
+        """Send results home; return those that come, and of all tasks the instances, and whether some are doomed.
+
+        At last, it returns whether a task has work to share.
+        """
+        if self.arrivals is not None:
+            self.arrivals.depart(self.outbox)
+        note = self.considered, bool(self.doomed), bool(self.aside)
+        came, notes = self.context.wire.exchange(operator, self.outbox, note)
+        self.outbox, self.considered = self.context.outbox(), Counter()
+        counts: Counter[int] = sum((counts for counts, _, _ in notes), Counter())
+        return came, counts, any(doomed for _, doomed, _ in notes), any(aside for _, _, aside in notes)
+
+    def _share(self) -> None:
+        """Deal out the work that tasks have put aside, do this task's part, and send it through all further legs."""
+        outbox = self.context.outbox()
+        for (key, j, value), parts in self.aside.items():
+            sides = np.concatenate(parts, axis=1), self.facts_of[key, j, value]
+            for task, (bindings, facts) in enumerate(sharing.dealt(*sides, self.context.wire.parts)):
+                outbox[task].append((key, j, bindings, facts))
+        self.aside.clear()
+        came, _ = self.context.wire.exchange("shared work", outbox)
+        for leg in range(self.reach.legs):
+            if leg:
+                self._travel("bindings", leg)
+            for key, j, bindings, facts in (parcel for parcels in came for parcel in parcels):
+                if j == leg:
+                    mine = self._pipeline(key)
+                    expansion = self.matching.expansion(mine.legs[j])
+                    assert expansion is not None, "a leg that tasks share"
+                    some = sharing.pairs(expansion, bindings, facts)
+                    self._match(key, mine, j, expansion.rest, some, is_shared=True)
 
     # -- built-ins without a result ------------------------------------------------------------------------------------
 
