@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 import upheld
 from tests.engines.memory.kernels import naive
-from tests.engines.memory.kernels.kernel_rows import NONSENSE, numbers, tables, values_of
+from tests.engines.memory.kernels.kernel_rows import NONSENSE, numbers, tables
 from tests.engines.memory.storage.test_strata import VALUES
 from upheld.engines import open_engine
 from upheld.engines.memory.joins.bulk_copy import backward_copies, forward_copies
 from upheld.engines.memory.joins.matching import Matcher
 from upheld.engines.memory.kernels import copies as copy_kernels
-from upheld.engines.memory.storage.table import key_slots
 from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 
 
 @given(tables(least_arity=1), st.data())
 def test_copy_rows(table, data):
-    columns = data.draw(st.lists(st.integers(0, table.arity - 1), max_size=2, unique=True).map(sorted))
     sources = data.draw(st.lists(st.integers(-1, table.arity - 1), min_size=1, max_size=3))
-    keys = st.tuples(*[values_of(table.dtype)] * len(columns))
-    constants = st.tuples(*[st.integers(-3, 3)] * len(sources))
-    rules = data.draw(st.lists(st.tuples(keys, constants), min_size=1, max_size=6))
+    constants = data.draw(st.lists(st.tuples(*[st.integers(-3, 3)] * len(sources)), min_size=1, max_size=6))
+    following = [data.draw(st.integers(-1, number - 1)) for number in range(len(constants))]
     chosen = data.draw(st.lists(st.integers(0, len(table.rows) - 1), max_size=9)) if table.rows else []
-    first: dict[tuple[int, ...], int] = {}
-    following = []
-    for number, (key, _) in enumerate(rules):
-        following.append(first.get(key, -1))
-        first[key] = number
-    wanted = np.array(list(first), np.int64).reshape(len(first), len(columns))
-    room = len(chosen) * len(rules)
+    first = [data.draw(st.integers(-1, len(constants) - 1)) for _ in chosen]
+    room = len(chosen) * len(constants)
     origins, B = np.full(room, NONSENSE, np.int32), np.full((len(sources), room), NONSENSE, np.int64)
     count = copy_kernels.copy_rows(
-        table.array(), np.array(chosen, np.int32), numbers(columns), wanted, key_slots(wanted),
-        numbers(list(first.values())), numbers(following), numbers(sources),
-        np.array([values for _, values in rules], np.int64), origins, B,
+        table.array(), numbers(chosen, np.int32), numbers(first, np.int32), numbers(following), numbers(sources),
+        np.array(constants, np.int64), origins, B,
     )  # fmt: skip
+    rules = [list(chain_of(rule, following)) for rule in first]
     found = [(origins[i], tuple(B[:, i].tolist())) for i in range(count)]
-    assert sorted(found) == sorted(naive.copy_rows(table.rows, chosen, columns, sources, rules))
+    assert found == naive.copy_rows(table.rows, chosen, rules, sources, constants)
+
+
+def chain_of(rule: int, following: list[int]) -> Iterator[int]:
+    """Yield a rule and the ones that follow it."""
+    while rule >= 0:
+        yield rule
+        rule = following[rule]
 
 
 TERMS = st.sampled_from(["?x", "?y", "?z", ":a", ":b"])

@@ -186,10 +186,10 @@ def probe_some(
 
 
 def group_rows(
-    rows: Sequence[Row], start: int, columns: Sequence[int], equal: Sequence[Pair], groups: dict[Row, int]
+    rows: Sequence[Row], columns: Sequence[int], equal: Sequence[Pair], groups: dict[Row, int]
 ) -> dict[int, int]:
-    """The group of each row from `start` on that has one."""
-    fitting = (i for i in range(start, len(rows)) if columns_equal(rows[i], equal))
+    """The group of each row that has one."""
+    fitting = (i for i in range(len(rows)) if columns_equal(rows[i], equal))
     return {i: groups[key(rows[i], columns)] for i in fitting if key(rows[i], columns) in groups}
 
 
@@ -199,15 +199,14 @@ def members(numbers: Sequence[int], start: int) -> dict[int, list[int]]:
 
 
 def copy_rows(
-    rows: Sequence[Row], chosen: Sequence[int], columns: Sequence[int], sources: Sequence[int],
-    rules: Sequence[tuple[Row, Row]],
+    rows: Sequence[Row], chosen: Sequence[int], rules: Sequence[Sequence[int]], sources: Sequence[int],
+    constants: Sequence[Row],
 ) -> list[tuple[int, Row]]:  # fmt: skip
-    """Each chosen row with its copies, by rules that are a key and constants."""
+    """Each chosen row with its copies, by the rules that each has."""
     return [
-        (i, tuple(rows[i][s] if s >= 0 else c for s, c in zip(sources, constants)))
-        for i in chosen
-        for wanted, constants in rules
-        if key(rows[i], columns) == wanted
+        (row, tuple(rows[row][s] if s >= 0 else c for s, c in zip(sources, constants[rule])))
+        for row, mine in zip(chosen, rules)
+        for rule in mine
     ]
 
 

@@ -22,7 +22,7 @@ MOST_PARAMETERS = 12
 def test_every_kernel_has_a_test():
     """Each kernel is named in a test, or called by a kernel that is."""
     text = "".join(map(inspect.getsource, (test_rows, test_indexes, test_atom_classes, test_bulk_copy)))
-    helpers = {"mix", "same_key", "copy_key", "columns_equal", "hash_columns", "key_of"}
+    helpers = {"mix", "same_key", "copy_key", "columns_equal", "hash_columns"}
     helpers |= {"free_block", "size_class", "slot_of_block"}
     of_indexes = {f"{verb}_{kind}" for verb in ("remove_from", "renumber_in", "link") for kind in ("chains", "blocks")}
     assert "test_rows_are_taken_out_and_renumbered" in text

@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from upheld.engines.memory.kernels import copies as copy_kernels
+from upheld.engines.memory.kernels.groups import group_rows
 from upheld.engines.memory.kernels.rows import CHUNK
 from upheld.engines.memory.plans.plan import HEIGHT, Plan
 from upheld.engines.memory.storage.codec import Codec, Codes
@@ -28,6 +29,10 @@ from upheld.language.syntax.ast import Constant, Variable
 #: The shape of a rule: the predicates of two atoms, the columns of the first with constants, and
 #: for each column of the second the column of the first that has its value, or -1 where it has a constant.
 _Shape = tuple[str, str, tuple[int, ...], tuple[int, ...]]
+
+
+#: No columns that must be equal: a repeated variable is not copied here.
+NO_PAIRS = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +49,7 @@ class Copying:
     columns: Codes
     keys: Codes
     slots: Rows
-    first: Codes
+    first: Rows
     following: Codes
     sources: Codes
     constants: Codes
@@ -58,11 +63,12 @@ class Copying:
             some = rows[start : start + chunk]
             room = len(some) * self.most
             origins, B = np.empty(room, np.int32), np.empty((self.target.arity, room), np.int64)
-            # The table may have grown, and its arrays moved, since the last time round.
+            values = self.table.rows  # the table may have grown, and its arrays moved, since the last time round
+            first = np.full(len(some), -1, np.int32)
+            group_rows(values, some, self.columns, NO_PAIRS, self.keys, self.slots, self.first, first)
             count = copy_kernels.copy_rows(
-                self.table.rows, some, self.columns, self.keys, self.slots, self.first, self.following, self.sources,
-                self.constants, origins, B,
-            )  # fmt: skip
+                values, some, first, self.following, self.sources, self.constants, origins, B
+            )
             if count:
                 yield origins[:count], B if count == room else np.ascontiguousarray(B[:, :count])
 
@@ -102,7 +108,7 @@ def copying_of(
         keys = np.array(list(first), np.int64).reshape(len(first), len(columns))
         yield Copying(
             tuple(rule for rule, _, _ in found), tables[name], tables[target], np.array(columns, np.int64), keys,
-            key_slots(keys), np.array(list(first.values()), np.int64), np.array(following, np.int64),
+            key_slots(keys), np.array(list(first.values()), np.int32), np.array(following, np.int64),
             np.array(sources, np.int64), np.array(constants, np.int64), max(rules_of.values()),
         )  # fmt: skip
 

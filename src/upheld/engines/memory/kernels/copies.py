@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from upheld.engines.memory.kernels.groups import key_of
 from upheld.engines.memory.kernels.jit import kernel
 
 
 @kernel
-def copy_rows(rows, chosen, columns, keys, slots, first, following, sources, constants, origins, B):
+def copy_rows(rows, chosen, first, following, sources, constants, origins, B):
     """Write the copies of chosen rows: for each the row it is made from, and its values; return how many.
 
-    A row is copied as each of the rules says that has its key: `first` has for each key its first rule, and `following`
-    for each rule the next one with the same key. A value is that of the column in `sources`, or where that is -1 the
-    constant of the rule. There is room for all.
+    A row is copied as each of its rules says: `first` has for each chosen row its first rule, or -1, and `following`
+    for each rule the next one. A value is that of the column in `sources`, or where that is -1 the constant of the
+    rule. There is room for all.
     """
     count = 0
     for i in range(len(chosen)):
-        row = chosen[i]
-        key = key_of(rows, row, columns, keys, slots)
-        rule = first[key] if key >= 0 else -1
+        row, rule = chosen[i], first[i]
         while rule >= 0:
             origins[count] = row
             for c in range(len(sources)):

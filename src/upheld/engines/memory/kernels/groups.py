@@ -8,33 +8,29 @@ from upheld.engines.memory.kernels.jit import kernel
 
 
 @kernel
-def key_of(rows, row, columns, keys, slots):
-    """Return the number of the key that a row has in its key columns, or -1; `slots` is a hash table of the numbers."""
-    mask = len(slots) - 1
-    at = place(hash_columns(rows, row, columns), shift_of(len(slots)))
-    key = slots[at]
-    while key >= 0:
-        same = True
-        for k in range(len(columns)):
-            same = same and rows[row, columns[k]] == keys[key, k]
-        if same:
-            break
-        at = (at + 1) & mask
-        key = slots[at]
-    return key
+def group_rows(rows, chosen, columns, equal, keys, slots, groups, out):
+    """Write the group of each chosen row that has one of the keys in its key columns.
 
-
-@kernel
-def group_rows(rows, start, n, columns, equal, keys, slots, groups, out):
-    """Write the group of each row from `start` on that has one of the keys in its key columns.
-
-    `groups` holds the group of each key. `equal` lists pairs of columns that a repeated variable makes equal.
+    `slots` is a hash table of the numbers of keys, and `groups` holds the group of each. `equal` lists pairs of columns
+    that a repeated variable makes equal. The search stands here and is no helper, which would take six times as long:
+    see `hashing`.
     """
+    mask, shift = len(slots) - 1, shift_of(len(slots))
     simple = len(equal) == 0
-    for row in range(start, n):
-        key = key_of(rows, row, columns, keys, slots)
-        if key >= 0 and (simple or columns_equal(rows, row, equal)):
-            out[row] = groups[key]
+    for i in range(len(chosen)):
+        row = chosen[i]
+        at = place(hash_columns(rows, row, columns), shift)
+        key = slots[at]
+        while key >= 0:
+            same = True
+            for k in range(len(columns)):
+                same = same and rows[row, columns[k]] == keys[key, k]
+            if same:
+                if simple or columns_equal(rows, row, equal):
+                    out[i] = groups[key]
+                break
+            at = (at + 1) & mask
+            key = slots[at]
 
 
 @kernel

@@ -79,12 +79,13 @@ class Grouping:
                 grown = np.empty(len(table.rows), np.int32)
                 grown[: self._found] = self._numbers[: self._found]
                 self._numbers = grown
-            self._numbers[self._found : n] = self.unspoken
+            numbers = self._numbers[self._found : n]
+            numbers[:] = self.unspoken
+            chosen = np.arange(self._found, n, dtype=np.int32)
             for shape in self._shapes:
                 group_kernels.group_rows(
-                    table.rows, self._found, n, shape.columns, shape.equal, shape.keys, shape.slots, shape.groups,
-                    self._numbers,
-                )  # fmt: skip
+                    table.rows, chosen, shape.columns, shape.equal, shape.keys, shape.slots, shape.groups, numbers
+                )
             self._found = n
 
     def members(self, group: int) -> Rows:
