@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
 import upheld
 from tests.helpers.sizes import exhaustive, usually
@@ -146,14 +147,26 @@ def test_interrupted_while_a_kernel_is_compiled(monkeypatch):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            made(np.arange(3))
+            made(np.arange(3), np.empty(3, np.int64))
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(made.signatures) == 1, "it was compiled all the same"
-    assert made(np.arange(3)).tolist() == [0, 2, 4]
+    made(np.arange(3), out := np.empty(3, np.int64))
+    assert out.tolist() == [0, 2, 4]
 
 
-def _twice(numbers):
+def test_a_kernel_that_makes_arrays_unseen_is_refused():
+    """References are counted only in kernels that call `empty`, so any other way to make an array is refused."""
+    with pytest.raises(TypingError):
+        jit.kernel(_doubled)(np.arange(3))
+
+
+def _twice(numbers, out):
+    for i in range(len(numbers)):
+        out[i] = 2 * numbers[i]
+
+
+def _doubled(numbers):
     return numbers + numbers
 
 

@@ -12,8 +12,7 @@ def group_rows(rows, chosen, columns, equal, keys, slots, groups, out):
     """Write the group of each chosen row that has one of the keys in its key columns.
 
     `slots` is a hash table of the numbers of keys, and `groups` holds the group of each. `equal` lists pairs of columns
-    that a repeated variable makes equal. The search stands here and is no helper, which would take six times as long:
-    see `hashing`.
+    that a repeated variable makes equal.
     """
     mask, shift = len(slots) - 1, shift_of(len(slots))
     simple = len(equal) == 0
