@@ -31,11 +31,15 @@ class Stage:
 
 @dataclass(frozen=True)
 class Choice:
-    """Something that was decided by the data: `what` was to be chosen, the `plan` chosen, and `why`."""
+    """Something that was decided by the data: `what` was to be chosen, the `plan` chosen, and `why`.
+
+    `costs` has the seconds that were predicted for each mode that could be chosen.
+    """
 
     what: str
     plan: str
     why: str
+    costs: dict[str, float] = field(default_factory=dict)
 
 
 #: Told of each stage when it starts, and again when it has ended.

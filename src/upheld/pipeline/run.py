@@ -22,6 +22,7 @@ from upheld.language.compile import compile_program
 from upheld.language.core import Core
 from upheld.language.lints.programs import lint, some, without_facts
 from upheld.language.pivots import Obstacle, Pivots, find_pivots
+from upheld.language.strata import stratify
 from upheld.language.terms.vocabulary import COLUMNS
 from upheld.materialisation.build import materialise_core
 from upheld.materialisation.lifecycle import draft_of
@@ -90,7 +91,7 @@ def run(job: Job, limits: Limits, spark: SparkSession, watcher: StageWatcher | N
             _quarantine(job, loads, writer)
         report.sources = [load.told() for load in loads]
         with recorder.stage("encode") as stage:
-            shape = _shape(pivots, facts, spark)
+            shape = _shape(core, pivots, facts, spark)
             texts = _loaded(job, facts, shape) if dictionary.folder is None else None
             if texts is None:
                 texts = _encode(kept, facts, dictionary, writer)
@@ -551,11 +552,13 @@ def _of_tasks(
     return Derived(frames, numbers, m.statistics.rounds, (m, folder), partial(distributed.write, m))
 
 
-def _shape(pivots: Pivots | Obstacle, facts: list[Facts], spark: SparkSession) -> Shape:
-    if isinstance(pivots, Obstacle):
-        return Shape(pivots)
-    whole = sum(one.count for one in facts if one.predicate.name in pivots.in_driver)
-    return Shape(pivots, whole / (sum(one.count for one in facts) or 1), spark.sparkContext.defaultParallelism)
+def _shape(core: Core, pivots: Pivots | Obstacle, facts: list[Facts], spark: SparkSession) -> Shape:
+    whole = 1.0
+    if isinstance(pivots, Pivots):
+        shared = sum(one.count for one in facts if one.predicate.name in pivots.in_driver)
+        whole = shared / (sum(one.count for one in facts) or 1)
+    is_recursive = any(stratum.recursive for stratum in stratify(core))
+    return Shape(pivots, whole, spark.sparkContext.defaultParallelism, is_recursive)
 
 
 def algorithm_for(job: Job) -> str:

@@ -1,17 +1,20 @@
 """Where rules are applied: by the memory engine in the driver, in tasks, or in tasks that work in step.
 
-The driver is the first choice if the facts fit there. Tasks on their own are for large programs that fall into parts.
-Tasks that work in step are for large programs that do not.
+Of the modes that have room for the facts the cheapest is chosen (`costs`). The driver is the first choice, since all
+costs are estimates. Tasks on their own are for programs that fall into parts. With a state the driver is chosen if the
+facts fit there: its updates take milliseconds.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from upheld.errors import LimitReached, Problem, ProgramError, count, quote
 from upheld.language.pivots import Obstacle, Pivots
 from upheld.pipeline.job import Settings
+from upheld.pipeline.modes.costs import GROWTH, MARGIN, RECURSIVE_GROWTH, Work, seconds
 from upheld.pipeline.report import Choice
 from upheld.runtime.sizes import size_of
 
@@ -27,10 +30,7 @@ _PLANS = {
     "distributed": "partitions, in the tasks of one Spark job",
 }
 
-#: Minimum facts and parallel tasks for partitions instead of the driver: in total they take up to twice the work of the
-#: driver's engine, and seconds to start.
-_WORTH_PARTS = 1_000_000
-_WORTH_TASKS = 4
+_PLACES = {"driver": "in the driver", "decomposed": "in parts", "distributed": "in partitions"}
 
 
 @dataclass(frozen=True)
@@ -74,21 +74,26 @@ class Shape:
     whole: float = 1.0
     #: The tasks that Spark runs at once.
     tasks: int = 1
+    is_recursive: bool = False
 
 
 def choose(settings: Settings, sizes: Sizes, shape: Shape) -> tuple[str, Choice]:
     """Return the mode of a run, and why; raise if the facts do not fit where they must, or do not fall into parts."""
     limit, has_room = bytes_of(settings.driver_memory), fits(settings, sizes)
     room = f"{sizes}, and {_shown(limit)} are allowed"
+    costs: dict[str, float] = {}
     if settings.mode != "auto":
         mode, why = settings.mode, f"it was asked for; {room}"
         if mode == "decomposed" and isinstance(shape.pivots, Pivots):
             why = f"it was asked for; {_parts(shape)}"
-    elif settings.state is None and _is_for_parts(sizes, shape, limit):
-        mode, why = "decomposed", f"{room} in the driver, {_parts(shape)}, and {shape.tasks} tasks run at once"
-    else:
+    elif settings.state is not None:
         mode = "driver" if has_room else "distributed"
-        why = f"{room} in the driver; {_why_no_parts(settings, sizes, shape, limit)}"
+        why = f"{room} in the driver, {'which has room for the state' if has_room else 'and parts cannot have a state'}"
+    else:
+        costs = _costs(sizes, shape, limit)
+        mode = _cheapest(costs)
+        obstacle = _why_no_parts(sizes, shape, limit)
+        why = "; ".join([f"{room} in the driver", _predicted(costs, shape), obstacle or _parts(shape)])
     if mode == "driver" and not has_room:
         raise LimitReached(
             Problem(
@@ -109,28 +114,42 @@ def choose(settings: Settings, sizes: Sizes, shape: Shape) -> tuple[str, Choice]
                 hint="choose the mode `auto`, or keep one variable in one column of all that is recursive",
             )
         )
-    return mode, Choice("rules are applied in", _PLANS[mode], why)
+    return mode, Choice("rules are applied in", _PLANS[mode], why, costs)
 
 
-def _is_for_parts(sizes: Sizes, shape: Shape, limit: int) -> bool:
-    """Return whether parts can be had, with all that they must know, and are better than the other modes."""
-    if isinstance(shape.pivots, Obstacle) or shape.pivots.is_recursive_before or sizes.need * shape.whole > limit:
-        return False
-    return sizes.need > limit or (sizes.facts >= _WORTH_PARTS and shape.tasks >= _WORTH_TASKS)
+def _costs(sizes: Sizes, shape: Shape, limit: int) -> dict[str, float]:
+    """Return the modes that have room for the facts, each with the seconds that a run takes by the model."""
+    work = Work.of(sizes.facts, sizes.texts, shape.whole, shape.is_recursive)
+    possible = {
+        "driver": sizes.need <= limit,
+        "decomposed": _why_no_parts(sizes, shape, limit) is None,
+        "distributed": True,
+    }
+    return {mode: seconds(mode, work, shape.tasks) for mode, is_possible in possible.items() if is_possible}
 
 
-def _why_no_parts(settings: Settings, sizes: Sizes, shape: Shape, limit: int) -> str:
-    """Return why the rules are not applied in parts."""
-    if settings.state is not None:
-        return "parts cannot have a state"
+def _cheapest(costs: Mapping[str, float]) -> str:
+    """Return the mode that takes least time; the driver, if that takes hardly longer."""
+    best = min(costs, key=costs.__getitem__)
+    return "driver" if "driver" in costs and costs["driver"] <= MARGIN * costs[best] else best
+
+
+def _predicted(costs: Mapping[str, float], shape: Shape) -> str:
+    """Return predicted costs as text."""
+    growth = RECURSIVE_GROWTH if shape.is_recursive else GROWTH
+    each = ", ".join(f"{_PLACES[mode]} {cost:.1f} s" for mode, cost in costs.items())
+    assumed = f"{count(shape.tasks, 'task')} at once and {count(growth, 'fact')} derived for each explicit one"
+    return f"with {assumed} it would take {each}"
+
+
+def _why_no_parts(sizes: Sizes, shape: Shape, limit: int) -> str | None:
+    """Return why the rules cannot be applied in parts, if they cannot."""
     if isinstance(shape.pivots, Obstacle):
         rule = shape.pivots.rule
         return "the program does not fall into parts" + (f": {quote(rule)} is in the way" if rule else "")
     if shape.pivots.is_recursive_before or sizes.need * shape.whole > limit:
         return "each part would need too much of the facts"
-    if sizes.facts < _WORTH_PARTS:
-        return f"parts pay from {_WORTH_PARTS:,} facts on"
-    return f"parts pay from {_WORTH_TASKS} tasks at once on, and Spark runs {shape.tasks}"
+    return None
 
 
 def _parts(shape: Shape) -> str:

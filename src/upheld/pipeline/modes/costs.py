@@ -31,18 +31,19 @@ class Rates(NamedTuple):
     derived: Cost
 
 
-#: Measured in November 2026, on two cores that others used as well; see docs/explanation/cluster.md.
+#: Measured on two cores that others used as well; docs/explanation/cluster.md has the table.
 RATES = {
-    "driver": Rates(Cost(0.1), Cost(0.2e-6, 0.2e-6), Cost(1e-6, 1e-6), Cost(0.25e-6)),
-    "decomposed": Rates(Cost(0.3), Cost(0.2e-6, 0.5e-6), Cost(1e-6, 3e-6), Cost(0.0, 0.35e-6)),
-    "distributed": Rates(Cost(0.6), Cost(0.3e-6, 0.8e-6), Cost(2e-6, 2e-6), Cost(0.0, 0.8e-6)),
+    "driver": Rates(Cost(0.34), Cost(7.5e-08, 8e-08), Cost(1.5e-06, 2.6e-09), Cost(1.9e-07)),
+    "decomposed": Rates(Cost(0.64), Cost(9.3e-08, 5.7e-06), Cost(7.7e-07, 2.2e-06), Cost(0, 2.3e-07)),
+    "distributed": Rates(Cost(0.51), Cost(7.4e-08, 7.2e-07), Cost(9.7e-06), Cost(0, 8e-07)),
 }
 
 #: Facts that rules are taken to derive for each explicit one: without recursion, and with it.
 GROWTH, RECURSIVE_GROWTH = 1, 10
 
-#: How many times as long the driver must take for another mode to be chosen if the facts fit there.
-MARGIN = 1.5
+#: How many times as long the driver must take for another mode to be chosen if the facts fit there: the first run in a
+#: Java takes about twice the time of later ones, which were measured.
+MARGIN = 2
 
 
 class Work(NamedTuple):
@@ -61,14 +62,16 @@ class Work(NamedTuple):
 
 def seconds(mode: str, work: Work, tasks: int) -> float:
     """Return how long a run takes in a mode, if Spark runs `tasks` tasks at once."""
-    rates = RATES[mode]
-    amounts = (1, work.facts, work.texts, work.derived)
-    serial = sum(amount * rate.serial for amount, rate in zip(amounts, rates, strict=True))
-    parallel = sum(amount * rate.parallel for amount, rate in zip(amounts, rates, strict=True))
-    return serial + _in_each_task(mode, work) + parallel / max(1, tasks)
+    whole = work.whole if mode == "decomposed" else 0.0  # relations that are read and loaded as in the driver
+    costs = [*RATES[mode], RATES["driver"].row]
+    amounts = (1, work.facts - whole, work.texts, work.derived, whole)
+    serial = sum(amount * cost.serial for amount, cost in zip(amounts, costs, strict=True))
+    parallel = sum(amount * cost.parallel for amount, cost in zip(amounts, costs, strict=True))
+    at_once = tasks - 1 if mode == "distributed" else tasks  # where one is left for reading and writing
+    return serial + _in_each_task(mode, work) + parallel / max(1, at_once)
 
 
 def _in_each_task(mode: str, work: Work) -> float:
-    """Return what each task does by itself: it loads whole or replicated relations as the driver would."""
+    """Return the seconds of each task for whole or replicated relations, which it loads as the driver would."""
     loaded = {"driver": 0.0, "decomposed": work.whole, "distributed": min(work.facts, SMALL)}[mode]
     return loaded * RATES["driver"].row.serial
