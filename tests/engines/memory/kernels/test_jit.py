@@ -156,7 +156,7 @@ def test_interrupted_while_a_kernel_is_compiled(monkeypatch):
 
 
 def test_a_kernel_that_makes_arrays_unseen_is_refused():
-    """References are counted only in kernels that call `empty`, so any other way to make an array is refused."""
+    """References are counted in kernels that call `empty` or `zeros`, so any other way to make an array is refused."""
     with pytest.raises(TypingError):
         jit.kernel(_doubled)(np.arange(3))
 

@@ -24,6 +24,9 @@ from numba.extending import intrinsic
 from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.limits import uncounted
 
+#: The functions by which kernels make arrays.
+MAKERS = {"empty", "zeros"}
+
 
 def compiled(function: Callable[..., Any], is_inner: bool = False) -> Any:
     """Return a function as machine code, which is made when it is called for the first time.
@@ -35,8 +38,8 @@ def compiled(function: Callable[..., Any], is_inner: bool = False) -> Any:
     options["no_cpython_wrapper"] = is_inner
     # Numba counts the references to each array, by atomic operations, when a kernel is entered: where one kernel calls
     # another for each row, and that takes five arrays, these are 70 of 85 ns. Only kernels that make arrays need the
-    # counts; one that does so by another function than `empty` is refused when it is compiled.
-    options["_nrt"] = "empty" in function.__code__.co_names
+    # counts; one that does so by a function that is not listed is refused when it is compiled.
+    options["_nrt"] = not MAKERS.isdisjoint(function.__code__.co_names)
     dispatcher: Any
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
