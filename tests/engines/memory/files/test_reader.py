@@ -37,8 +37,9 @@ fields = st.one_of(st.sampled_from(odd_numbers + odd_floats), *plain_fields.valu
 
 @st.composite
 def plain_files(draw):
-    """Rows of a few types as text that the kernels should take."""
-    types = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=4))
+    """Rows of a few types as text that the kernels should take; files of integers alone have a kernel of their own."""
+    kinds = draw(st.sampled_from([TYPES, TYPES[:2]]))
+    types = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=4))
     delimiter = draw(st.sampled_from("\t,;"))
     rows = draw(st.lists(st.tuples(*(plain_fields[t] for t in types)), max_size=40))
     end = draw(st.sampled_from(["\n", "\r\n"]))
@@ -53,7 +54,7 @@ def plain_files(draw):
 @st.composite
 def any_files(draw):
     """Text that may be right or wrong in any way, and bytes that are no text."""
-    types = draw(st.lists(st.sampled_from(TYPES), max_size=3))
+    types = draw(st.lists(st.sampled_from(draw(st.sampled_from([TYPES, TYPES[:2]]))), max_size=3))
     delimiter = draw(st.sampled_from(["\t", ",", " ", "ab", "é", "1", "-"]))
     widths = st.just(len(types)) if draw(st.booleans()) else st.integers(0, 3)
     rows = draw(st.lists(widths.flatmap(lambda n: st.lists(fields, min_size=n, max_size=n)), max_size=5))
@@ -121,6 +122,14 @@ def test_many_rows(tmp_path, packed):
     found = columns_in(read_bytes(path), path, ("number", "symbol", "symbol", "float"), Format("r", ()))
     assert isinstance(found, Columns)
     assert list(found) == [(i, f"node {i % 50_000}", f"é{i % 7}", i / 8) for i in range(n)]
+
+
+def test_many_integers():
+    """More rows than are parsed at a time, by the kernel of integers alone."""
+    rows = [(i, 7 * i, -i) for i in range(100_000)]
+    data = "".join(f"{x}\t{y}\t{z}\n" for x, y, z in rows).encode()
+    found = columns_in(data, PATH, ("number", "unsigned", "number"), Format("r", ()))
+    assert isinstance(found, Columns) and list(found) == rows
 
 
 def test_small_files_need_no_kernel():

@@ -69,6 +69,10 @@ def make_joined_rows(
     return [tuple(value(t, p, m) for t in terms) for p, m in zip(parents, matches)]
 
 
+def ascend(rows: Sequence[Row]) -> bool:
+    return list(rows) == sorted(set(rows))
+
+
 def cut(value: int, bits: int) -> int:
     """The signed number that the low bits of a value stand for."""
     low = value & (2**bits - 1)

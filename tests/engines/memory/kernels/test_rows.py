@@ -93,6 +93,15 @@ def test_make_rows(data, dtype, variables, width):
     assert tuples(out) == made
 
 
+@given(tables(least_arity=1), st.booleans())
+def test_ascend(table, in_order):
+    """Rows ascend if they are in the order of tuples, and no two are the same."""
+    rows = sorted(table.rows) if in_order else table.rows
+    assert bool(row_kernels.ascend(table.array(rows=rows))) == naive.ascend(rows)
+    again = [*rows, rows[-1]] if rows else []
+    assert bool(row_kernels.ascend(table.array(rows=again))) == (not rows)
+
+
 @given(tables(), st.data())
 def test_find(table, data):
     """Each wanted row is found where it is, and only there."""

@@ -15,7 +15,7 @@ from tests.engines.memory.kernels.kernel_rows import MODULE_OF
 from upheld.engines.memory.engine import MemoryEngine
 from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
-from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table, key_view
+from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table, key_view, lengthen
 from upheld.language.compile import compile_program
 from upheld.language.syntax.files import read_text
 from upheld.materialisation.build import materialise
@@ -124,6 +124,65 @@ def test_growth(arity):
         table.index((0,))
         assert table.indexes[0,].upto == table.n
         assert_whole(table)
+
+
+@pytest.mark.parametrize("who", ["nobody", "rows", "flags", "numbers"])
+@pytest.mark.parametrize("arity", [1, 2, 3])
+def test_arrays_that_somebody_holds_stay_as_they_are(arity, who, monkeypatch):
+    """Large arrays are lengthened where they are, unless somebody holds them; who does goes on with what there was."""
+    monkeypatch.setattr("upheld.engines.memory.storage.table._LARGE", 1)
+    table = Table("r", ("number",) * arity)
+    numbers = table.column("numbers")
+    holders = {"rows": table.held(), "flags": table.flags, "numbers": numbers}
+    held = holders.pop(who, None)
+    numbers = None
+    holders.clear()
+    arrays = {"rows": id(table.rows), "flags": id(table.flags), "numbers": id(table.columns["numbers"])}
+    values = np.arange(100 * arity, dtype=np.int32).reshape(100, arity)
+    table.append(values[:10], np.uint16(1))
+    table.append(values[10:], np.uint16(2))
+    after = {"rows": id(table.rows), "flags": id(table.flags), "numbers": id(table.columns["numbers"])}
+    assert {name for name in arrays if arrays[name] != after[name]} == ({who} if held is not None else set())
+    if held is not None:
+        assert len(held.rows if who == "rows" else held) == 16
+    assert rows_of(table) == [tuple(row) for row in values.tolist()]
+    assert table.flags[:100].tolist() == [1] * 10 + [2] * 90
+    assert not table.columns["numbers"].any() and len(table.columns["numbers"]) == len(table.rows)
+    assert_whole(table)
+
+
+def test_no_memory_for_longer_arrays(monkeypatch):
+    """A table that finds no memory for its rows is as it was, and grows once there is some."""
+    table = Table("r", ("number", "number"))
+    values = np.arange(400, dtype=np.int32).reshape(200, 2)
+    table.append(values[:10], np.uint16(1))
+
+    def refuse(arrays, name, shape):
+        if name == "rows":
+            raise MemoryError
+        lengthen(arrays, name, shape)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("upheld.engines.memory.storage.table.lengthen", refuse)
+        with pytest.raises(MemoryError):
+            table.append(values[10:], np.uint16(1))
+    assert table.n == 10 and rows_of(table) == [tuple(row) for row in values[:10].tolist()]
+    assert find(table, rows_of(table)) == list(range(10))
+    table.append(values[10:20], np.uint16(1))
+    assert rows_of(table) == [tuple(row) for row in values[:20].tolist()]
+    assert find(table, rows_of(table)) == list(range(20))
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30), st.booleans(), st.integers(0, 3))
+def test_facts_in_order_are_loaded_without_a_look(rows, in_order, more):
+    """Rows that come in ascending order are appended; others, and rows that are there twice, are looked up."""
+    engine = engine_for(".decl r(x:number, y:number)")
+    table, given_rows = engine.tables["r"], sorted(set(rows)) if in_order else rows
+    loaded = engine.load("r", given_rows)
+    assert sorted(loaded.rows("r")) == sorted(set(rows)) and loaded.count() == table.n == len(set(rows))
+    again = engine.load("r", [*rows[:more], (77, more)])
+    assert set(again.rows("r")) == {*rows[:more], (77, more)}
+    assert_whole(table)
 
 
 def test_index_catches_up_in_parts():

@@ -17,7 +17,7 @@ from upheld.engines.memory.joins.matching import Matcher, Where
 from upheld.engines.memory.joins.sinks import made_rows
 from upheld.engines.memory.plans.plan import LOWEST
 from upheld.engines.memory.sets.expressions import MemorySet, Settled, membership
-from upheld.engines.memory.sets.truth_tables import NOTHING, Truth
+from upheld.engines.memory.sets.truth_tables import NOTHING, Truth, are_in
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
 from upheld.language.core import Atom, Fact, Rule
@@ -127,7 +127,7 @@ class Group:
 
     def chosen(self, which: npt.NDArray[np.bool_]) -> Group:
         known = {atom: rows[which] for atom, rows in self._rows.items()}
-        return Group(self.rule, np.ascontiguousarray(self.B[:, which]), known)
+        return Group(self.rule, self.B.compress(which, 1), known)
 
     def rows(self, matcher: Matcher, atom: Atom) -> Rows:
         """Return the row that an atom of the rule is under each binding."""
@@ -162,9 +162,7 @@ class Group:
             hold &= positive[matcher.context.tables[atom.predicate].flags[self.rows(matcher, atom)]]
         for atom in self.rule.negative:
             rows = matcher.find_all(atom, self.rule.variables(), self.B)
-            there = rows >= 0
-            there[there] = negative[matcher.context.tables[atom.predicate].flags[rows[there]]]
-            hold &= ~there
+            hold &= ~are_in(matcher.context.tables[atom.predicate], rows, negative)
         return hold
 
 

@@ -32,9 +32,12 @@ WORTH_A_KERNEL = 1 << 16
 _ROWS_AT_A_TIME = 1 << 15
 
 RETURN, MINUS, PLUS, POINT, ZERO = (ord(c) for c in "\r-+.0")
+#: A delimiter that is one of these is not told from what it separates.
+_IN_INTEGERS = b"-0123456789\r\n"
 UPPER_E, LOWER_E = ord("E"), ord("e")
 
 TEN = np.uint64(10)
+NINE = np.uint64(9)
 ONE = np.uint64(1)
 MOST = np.uint64(2**64 - 1)
 MOST_DIGITS = 20
@@ -70,6 +73,11 @@ class _NotPlain(Exception):
 def _parsed(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, ...]) -> Columns:
     if "record" in types:
         raise _NotPlain
+    plain = all(not isinstance(type, ColumnType) and type in INTEGER_RANGES for type in types)
+    if plain and delimiter not in _IN_INTEGERS:
+        columns_of_integers = _all_integers(data, path, at, delimiter, types)
+        if columns_of_integers is not None:
+            return columns_of_integers
     bounds = np.empty((len(types) + 1, _ROWS_AT_A_TIME), np.int64)
     pool = TextPool()
     pools = [TextPool() if isinstance(t, ColumnType) and t.kind != "symbol" else pool for t in types]
@@ -96,6 +104,22 @@ def _parsed(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, 
     terms = [c for c, type in zip(columns, types) if type == "term" and isinstance(c, Texts)]
     if not all(are_canonical(pool.take(column.used()).tolist()) for column in terms):
         raise _NotPlain
+    return Columns(types, columns, count)
+
+
+def _all_integers(data: Bytes, path: Path, at: int, delimiter: int, types: tuple[str, ...]) -> Columns | None:
+    """Return the rows of a file of nothing but integers, None if there is anything else in it."""
+    most = 1 + int(np.count_nonzero(data[at:] == NEWLINE))
+    allow(8 * most * len(types), path)
+    values = np.empty((len(types), most), np.uint64)
+    limits = np.array([(-low, high) for low, high in (INTEGER_RANGES[type] for type in types)], np.uint64)
+    count = 0
+    while at < len(data):
+        look(path)
+        count, at = lines_of_integers(data, at, delimiter, limits, values, count, count + _ROWS_AT_A_TIME)
+        if count < 0:
+            return None
+    columns = [column[:count].view(np.int64) if t == "number" else column[:count] for column, t in zip(values, types)]
     return Columns(types, columns, count)
 
 
@@ -167,6 +191,42 @@ def split(data, at, delimiter, bounds):
         at += 1
         row += 1
     return row, min(at, len(data))
+
+
+@kernel
+def lines_of_integers(data, at, delimiter, limits, out, row, stop):
+    """Read lines of decimal numbers from byte `at` on as rows up to `stop`, by column.
+
+    Column c has numbers from -limits[c, 0] to limits[c, 1]. Returns the number of rows and the start of the next line;
+    -1 for the number if a line has anything else, or a number with more digits than every 64 bits hold.
+    """
+    arity, end = len(limits), len(data)
+    while row < stop and at < end:
+        for c in range(arity):
+            negative = at < end and data[at] == MINUS
+            if negative:
+                at += 1
+            first, value = at, np.uint64(0)
+            while at < end:
+                digit = np.uint64(data[at]) - np.uint64(ZERO)  # what comes before 0 is a large number
+                if digit > NINE:
+                    break
+                value = value * TEN + digit
+                at += 1
+            if at == first or at - first >= MOST_DIGITS or value > limits[c, 0 if negative else 1]:
+                return -1, at
+            out[c, row] = MOST - value + ONE if negative and value else value
+            if c < arity - 1:
+                if at == end or data[at] != delimiter:
+                    return -1, at
+                at += 1
+        if at < end and data[at] == RETURN:
+            at += 1
+        if at < end and data[at] != NEWLINE:
+            return -1, at
+        at += 1
+        row += 1
+    return row, min(at, end)
 
 
 @kernel

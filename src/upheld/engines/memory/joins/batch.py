@@ -24,7 +24,7 @@ from upheld.engines.memory.plans.plan import (
     Plan,
     Planner,
 )
-from upheld.engines.memory.sets.truth_tables import Truth
+from upheld.engines.memory.sets.truth_tables import Truth, are_in
 from upheld.engines.memory.storage.codec import Codes
 from upheld.engines.memory.storage.partitions import Part
 from upheld.engines.memory.storage.table import Rows, Table
@@ -125,11 +125,9 @@ class Join:
     def _holds(self, step: AtomStep, B: Codes, width: int) -> npt.NDArray[np.bool_]:
         table = step.table
         rows = table.find(B, width, step.terms, step.constants)
-        there = rows >= 0
-        there[there] = self.truths[step.place][table.flags[rows[there]]]
         if step.ranked:
             self._raise(step, B, rows)
-        return there
+        return are_in(table, rows, self.truths[step.place])
 
     def _raise(self, step: AtomStep, B: Codes, rows: Rows) -> None:
         """Raise the heights of bindings to the ranks of the rows that they are matched to."""
@@ -151,7 +149,7 @@ class Join:
         fewer = fewer_rows(step, B, width)
         for (join, check), mine in zip(step.ways, (fewer, ~fewer), strict=True):
             if mine.any():
-                part = B if mine.all() else np.ascontiguousarray(B[:, mine])
+                part = B if mine.all() else B.compress(mine, 1)
                 for parents, matches, found in self.matches(join, part, part.shape[1]):
                     made = self._extended(part, join, parents, matches, found)
                     self._keep(at, made, self._holds(check, made, found))
@@ -179,7 +177,7 @@ class Join:
 
     def _keep(self, at: int, B: Codes, kept: np.ndarray) -> None:
         count = int(np.count_nonzero(kept))
-        self._step(at + 1, B if count == len(kept) else np.ascontiguousarray(B[:, kept]), count)
+        self._step(at + 1, B if count == len(kept) else B.compress(kept, 1), count)
 
     def _probe(self, at: int, step: AtomStep, B: Codes, width: int) -> None:
         for parents, matches, found in self.matches(step, B, width):
@@ -230,10 +228,10 @@ class Join:
             for parents, values in generate(right, builtin.type, batch, CHUNK):
                 self.tick(self.plan.rule)
                 if step.binds:
-                    self._step(at + 1, np.vstack([B[:, parents], values]), len(parents))
+                    self._step(at + 1, np.vstack([B.take(parents, 1), values]), len(parents))
                 else:
                     parents = parents[batch.columns[left.name][parents] == values]
-                    self._step(at + 1, np.ascontiguousarray(B[:, parents]), len(parents))
+                    self._step(at + 1, B.take(parents, 1), len(parents))
         elif step.binds:
             values, known = evaluate(right, builtin.type, batch)
             self._keep(at, np.vstack([B, values]), np.broadcast_to(known, width))
@@ -296,13 +294,14 @@ def batches(
     for start in range(0, len(rows), CHUNK):
         chunk = rows[start : start + CHUNK]
         B = np.empty((len(variables), len(chunk)), np.int64)
+        values = table.rows.take(chunk, 0)  # whole rows, which is faster than one column after the other
         for k, name in enumerate(variables):
             if name == ROW:
                 B[k] = chunk
             elif name == HEIGHT:
                 B[k] = LOWEST if rank is None else table.column(rank)[chunk]
             else:
-                B[k] = table.rows[chunk, first[name]]
+                B[k] = values[:, first[name]]
         yield B, len(chunk)
 
 

@@ -70,7 +70,7 @@ def candidates(plan: Plan, at: int, B: Codes, width: int) -> Iterator[Candidates
     fewer = fewer_rows(step, B, width)
     for (join, check), mine in zip(step.ways, (fewer, ~fewer), strict=True):
         if mine.any():
-            yield _begun(plan, at, join, (check, *later), np.ascontiguousarray(B[:, mine]))
+            yield _begun(plan, at, join, (check, *later), B.compress(mine, 1))
 
 
 def _begun(plan: Plan, at: int, step: AtomStep, later: tuple[Step, ...], B: Codes) -> Candidates:

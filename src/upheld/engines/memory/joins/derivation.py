@@ -16,7 +16,7 @@ from upheld.engines.memory.plans.delta_index import DeltaIndex, Occurrence
 from upheld.engines.memory.plans.plan import Place
 from upheld.engines.memory.sets.collected import Collected
 from upheld.engines.memory.sets.expressions import Deferred, MemorySet, own_set
-from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, selected
+from upheld.engines.memory.sets.truth_tables import NOTHING, Spelling, are_in, selected
 from upheld.engines.memory.storage.table import Rows, Table, distinct_rows
 from upheld.language.core import Rule
 
@@ -99,8 +99,7 @@ def collect_derivable(
         for copying, _ in together.by_table.get(table.name, ()):
             for origins, B in copying.copies(selected(table, wanted, ~collected.truth)):
                 bodies = copying.target.find(B, len(origins), copying.plan.terms, copying.plan.constants)
-                there = bodies >= 0
-                there[there] = where[Place.P][copying.target.flags[bodies[there]]]
+                there = are_in(copying.target, bodies, where[Place.P])
                 matcher.context.meter.instances(copying.rules[0], int(np.count_nonzero(there)))
                 collect(distinct_rows(origins[there]))
         few.add(table, selected(table, wanted, ~collected.truth))

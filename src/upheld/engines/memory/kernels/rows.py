@@ -53,6 +53,18 @@ def make_rows(B, width, terms, constants, out):
 
 
 @kernel
+def ascend(rows):
+    """Return whether each row comes after the one before it, compared column by column."""
+    for i in range(1, len(rows)):
+        k, last = 0, rows.shape[1] - 1
+        while k < last and rows[i, k] == rows[i - 1, k]:
+            k += 1
+        if rows[i, k] <= rows[i - 1, k]:
+            return False
+    return True
+
+
+@kernel
 def gather(B, kept, parents, rows, matches, columns, count, out):
     """Write a new batch: the kept variables of the parents, then the columns of the matched rows."""
     for k in range(len(kept)):

@@ -64,7 +64,7 @@ class Collected:
         count, added = self._counts.get(table, 0), table.append(values, self.bit)
         out = self._out.get(table, _NONE)
         if count + len(added) > len(out):
-            out = np.concatenate([out[:count], np.empty(count + len(added), np.int32)])
+            out = _longer(out, count, 2 * (count + len(added)))
         out[count : count + len(added)] = added
         self._out[table], self._counts[table] = out, count + len(added)
         return count + len(added)
@@ -117,7 +117,7 @@ class Collected:
                 raise too_many_derivations(table.name)
             if i < width:
                 if count + hashing.GROUP > len(out):
-                    out = self._out[table] = np.concatenate([out, np.empty(len(out) + hashing.GROUP, np.int32)])
+                    out = self._out[table] = _longer(out, count, 2 * len(out) + hashing.GROUP)
                 table.make_room(min(width - i, CHUNK))
         self._counts[table] = count
 
@@ -145,6 +145,13 @@ class Collected:
             if dense is not None:
                 self._seen[table] = dense
         return count
+
+
+def _longer(out: Rows, count: int, size: int) -> Rows:
+    """Return the first `count` rows in an array of another size."""
+    longer = np.empty(size, np.int32)
+    longer[:count] = out[:count]
+    return longer
 
 
 def too_many_derivations(predicate: str) -> EvaluationError:

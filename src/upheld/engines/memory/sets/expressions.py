@@ -21,6 +21,7 @@ import numpy.typing as npt
 from upheld.algebra.sets import FactSet, SetEngine
 from upheld.data.columns import Columns
 from upheld.engines.memory.context import Context
+from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.sets.bit_matrix import DenseBits
 from upheld.engines.memory.sets.bits import WIDEST
 from upheld.engines.memory.sets.collected import Collected
@@ -556,11 +557,15 @@ def load_codes(context: Context, *facts: tuple[Table, Codes]) -> Settled:
     with context.new_bit("loaded") as bit:
         collected = Collected(context, bit)
         for table, codes in facts:
-            if not table.n:  # most are distinct, so growing step by step would copy all of them a few times
-                table.make_room(codes.shape[1])
             if codes.size:
                 table.fit(int(codes.min()), int(codes.max()))
-            collected.enter(table, np.ascontiguousarray(codes.T, table.rows.dtype), NOTHING)
+            values = np.ascontiguousarray(codes.T, table.rows.dtype)
+            if not table.n and table.arity and row_kernels.ascend(values):
+                collected.append(table, values)  # files are often sorted; then no row is there twice
+                continue
+            if not table.n:  # most are distinct, so growing step by step would copy all of them a few times
+                table.make_room(len(values))
+            collected.enter(table, values, NOTHING)
         if rows := collected.rows():
             return Settled(context, rows, bit)
     context.bits.give_back(bit)

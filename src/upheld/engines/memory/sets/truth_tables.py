@@ -49,6 +49,12 @@ class TruthTables:
         return self[left] & ~self[right]
 
 
+def are_in(table: Table, rows: Rows, truth: Truth) -> Truth:
+    """Return for each of some rows whether it belongs to a set; none is where the number is -1."""
+    # Taking every flag, also of rows that are not there, is four times as fast as choosing the others first.
+    return truth.take(table.flags.take(rows, mode="clip"), mode="clip") & (rows >= 0)
+
+
 def selected(table: Table, rows: Rows, truth: Truth) -> Rows:
     """Return the rows that belong to a set, of some rows of a table."""
     out = np.empty(len(rows), np.int32)

@@ -21,6 +21,7 @@ from upheld.engines.memory.kernels import indexes as index_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.addresses import address_of
 from upheld.engines.memory.kernels.jit import MANY_ROWS, compile_kernels
+from upheld.runtime.interruptions import uninterrupted
 from upheld.runtime.limits import reserve
 from upheld.runtime.memory import check_room
 
@@ -28,10 +29,16 @@ Rows = npt.NDArray[np.int32]
 #: A number for each row of a table.
 Column = npt.NDArray[np.int32]
 
+#: Bytes from which on arrays are lengthened where they are. From here on NumPy asks the system for large pages.
+_LARGE = 1 << 22
+
 #: Flags are a word of `BITS` bits for each row.
 FLAGS, BITS = np.uint16, 16
 _SMALLEST = 16
 _INT32 = np.iinfo(np.int32)
+
+#: Stand for arrays that are not known at the moment.
+_NO_KEYS, _NO_FLAGS = np.empty(0, np.int32), np.empty(0, FLAGS)
 
 
 def slots_for(count: int) -> int:
@@ -113,7 +120,7 @@ class Table:
         self._distinct = DistinctValues()
         self._held: weakref.ref[HeldRows] | None = None
         #: The flags whose address is known, and their address.
-        self._addressed = (self.flags, address_of(self.flags))
+        self._addressed = (_NO_FLAGS, 0)
 
     def touch(self) -> None:
         """Note that rows, arrays or indexes are about to change."""
@@ -167,12 +174,22 @@ class Table:
             if need > MANY_ROWS:
                 compile_kernels()
             check_room(self.name, self.n, need * self._row_size())
-            capacity = max(need, len(self.rows) + len(self.rows) // 4)
-            rows, flags = _grown(self.rows, (capacity, self.arity)), _grown(self.flags, (capacity,))
-            columns = {name: _grown_with_zeros(column, capacity) for name, column in self.columns.items()}
-            # Here and below what belongs together changes at once: an interruption finds a table that is whole.
-            self.touch()
-            self.rows, self.keys, self.flags, self.columns = rows, key_view(rows), flags, columns
+            self._lengthen(max(need, len(self.rows) + len(self.rows) // 4))
+
+    def _lengthen(self, capacity: int) -> None:
+        """Give the arrays of rows, flags and numbers another length."""
+        self.touch()
+        with uninterrupted():
+            # Nobody else may hold an array that is to be lengthened where it is. The rows come last, for their length
+            # is the capacity: if there is no memory for them, the table is as it was.
+            self.keys, self._addressed = _NO_KEYS, (_NO_FLAGS, 0)
+            try:
+                lengthen(vars(self), "flags", (capacity,))
+                for name in self.columns:
+                    lengthen(self.columns, name, (capacity,))
+                lengthen(vars(self), "rows", (capacity, self.arity))
+            finally:
+                self.keys = key_view(self.rows)
 
     def _row_size(self) -> int:
         """Return the bytes of a row, with its flags and numbers."""
@@ -199,7 +216,8 @@ class Table:
             reserve(8 * self.rows.size)
             rows = self.rows.astype(np.int64)
             keys = key_view(rows)
-            # Rows of another width may hash differently. Values do not, so column indexes stay.
+            # Rows of another width may hash differently. Values do not, so column indexes stay. Here and below what
+            # belongs together changes at once: an interruption finds a table that is whole.
             self.touch()
             self.rows, self.keys, self._slots, self._indexed = rows, keys, _no_slots(), 0
 
@@ -357,7 +375,7 @@ class ChainIndex:
         if self.upto == n:
             return
         if len(self.following) < table.n:
-            self.following = _grown(self.following, (len(table.rows),))
+            lengthen(vars(self), "following", (len(table.rows),))
         if len(self.back) < table.n:
             self.unlink()
         while True:
@@ -487,7 +505,7 @@ class BlockIndex:
             if self.upto == n:
                 break
             if self.distinct == len(self.entries):
-                self.entries = _grown(self.entries, (len(self.entries) + len(self.entries) // 2 + _SMALLEST, 4))
+                lengthen(vars(self), "entries", (len(self.entries) + len(self.entries) // 2 + _SMALLEST, 4))
             elif slots_for(self.distinct + 1) > len(self.slots):
                 self.slots = np.full(2 * len(self.slots), -1, np.int32)
                 index_kernels.rehash_blocks(self.entries, self.distinct, self.slots)
@@ -669,14 +687,28 @@ def _estimate_distinct(sample: npt.NDArray[Any], n: int) -> float:
     return max(1.0, float(np.sqrt(n / len(sample)) * once + len(counts) - once))
 
 
-def _grown_with_zeros(column: Column, size: int) -> Column:
-    grown = np.zeros(size, column.dtype)  # pages that are never written cost nothing
-    grown[: len(column)] = column
-    return grown
+def lengthen(arrays: dict[str, Any], name: str, shape: tuple[int, ...]) -> None:
+    """Make an array longer, with zeros at its end.
+
+    A large one that nobody else holds stays where it is as far as the process can see: the system maps its pages to
+    other addresses. To copy it would take a few times as long, most of it for pages that are new, and both at once need
+    more than twice the memory. NumPy counts who holds the array.
+    """
+    size, more = arrays[name].nbytes, shape[0] - len(arrays[name])
+    if more <= 0:  # another array found no memory the last time
+        return
+    if size < _LARGE:
+        arrays[name] = _grown(arrays[name], shape)
+        return
+    reserve(size // len(arrays[name]) * more)
+    try:
+        arrays[name].resize(shape)
+    except ValueError:  # somebody holds it
+        arrays[name] = _grown(arrays[name], shape)
 
 
 def _grown(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     reserve(array.nbytes)  # what is beyond comes into memory as it is written
-    grown = np.empty(shape, array.dtype)
+    grown = np.zeros(shape, array.dtype)  # pages that are never written cost nothing
     grown[: len(array)] = array
     return grown
