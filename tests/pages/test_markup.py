@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -91,6 +92,14 @@ def test_plots():
     assert parsed(over_time([(1, 0.1, "n"), (2, 0.0, "n")], 3.0, "seconds")).seen.count("circle") == 2
     assert parsed(over_time([(1, 1.0, "n")], None, "seconds")).seen.count("circle") == 1
     assert over_time([(1, 0.0, "n")], 0.0, "seconds") == ""
+
+
+@pytest.mark.parametrize("baseline", [10.0, 9.9, 8.0, 5.0, 0.1])
+def test_the_label_of_a_line_is_within_the_plot(baseline):
+    """Also if the line is at the upper edge, where there is no room above it."""
+    html = over_time([(1, 0.1, "n"), (2, 0.2, "n")], baseline, "seconds")
+    found = re.search(r'y="([0-9.]+)"[^>]*class="base">starting again', html)
+    assert found and 12 <= float(found[1]) <= 236
 
 
 def test_a_page_needs_no_other_file():

@@ -10,6 +10,8 @@ from upheld.pages.markup import Markup, element, text
 #: Sizes in pixels.
 _WIDTH, _BAR, _LABEL, _NOTE = 860, 18, 420, 120
 _PLOT_HEIGHT, _MARGIN = 240, 60
+#: The height of a line of text.
+_LINE = 18
 
 
 def bars(values: Sequence[tuple[str, float, str]]) -> Markup:
@@ -53,8 +55,9 @@ def over_time(values: Sequence[tuple[int, float, str]], baseline: float | None, 
     if baseline:
         at = y(baseline)
         parts.append(element("line", x1=_MARGIN, x2=_WIDTH - _MARGIN, y1=f"{at:.1f}", y2=f"{at:.1f}", class_="base"))
+        beside = at - 4 if at >= _LINE else at + _LINE - 4  # below, where the line is at the upper edge
         label = "starting again"
-        parts.append(element("text", label, x=_WIDTH - _MARGIN, y=f"{at - 4:.1f}", text_anchor="end", class_="base"))
+        parts.append(element("text", label, x=_WIDTH - _MARGIN, y=f"{beside:.1f}", text_anchor="end", class_="base"))
     parts.append(element("text", name, x=_WIDTH / 2, y=_PLOT_HEIGHT - 4, text_anchor="middle"))
     parts += [element("text", n, x=f"{x(n):.1f}", y=_PLOT_HEIGHT - 16, text_anchor="middle") for n in {first, last}]
     return _picture(_PLOT_HEIGHT, parts)
