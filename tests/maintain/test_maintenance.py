@@ -183,39 +183,43 @@ def test_updates_reach_every_phase():
 
 
 @pytest.mark.parametrize(("share", "again"), [(4, False), (2, True)])
-def test_strata_without_recursion_start_again_at_once_or_not_at_all(share, again):
+def test_programs_without_recursion_start_again_at_once_or_not_at_all(share, again):
     """A join of two relations loses less than half of its derivations with a quarter of both, and more with half."""
     rules = "both(x, z) :- left(x, y), right(y, z)."
-    left, right = [(x, x % 7) for x in range(200)], [(z % 7, z) for z in range(200)]
+    left, right = [(x, x % 7) for x in range(1000)], [(z % 7, z) for z in range(1000)]
     m = upheld.materialise(rules, {"left": left, "right": right})
     size = len(m["both"])
     change = m.update(delete={"left": left[::share], "right": right[::share]})
     lost = size - len(m["both"])
     expected = {"materialisation": size - lost} if again else {"deletion": lost}
     assert dict(+change.statistics.instances) == expected
-    assert any("of its derivations are expected to go" in choice for choice in change.statistics.choices) == again
+    choices = [choice.partition(" since")[0] for choice in change.statistics.choices]
+    assert choices[-1] == ("all strata: started again" if again else "all strata: maintained")
 
 
-@pytest.mark.parametrize(("way", "share", "again"), [("delete", 4, True), ("delete", 20, False), ("insert", 4, True)])
-def test_many_strata_start_again_at_once_or_one_by_one(way, share, again):
+@pytest.mark.parametrize(
+    ("way", "part", "again"), [("delete", 0.5, True), ("delete", 0.05, False), ("insert", 0.75, True)]
+)
+def test_many_strata_start_again_at_once_or_one_by_one(way, part, again):
     """Where much of the explicit facts of a program with many strata changes, all is materialised anew, with ranks."""
     rules = "\n".join(f"r{i + 1}(x, y) :- r{i}(x, y). r{i + 1}(x, z) :- r{i}(x, y), s(y, z)." for i in range(9))
     facts = {"r0": [(x, x % 50) for x in range(8000)], "s": [(x, x + 1) for x in range(50)]}
-    some = {"r0": facts["r0"][::share]}
+    some = {"r0": facts["r0"][: int(part * 8000)]}
     if way == "insert":
         facts["r0"] = sorted(set(facts["r0"]) - set(some["r0"]))
     m = upheld.materialise(rules, facts)
     ranks = m._state.bookkeeping.ranks
     change = m.update(**{way: some})
     assert (m._state.bookkeeping.ranks is not ranks) == again
-    assert [choice.partition(" since")[0] for choice in change.statistics.choices] == (
+    started_again = [choice for choice in change.statistics.choices if "started again" in choice]
+    assert [choice.partition(" since")[0] for choice in started_again] == (
         ["all strata: started again"] if again else []
     )
     after = m.explicit("r0").to_set()
     assert m.facts() == upheld.materialise(rules, {"r0": after, "s": facts["s"]}).facts()
 
 
-@pytest.mark.parametrize(("share", "again"), [(10, True), (20, False)])
+@pytest.mark.parametrize(("share", "again"), [(5, True), (20, False)])
 def test_recursive_strata_start_again_together(share, again):
     """Where much goes of what a program of recursive strata alone is given, it starts again with fresh ranks."""
     rules = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."

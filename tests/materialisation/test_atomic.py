@@ -342,20 +342,16 @@ def test_failing_at_every_call(engine, algorithm, after):
 @pytest.mark.parametrize("case", ["search", "start again", "start again with all"])
 def test_failing_at_every_call_of_a_safeguard(engine, case, monkeypatch):
     """Likewise where the default algorithm takes back what it did and searches, or starts again."""
-    module = importlib.import_module("upheld.maintain.adaptive")
+    modules = [importlib.import_module(f"upheld.maintain.{name}") for name in ("adaptive", "cost_model")]
     constants = {
         "search": {"MANY_LOST": 8},
-        "start again": {"SMALL": 0, "DELETING": 1000},
-        "start again with all": {
-            "SMALL": 0,
-            "FEW_FACTS": 0,
-            "MANY_STRATA": 1,
-            "MOST_DELETED": 0.01,
-            "MOST_INSERTED": 0.01,
-        },
+        "start again": {"SMALL": 0, "LOSING": 1000},
+        "start again with all": {"SMALL": 0, "FEW_FACTS": 0, "RENEWING": 0, "LOSING": 1000},
     }
     for name, value in constants[case].items():
-        monkeypatch.setattr(module, name, value)
+        for module in modules:
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(small_strata, "MOST_SEEDS", -1)  # strata that a kernel maintains have no safeguards
 
     def make() -> Subject:

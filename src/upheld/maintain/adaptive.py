@@ -8,19 +8,17 @@ Search. Ranked support over-deletes a long chain whose first fact loses its supp
 above its rank. So where few facts are about to go that have derivations left, and deletion turns out to go on for some
 rounds, it is taken back, and these facts are looked for backwards, within a budget. A proof that is found reaches down
 to explicit facts and other strata; its facts take ranks below all others, in the order of the proof. Lowering ranks
-takes no support from any other fact.
+takes no support from any other fact. Where searches of a stratum are in vain, they become rare.
 
-Start again. The number of derivations of a stratum says what it costs to materialise it. When those that deletion is
-about to handle come to more, or a good part of the facts that its rules look at has gone, it is materialised anew. An
-update that goes from stratum to stratum pays for each of them beside its derivations. When the strata that may follow
-cost more than all strata do from nothing, all are materialised anew: see `Outlay`.
+Start again. `cost_model` compares what it is expected to cost to maintain a stratum with the cost of materialising it
+anew, and so for all strata together. An update that goes from stratum to stratum pays for each of them beside its
+derivations. When the strata that may follow cost more than all strata do from nothing, all are materialised anew: see
+`Outlay`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
-from math import prod
 
 from upheld.algebra.counters import RowsByName, SmallUpdate
 from upheld.algebra.reached import Reached
@@ -30,6 +28,16 @@ from upheld.errors import count
 from upheld.language.strata import Stratum
 from upheld.maintain.backward import Abort, Proving
 from upheld.maintain.bookkeeping import Ranked
+from upheld.maintain.cost_model import (
+    MAINTAINED,
+    MATERIALISED,
+    Forecast,
+    cost_of_deleting,
+    cost_of_maintaining,
+    costs_more_than_again,
+    derivations_of_all,
+    facts_of,
+)
 from upheld.maintain.fbf import grounds
 from upheld.maintain.ranked import add, insert
 from upheld.maintain.ranked import small_update as ranked_small_update
@@ -42,24 +50,6 @@ SEARCH_FOR, SEARCH_BUDGET = 4, 16
 #: Turns, and derivations taken away, after which a search for proofs is worth it. By then deletion has taken about
 #: as long as a search in vain does. A turn is a round, or several small ones that an engine goes through at once.
 MANY_TURNS, MANY_LOST = 9, 16_384
-#: Cost of taking a derivation away, where finding it costs 1, by `benchmarks/measure/starting_again.py`.
-DELETING = 1.5
-#: The part of the derivations of a stratum without recursion that may be expected to go before it is materialised anew.
-MOST_GONE = 0.5
-#: The part of the facts of a relation that may go before recursive strata whose rules look at it are materialised anew:
-#: what goes from them is a multiple of that. By `benchmarks/measure/starting_again.py`, where 4 % to 14 % are best.
-MOST_GONE_BEFORE_RECURSION = 0.08
-#: Cap on the derivations attributed to one deleted fact, so that a few deletions never trigger a restart.
-MOST_DERIVATIONS = 5_000
-#: From this many strata on, the fixed cost of maintaining each comes on top of the change itself. So the parts of
-#: all explicit facts that an update may delete or insert before all is materialised anew, as measured with `campus`.
-MANY_STRATA, MOST_DELETED, MOST_INSERTED = 8, 0.09, 0.19
-#: Strata with fewer derivations than this are maintained in any case: to start again would not be noticed. And so are
-#: all strata where fewer explicit facts change than that: how many there are says little of what follows from them.
-SMALL, FEW_FACTS = 1024, 64
-#: The cost of a stratum beside its derivations, in derivations: to maintain it, and to materialise it. As measured with
-#: `many-strata` of the benchmarks.
-MAINTAINED, MATERIALISED = 1_500, 600
 #: The part of the cost of starting again that an update spends before it looks at the strata ahead, and the number of
 #: strata that it maintains in any case.
 MOST_SPENT, FEWEST_STRATA = 0.15, 16
@@ -67,84 +57,100 @@ MOST_SPENT, FEWEST_STRATA = 0.15, 16
 
 def adaptive(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
     """Return what is over-deleted and what is added by an update; ranks, totals and supports are brought up to date."""
-    return by_strata(state, E_minus, E_plus) or start_from_nothing(state, E_minus, E_plus)
+    forecast = forecast_of_all(state, E_minus.count(), E_plus.count())
+    changes = by_strata(state, E_minus, E_plus, forecast)
+    return changes if changes is not None else start_from_nothing(state, E_minus, E_plus, forecast)
 
 
 def small_update(state: State, minus: RowsByName, plus: RowsByName) -> SmallUpdate | None:
     """As in `ranked`, for few facts; with many, it may be better to start from nothing."""
-    gone, new = sum(map(len, minus.values())), sum(map(len, plus.values()))
-    return None if is_much(state, gone, new) else ranked_small_update(state, minus, plus)
+    small = ranked_small_update(state, minus, plus)
+    if small is None:
+        return None
+    forecast = forecast_of_all(state, sum(map(len, minus.values())), sum(map(len, plus.values())))
+    return None if forecast is not None and forecast.prefers_again else small
 
 
-def by_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet] | None:
+def forecast_of_all(state: State, gone: int, new: int) -> Forecast | None:
+    """Return the expected costs of an update of explicit facts, if it may be better to start from nothing."""
+    books = state.keeping(Ranked)
+    return books.costs.forecast_of_all(state.strata, books.ranks, state.E, state.I, gone, new)
+
+
+def by_strata(
+    state: State, E_minus: FactSet, E_plus: FactSet, forecast: Forecast | None
+) -> tuple[FactSet, FactSet] | None:
     """As `adaptive`, with a choice for each stratum; None, with nothing changed, if starting from nothing is better."""
-    if changes_much(state, E_minus, E_plus):
+    if forecast is not None and forecast.prefers_again:
         return None
     with state.engine.attempt() as attempt:
-        changes = through_strata(state, E_minus, E_plus)
+        changes = through_strata(state, E_minus, E_plus, forecast)
         if changes is None:
             attempt.undo()
     return changes
 
 
-def through_strata(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet] | None:
+def through_strata(
+    state: State, E_minus: FactSet, E_plus: FactSet, forecast: Forecast | None
+) -> tuple[FactSet, FactSet] | None:
     """Maintain the strata that are reached, one after the other; stop with None if it is better to start again."""
-    E, I = state.E, state.I
+    I = state.I
     D, A = I.engine.named("D"), I.engine.named("A")
     strata = Reached(state.strata, E_minus, E_plus, D, A)
     outlay = Outlay(state, strata)
+    maintained: list[Adaptive] = []
+    # The choice for all strata is the choice for the only one.
+    is_decided = forecast is not None and len(state.strata.with_rules) == 1
     # As in `ranked`, several small strata at once; there is nothing to decide in those.
     for s in state.keeping(Ranked).ranks.through(strata, E_minus, E_plus, I, D, A):
         if outlay.exceeds_starting_again(s):
             return None
         if maintained_alike(state, s, E_minus, E_plus, D, A):
             continue
-        stratum = Adaptive(state, s, D, A, E_minus)
-        if stratum.has_lost_much():
-            outcome = AGAIN
-        else:
-            with state.engine.attempt() as attempt:
-                outcome = stratum.overdelete(SEARCH_FOR if s.recursive else 0)
-                if outcome == LONG:
-                    attempt.undo()
-            if outcome == LONG:
-                outcome = stratum.overdelete(0, stratum.search)
-        if outcome == AGAIN:
-            stratum.start_again((E - E_minus) | E_plus)
-        else:
-            insert(s, I, E_plus, D, A, stratum.gone, stratum.ranks)
+        stratum = Adaptive(state, s, D, A, E_minus, E_plus)
+        stratum.maintain(is_decided)
+        maintained.append(stratum)
+    if forecast is not None:
+        learn(state, forecast, maintained, E_minus.count() + E_plus.count())
     return D, A
 
 
-def changes_much(state: State, E_minus: FactSet, E_plus: FactSet) -> bool:
-    """Return whether it is cheaper to start from nothing, as many explicit facts change, and note it if so."""
-    gone, new = E_minus.count(), E_plus.count()
-    if not is_much(state, gone, new):
-        return False
-    reason = f"of {state.E.count() + new} explicit facts {gone} go and {new} are new"
-    state.E.engine.meter.statistics.choices.append(f"all strata: started again since {reason}")
-    return True
-
-
-def is_much(state: State, gone: int, new: int) -> bool:
-    """Return whether starting from nothing is likely cheaper than an update of this many explicit facts."""
-    if gone + new <= FEW_FACTS:
-        return False
-    there = state.E.count() + new
-    with_rules = state.strata.with_rules
-    if len(with_rules) >= MANY_STRATA:
-        return gone > MOST_DELETED * there or new > MOST_INSERTED * there
-    # Strata with recursion would start again one by one.
-    return bool(with_rules) and all(s.recursive for s in with_rules) and gone > MOST_GONE_BEFORE_RECURSION * there
+def learn(state: State, forecast: Forecast, maintained: list[Adaptive], changed: int) -> None:
+    """Compare an update of `changed` facts, made stratum by stratum, with what was expected of it."""
+    books = state.keeping(Ranked)
+    experience = books.costs.of_all(state.strata, books.ranks)
+    is_known = all(stratum.to_lose or not stratum.is_again for stratum in maintained)
+    lost = sum(stratum.to_lose for stratum in maintained) if is_known else None
+    experience.learn(forecast, lost, derivations_of_all(state.strata, books.ranks))
+    experience.learn_read(forecast, sum(stratum.read for stratum in maintained) / changed)
+    note_all(state, forecast.text(False, sum(stratum.spent for stratum in maintained)))
 
 
 @phase("materialisation")
-def start_from_nothing(state: State, E_minus: FactSet, E_plus: FactSet) -> tuple[FactSet, FactSet]:
+def start_from_nothing(
+    state: State, E_minus: FactSet, E_plus: FactSet, forecast: Forecast | None
+) -> tuple[FactSet, FactSet]:
     """Return the old materialisation and the new one, as `rematerialise` does. Ranks are begun anew."""
     E = state.engine.named("new E")
     E |= (state.E - E_minus) | E_plus
-    state.bookkeeping = Ranked.begin(state.engine)
-    return state.I, seminaive(state.engine, E, state.strata, state.bookkeeping)
+    state.bookkeeping = Ranked(state.engine.ranks(), state.keeping(Ranked).costs)
+    I = seminaive(state.engine, E, state.strata, state.bookkeeping)
+    has_started_again(state, forecast)
+    return state.I, I
+
+
+def has_started_again(state: State, forecast: Forecast | None) -> None:
+    """Compare an update by which all strata were derived anew with what was expected of it."""
+    if forecast is None or not forecast.prefers_again:
+        return
+    books = state.keeping(Ranked)
+    after = derivations_of_all(state.strata, books.ranks)
+    books.costs.of_all(state.strata, books.ranks).learn(forecast, None, after)
+    note_all(state, forecast.text(True, after + forecast.beside))
+
+
+def note_all(state: State, choice: str) -> None:
+    state.engine.meter.statistics.choices.append(f"all strata: {choice}")
 
 
 class Outlay:
@@ -175,7 +181,7 @@ class Outlay:
         if ahead * MAINTAINED <= again:
             return False
         reason = f"{visited - 1} of {len(self._state.strata)} strata were maintained and {ahead} may follow"
-        self._state.E.engine.meter.statistics.choices.append(f"all strata: started again since {reason}")
+        note_all(self._state, f"started again since {reason}")
         return True
 
 
@@ -184,78 +190,95 @@ DONE, LONG, AGAIN = "done", "long", "again"
 
 
 class Adaptive:
-    """A stratum in an update."""
+    """A stratum in an update: what was chosen, and what it has cost."""
 
-    def __init__(self, state: State, s: Stratum, D: FactSet, A: FactSet, E_minus: FactSet):
-        self.s, self.D, self.A, self.E_minus = s, D, A, E_minus
-        self.E, self.I, self.ranks = state.E, state.I, state.keeping(Ranked).ranks
+    def __init__(self, state: State, s: Stratum, D: FactSet, A: FactSet, E_minus: FactSet, E_plus: FactSet):
+        self.s, self.D, self.A, self.E_minus, self.E_plus = s, D, A, E_minus, E_plus
+        books = state.keeping(Ranked)
+        self.engine, self.E, self.I, self.ranks = state.engine, state.E, state.I, books.ranks
+        self.size = self.ranks.derivations(s)
+        self.costs = books.costs
+        self.forecast = self.costs.forecast(s, self.size, self.I, D, A)
         self.gone = self.I.engine.nothing
+        #: Whether the stratum has started again, and the cost, as in `cost_model`.
+        self.is_again, self.spent = False, 0.0
+        #: The facts that rules have read; derivations that deletion has taken away, and that it would have at least.
+        self.read = 0.0 if self.forecast is None else self.forecast.part.read
+        self.lost, self.to_lose = 0, 0.0
 
-    def has_lost_much(self) -> bool:
-        """Return whether it is cheaper to start again, as many of the facts that rules read have gone."""
-        size = self.ranks.derivations(self.s)
-        if size <= SMALL:
-            return False
-        changed = self.D - self.A
-        counts = {predicate: changed.count(predicate) for predicate in self.s.looked_at}
-        gone = {predicate: number for predicate, number in counts.items() if number}
-        there = {predicate: self.I.at_most(predicate) for predicate in gone}
-        if sum(gone.values()) * MOST_DERIVATIONS <= size:
-            return False
-        if not self.s.recursive:
-            return self._loses_much({predicate: gone[predicate] / there[predicate] for predicate in gone})
-        for predicate in gone:
-            if gone[predicate] > MOST_GONE_BEFORE_RECURSION * there[predicate]:
-                self.note(f"started again since {gone[predicate]} of {there[predicate]} facts of {predicate} have gone")
-                return True
-        return False
+    def maintain(self, is_decided: bool) -> None:
+        """Bring the stratum up to date, in the way that is expected to cost least, and learn from it.
 
-    def _loses_much(self, gone: Mapping[str, float]) -> bool:
-        """Return whether rules are expected to lose most derivations, when these parts of relations have gone."""
-        left = [prod(1 - gone.get(a.predicate, 0.0) for a in rule.positive) for rule in self.s.rules]
-        lost = 1 - sum(left) / len(left)
-        if lost > MOST_GONE:
-            self.note(f"started again since {lost:.0%} of its derivations are expected to go")
-        return lost > MOST_GONE
-
-    @phase("deletion")
-    def overdelete(self, worth_searching: int, rescue: Callable[[FactSet], bool] | None = None) -> str:
-        """Add to D the facts that have lost their last support, and say how it ended.
-
-        This is `ranked.overdelete` with a look at the work done in each round. Where at most `worth_searching` facts
-        with derivations left are about to go first, it does not go on for long; `rescue` may find support for them.
+        If it `is_decided` that it is maintained, it starts again only where deletion turns out to cost more.
         """
         s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
-        gone = self.gone = I.engine.named("D of the stratum")  # made anew each time: an attempt leaves nothing in it
-        size, turns, few = ranks.derivations(s), 0, False
+        self.is_again = self.forecast is not None and self.forecast.prefers_again and not is_decided
+        if not self.is_again:
+            self.is_again = self.overdelete() == AGAIN
+            self.lost = self.size - ranks.derivations(s)
+            self.to_lose = max(self.to_lose, self.lost)
+        if self.is_again:
+            self.start_again((self.E - self.E_minus) | self.E_plus)
+        else:
+            insert(s, I, self.E_plus, D, A, self.gone, ranks)
+        after = ranks.derivations(s)
+        if self.is_again:
+            self.spent = cost_of_deleting(self.lost) + after + (self.forecast.beside if self.forecast else 0)
+        else:
+            self.spent = cost_of_maintaining(self.size, self.lost, after, self.read)
+        if self.forecast is not None:
+            self.costs.of(s).learn(self.forecast, self.to_lose if self.to_lose or not self.is_again else None, after)
+            if self.is_again == self.forecast.prefers_again and not is_decided:
+                self.note(self.forecast.text(self.is_again, self.spent))
+
+    @phase("deletion")
+    def overdelete(self) -> str:
+        """Add to D the facts that have lost their last support, and say how it ended.
+
+        This is `ranked.overdelete` with a look at the work done in each round. Where few facts with derivations left
+        are about to go first, and deletion does not end soon, it is taken back, and proofs of these facts are looked
+        for.
+        """
+        s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
         N = ranks.lose(bag(s.out(self.E_minus)), s)
         N = N | ranks.lose(derive_bag(s.rules, I, I, via=D - A, via_not=A - D), s)
-        while delta := self.doubted(N):
+        delta = self.doubted(N)
+        if s.recursive and delta and 0 < ranks.derivable(delta).count() <= SEARCH_FOR and self.costs.of(s).searches():
+            with self.engine.attempt() as attempt:
+                outcome = self.delete_from(delta, is_short=True)
+                if outcome == LONG:
+                    attempt.undo()
+            if outcome != LONG:
+                return outcome
+            if self.search(delta):
+                delta = self.doubted(delta)
+        return self.delete_from(delta)
+
+    def delete_from(self, delta: FactSet, is_short: bool = False) -> str:
+        """Delete facts without support and all that loses its support with them; stop if that `is_short` and is not."""
+        s, I, D, A, ranks = self.s, self.I, self.D, self.A, self.ranks
+        gone = self.gone = I.engine.named("D of the stratum")  # made anew each time: an attempt leaves nothing in it
+        turns = 0
+        while delta:
             turns += 1
-            lost = size - ranks.derivations(s)
-            if turns == 1 and worth_searching:
-                few = 0 < ranks.derivable(delta).count() <= worth_searching
-            if few and (turns > MANY_TURNS or lost > MANY_LOST):
+            lost = self.size - ranks.derivations(s)
+            if is_short and (turns > MANY_TURNS or lost > MANY_LOST):
                 return LONG
             # The losses of a stratum without recursion are known by now, and there is nothing left to save.
-            if s.recursive and size > SMALL and self.is_about_to_lose_much(size, lost, delta):
-                self.note(f"started again after {lost} of {size} derivations were lost, and more are about to be")
+            if s.recursive and self.is_about_to_lose_much(lost, delta):
                 return AGAIN
-            if turns == 1 and rescue and rescue(delta) and not (delta := self.doubted(delta)):
-                break
             # As in `ranked`, several small rounds at once, until there is something to decide.
-            N = ranks.lose_from(delta, s, I, D, A, gone, MANY_LOST - lost if few else MANY)
+            delta = self.doubted(ranks.lose_from(delta, s, I, D, A, gone, MANY_LOST - lost if is_short else MANY))
         return DONE
 
-    def is_about_to_lose_much(self, size: int, lost: int, delta: FactSet) -> bool:
-        """Return whether to delete what is about to go costs more than to derive what is then left of the stratum.
-
-        The losses of later rounds are unknown, and mostly smaller. The estimate attributes the average number of
-        derivations per fact to each fact.
-        """
-        facts = sum(self.I.at_most(p) for p in {rule.head.predicate for rule in self.s.recursive})
-        going = delta.count() * size / max(facts, 1)
-        return DELETING * going > size - lost - going
+    def is_about_to_lose_much(self, lost: int, delta: FactSet) -> bool:
+        """Return whether it is better to start again, from an average number of derivations of each fact that goes."""
+        going = delta.count() * self.size / max(facts_of(self.s, self.I), 1)
+        if not costs_more_than_again(self.size, lost, going):
+            return False
+        self.to_lose = lost + going
+        self.note(f"started again after {lost:,} of {self.size:,} derivations were lost, and more are about to be")
+        return True
 
     def doubted(self, N: FactSet) -> FactSet:
         """Return the facts that have lost their last support, of some that have lost one."""
@@ -271,6 +294,7 @@ class Adaptive:
         saved = settle(hopeful & proving.P)
         if saved:
             self.rank_below(proving.P)
+        self.costs.of(s).has_searched(bool(saved))
         self.note(f"searched for {count(hopeful.count(), 'fact')} and found proofs of {saved.count()}")
         return bool(saved)
 

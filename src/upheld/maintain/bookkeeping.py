@@ -13,6 +13,7 @@ from upheld.algebra.counters import Numbered, Numbers, Ranks, Trace
 from upheld.algebra.engine import Engine
 from upheld.algebra.sets import FactSet, bag, derive, derive_bag, settle
 from upheld.language.strata import Stratum
+from upheld.maintain.cost_model import CostModel
 
 
 class Bookkeeping:
@@ -170,14 +171,18 @@ class Traced(Bookkeeping):
 
 
 class Ranked(Bookkeeping):
-    """Totals, supports, and the rank of each fact: later rounds have higher ranks."""
+    """Totals, supports, and the rank of each fact: later rounds have higher ranks.
+
+    `costs` is what `adaptive` has learned from updates. It is not saved, and begins anew when strata change.
+    """
 
     kinds = ("ranks",)
     columns = ("rank", "total", "support")
     forgets = True
 
-    def __init__(self, ranks: Ranks):
+    def __init__(self, ranks: Ranks, costs: CostModel | None = None):
         self.ranks = ranks
+        self.costs = costs or CostModel()
 
     @classmethod
     def begin(cls, engine: Engine) -> Self:
@@ -204,6 +209,7 @@ class Ranked(Bookkeeping):
 
     def renumber(self, strata: Mapping[int, int]) -> None:
         self.ranks.renumber(strata)
+        self.costs = CostModel()
 
     def counters(self) -> tuple[Numbered, ...]:
         return (self.ranks,)

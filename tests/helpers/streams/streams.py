@@ -44,7 +44,7 @@ from upheld.language.syntax.files import read_text
 from upheld.language.types.columns import ColumnType
 from upheld.language.types.primitive import normalise_float
 from upheld.language.values import Value
-from upheld.maintain import adaptive, overlay
+from upheld.maintain import adaptive, cost_model, overlay
 from upheld.maintain.registry import ALGORITHMS
 from upheld.maintain.seminaive import seminaive_counting
 from upheld.materialisation.build import materialise_core
@@ -56,15 +56,8 @@ NAMES = (*ALGORITHMS, "fbf(depth=1)", "fbf(budget=3)")
 #: Constants of `adaptive`: as they are, and such that it starts again, searches, or does both as often as can be.
 CONSTANTS: tuple[dict[str, float], ...] = (
     {},
-    {
-        "SMALL": 0,
-        "FEW_FACTS": 0,
-        "DELETING": 9,
-        "MOST_GONE": 0.2,
-        "MANY_STRATA": 2,
-        "MOST_DELETED": 0.3,
-        "MOST_INSERTED": 0.3,
-    },
+    {"SMALL": 0, "FEW_FACTS": 0, "RENEWING": 0, "LOSING": 9},
+    {"SMALL": 0, "FEW_FACTS": 10**9, "LOSING": 9, "EVIDENCE": 1e-6},
     {"MANY_TURNS": 0, "SEARCH_FOR": 100, "SEARCH_BUDGET": 1000},
     {"MANY_TURNS": 1, "MANY_LOST": 3, "SEARCH_FOR": 3, "SEARCH_BUDGET": 5, "SMALL": 0},
 )
@@ -225,7 +218,9 @@ class Stream:
         assert not self.constants or current_thread() is main_thread(), "one thread alone changes the constants"
         with ExitStack() as patches:
             for name, value in self.constants.items():
-                patches.enter_context(patch.object(adaptive, name, value))
+                for module in (adaptive, cost_model):
+                    if hasattr(module, name):
+                        patches.enter_context(patch.object(module, name, value))
             if self.constants:  # in strata that a kernel maintains there is nothing to choose
                 patches.enter_context(patch.object(small_strata, "MOST_SEEDS", -1))
             yield

@@ -30,7 +30,7 @@ from upheld.language.equality.equality import Equality
 from upheld.language.equality.layers import LOOP, MEMBER, Layers, has_layers, layers
 from upheld.language.strata import Stratification
 from upheld.language.syntax.ast import Variable
-from upheld.maintain.adaptive import by_strata
+from upheld.maintain.adaptive import by_strata, forecast_of_all, has_started_again
 from upheld.maintain.aggregates import aggregates
 from upheld.maintain.backward import Abort
 from upheld.maintain.bookkeeping import Bookkeeping, Ranked
@@ -186,11 +186,16 @@ class Layered:
         bookkeeping = Ranked(self.ranks) if self.ranks is not None else Bookkeeping()
         state = State(self.engine, self.I_low, self.I, self.layers.strata, bookkeeping)
         changes: tuple[FactSet, FactSet] | None = None
+        forecast = None
         if before is None and self.ranks is not None:
-            changes = by_strata(state, E_minus, E_plus)
+            forecast = forecast_of_all(state, E_minus.count(), E_plus.count())
+            changes = by_strata(state, E_minus, E_plus, forecast)
         elif before is None:
             changes = fbf(state, E_minus, E_plus, Abort())
-        D, A = changes or self._anew(before or self.layers.strata, E_minus, E_plus)
+        if changes is None:
+            changes = self._anew(before or self.layers.strata, E_minus, E_plus)
+            has_started_again(state, forecast)
+        D, A = changes
         I_low = self.I_low
         I_low -= gone
         I_low |= came

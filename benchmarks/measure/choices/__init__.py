@@ -1,0 +1,1 @@
+"""The choices of `adaptive`: its constants, and programs that judge them."""

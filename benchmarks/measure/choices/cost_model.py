@@ -1,0 +1,112 @@
+"""The constants of the cost model of `adaptive`, from the measurements of updates at the large size.
+
+    python -m benchmarks.measure.choices.cost_model    # reads results/large-updates.jsonl of `make bench-full`
+
+A derivation that materialisation with ranks finds costs 1, and so does an explicit fact. From the workloads of
+`CALIBRATION` follow, as medians over updates of 1 % of the facts and more, which take longer than fixed costs do:
+
+    GAINING     the cost of a derivation in an insertion by `ranked`
+    LOSING      the cost of one that a deletion takes away; those that come back cost as much as new ones
+    READING     the cost of a changed fact for an atom of a rule, where that is much of an update: `triangles`, `campus`
+    COMPARING   the cost of a fact that there was, where `rematerialise` derives next to nothing: 50 % deleted
+    RECURSIVE_LOST, RECURSIVE_NET    elasticities of the recursive programs
+
+`benchmarks.measure.choices.starting_again` measures RENEWING, and `benchmarks.measure.strata` what strata cost by
+themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from math import log1p
+from typing import Any, NamedTuple
+
+from benchmarks.places import RESULTS
+from benchmarks.report.updates import cell, typical
+from benchmarks.workloads import rulesets
+from benchmarks.workloads.judged import CALIBRATION
+from upheld.maintain import cost_model
+
+RECURSIVE = ("sparse", "giant-component", "same-generation", "same-as")
+#: Programs whose updates spend much of their time with reading changed facts.
+READ = {"triangles": rulesets.TRIANGLES, "campus": rulesets.CAMPUS}
+
+
+class Measured(NamedTuple):
+    """An update: the part of the explicit facts, its derivations by `ranked`, of `size`, and costs, in derivations."""
+
+    part: float
+    explicit: int
+    size: float
+    handled: float
+    net: float
+    ranked: float
+    again: float
+
+    @property
+    def lost(self) -> float:
+        return (self.handled + self.net) / 2
+
+
+def updates(found: dict[str, Any], way: str) -> Iterator[Measured]:
+    """Yield the updates of 1 % and more of a workload."""
+    ranked = found["algorithms"]["ranked"]
+    size = max(typical(c["insert"]["instances"]) or 0 for c in found["algorithms"]["rematerialise"]["cells"].values())
+    unit = ranked["materialising"] / (size + found["given"])
+    for label in ranked["cells"]:
+        amount = label.removeprefix("walk ").replace(",", "")
+        explicit = found["given"] * int(amount[:-2]) // 100 if amount.endswith(" %") else int(amount.split()[0])
+        done, again = cell(found, "ranked", label, way), cell(found, "rematerialise", label, "delete")
+        if explicit < found["given"] / 100 or not done.get("cpu") or not again.get("cpu"):
+            continue
+        handled, left = typical(done["instances"]) or 0, typical(again["instances"]) or 0
+        costs = [(typical(told["cpu"]) or 0) / unit for told in (done, again)]
+        yield Measured(explicit / found["given"], explicit, size, handled, size - left, *costs)
+
+
+def main() -> None:
+    lines = (json.loads(line) for line in (RESULTS / "large-updates.jsonl").read_text(encoding="utf-8").splitlines())
+    workloads = {found["name"]: found for found in lines if found.get("name") in CALIBRATION and "given" in found}
+    values: dict[str, list[float]] = defaultdict(list)
+    deriving = [name for name in CALIBRATION if name not in ("triangles", "campus")]
+    for name in deriving:
+        values["GAINING"] += [u.ranked / u.handled for u in updates(workloads[name], "insert") if u.handled]
+    gaining = typical_of(values["GAINING"])
+    for name in deriving:
+        for u in updates(workloads[name], "delete"):
+            values["LOSING"].append((u.ranked - gaining * (u.handled - u.lost)) / u.lost)
+            if u.part == 0.5:
+                values["COMPARING"].append((u.again - u.explicit) / workloads[name]["facts"])
+    losing = typical_of(values["LOSING"])
+    for name, rules in READ.items():
+        derived = workloads[name]["facts"] - workloads[name]["given"]
+        for way, cost in (("insert", gaining), ("delete", losing)):
+            for u in updates(workloads[name], way):
+                changed = u.explicit + derived * u.net / u.size
+                values[f"READING, {name}"].append((u.ranked - cost * u.handled) / (times_read(rules) * changed))
+    for name in RECURSIVE:
+        for u in updates(workloads[name], "delete"):
+            if u.part < 0.2:
+                values["RECURSIVE_LOST"].append(log1p(-u.lost / u.size) / log1p(-u.part))
+                values["RECURSIVE_NET"].append(log1p(-u.net / u.size) / log1p(-u.part))
+    for constant, found_values in values.items():
+        used = getattr(cost_model, constant.partition(",")[0])
+        print(f"{constant:18} {typical_of(found_values):5.2f} of {len(found_values)} updates; used is {used}")
+
+
+def times_read(rules: str) -> float:
+    """Return how many atoms read a fact, in the mean of the relations that have any."""
+    atoms = [atom.relation for rule in rulesets.parse_rules(rules) for atom in rule.body]
+    return len(atoms) / len(set(atoms))
+
+
+def typical_of(values: list[float]) -> float:
+    """Return the median."""
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+if __name__ == "__main__":
+    main()

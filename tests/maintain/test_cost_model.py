@@ -1,0 +1,113 @@
+"""The cost model of `adaptive`: what it expects, what it learns, and that it chooses otherwise then."""
+
+import pytest
+
+import upheld
+from upheld.engines.memory.rounds.strata import small_strata
+from upheld.maintain import cost_model
+from upheld.maintain.cost_model import Experience, Part, Ratio
+
+
+def test_ratios_begin_with_an_assumption_and_follow_experience():
+    ratio = Ratio(7.0)
+    assert ratio.value == pytest.approx(7.0)
+    ratio.learn(2.0 * cost_model.EVIDENCE, cost_model.EVIDENCE)
+    assert ratio.value == pytest.approx(4.5)
+    for _ in range(200):
+        ratio.learn(0.02, 0.01)
+    assert ratio.value == pytest.approx(2.0, abs=0.05)
+
+
+def test_experience_that_is_long_past_fades():
+    """However long a ratio was the same, it follows another one soon."""
+    ratio = Ratio(1.0)
+    for _ in range(10_000):
+        ratio.learn(0.1, 0.1)
+    for _ in range(10):
+        ratio.learn(0.5, 0.1)
+    assert ratio.value > 4
+
+
+@pytest.mark.parametrize("part", [0.001, 0.05, 0.5])
+def test_an_elasticity_expects_again_what_it_has_seen(part):
+    elasticity = Ratio(7.0)
+    for _ in range(1_000):
+        elasticity.learn_share(1 - (1 - part) ** 3, part)
+    assert elasticity.value == pytest.approx(3.0, rel=0.05)
+    assert elasticity.share(part) == pytest.approx(1 - (1 - part) ** 3, rel=0.05)
+
+
+def test_all_of_the_facts_take_all_derivations_with_them():
+    elasticity = Ratio(0.5)
+    assert (elasticity.share(0.0), elasticity.share(1.0)) == (0.0, 1.0)
+    elasticity.learn_share(1.0, 1.0)  # teaches nothing, and fails no logarithm
+    assert elasticity.value == pytest.approx(0.5)
+
+
+def test_maintaining_is_expected_to_cost_more_with_more_that_goes():
+    experience = Experience(7.0, 3.0)
+    forecasts = [experience.forecast(10_000, Part(gone, 0.0, 0.0, 0.0), 100) for gone in (0.001, 0.02, 0.1, 0.5)]
+    assert [f.maintaining for f in forecasts] == sorted(f.maintaining for f in forecasts)
+    assert [f.again for f in forecasts] == sorted((f.again for f in forecasts), reverse=True)
+    assert [f.prefers_again for f in forecasts] == [False, False, True, True]
+
+
+def test_insertions_are_maintained_unless_most_facts_are_new():
+    experience = Experience(7.0, 3.0)
+    new = (0.01, 0.1, 0.6)
+    assert [experience.forecast(10_000, Part(0.0, part, 0.0, 0.0), 100).prefers_again for part in new] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_updates_that_delete_and_insert_teach_nothing():
+    """It would not be known which derivations are back, and which are new."""
+    experience = Experience(7.0, 3.0)
+    experience.learn(experience.forecast(10_000, Part(0.1, 0.1, 0.0, 0.0), 100), 5_000, 9_000)
+    assert (experience.lost.value, experience.net.value) == pytest.approx((7.0, 3.0))
+
+
+def test_an_insertion_is_expected_to_bring_what_the_deletion_took():
+    experience = Experience(7.0, 3.0)
+    for _ in range(100):
+        experience.learn(experience.forecast(10_000, Part(0.4, 0.0, 0.0, 0.0), 100), None, 5_000)
+    again = experience.forecast(5_000, Part(0.0, 0.4, 0.0, 0.0), 100).again
+    assert again == pytest.approx(10_100, rel=0.01)
+
+
+def test_searches_in_vain_become_rare():
+    """One update goes without after the first, three after the second; a proof makes searches worth it again."""
+    experience = Experience(7.0, 3.0)
+    done = []
+    for _ in range(8):
+        done.append(experience.searches())
+        if done[-1]:
+            experience.has_searched(is_found=False)
+    assert done == [True, False, True, False, False, False, True, False]
+    experience.has_searched(is_found=True)
+    assert experience.searches()
+
+
+@pytest.mark.parametrize("engine", ["reference", "memory"])
+def test_adaptive_chooses_otherwise_once_it_has_learned(engine, monkeypatch):
+    """A tenth of the edges seems to be much of a recursive program, until small updates show that nothing goes."""
+    monkeypatch.setattr(small_strata, "MOST_SEEDS", -1)  # strata that a kernel maintains teach nothing
+    monkeypatch.setattr(cost_model, "FEW_FACTS", 0)
+    monkeypatch.setattr(cost_model, "RENEWING", 0)
+    rules = "path(x, y) :- edge(x, y, _). path(x, z) :- path(x, y), path(y, z)."
+    nodes = range(16)
+    edges = [(x, y, k) for k in range(3) for x in nodes for y in nodes]
+
+    def delete_and_insert(count: int) -> str:
+        change = m.update(delete={"edge": edges[:count]})
+        assert not change.deleted["path"]
+        m.update(insert={"edge": edges[:count]})
+        return change.statistics.choices[-1]
+
+    m = upheld.materialise(rules, {"edge": edges}, engine=engine)
+    assert delete_and_insert(76).startswith("all strata: started again since maintaining was expected to cost ")
+    assert delete_and_insert(16).startswith("all strata: maintained since starting again was expected to cost ")
+    assert delete_and_insert(76).startswith("all strata: maintained since starting again was expected to cost ")
+    assert m.facts() == upheld.materialise(rules, {"edge": edges}, engine="reference").facts()
