@@ -160,8 +160,8 @@ def headings(measured: Measured) -> Table:
         for values in measured.of(row=row, way=EQUILIBRIUM):
             result.put((row,), "equilibrium %", 100 * values["point"] / values["facts"])
     result.notes += [
-        "The equilibrium is where B/F= takes as long as Remat=. The search ends at 1.6 % at size `small` and at 0.1 % "
-        "at larger ones, so the true one may be lower.",
+        "The equilibrium is where B/F= takes as long as Remat=. The search ends at 1.6 % at size `small`, at 0.4 % at "
+        "`default` and at 0.1 % at `paper`, so the true one may be lower.",
         *origin(measured),
     ]
     return result.beside(printed("p3-table1-datasets"))

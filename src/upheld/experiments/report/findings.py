@@ -135,9 +135,9 @@ def _scale(chosen: Chosen, results: Path) -> str:
     size, tables = Counter(measured).most_common(1)[0]
     facts = f"{FACTS[size]:,}"
     return (
-        f"Mind the scale: {tables} of {len(measured)} measured tables are at size `{size}`, on about {facts} facts "
-        "where the papers have millions. An effect that needs much data can be missing here. So *contradicted* says "
-        "that we do not see it at this size, and the reason given is our guess."
+        f"Mind the scale: {tables} of {len(measured)} measured tables are at size `{size}`, on {facts} facts or "
+        "fewer where the papers have millions. An effect that needs much data can be missing here. So *contradicted* "
+        "says that we do not see it at this size, and the reason given is our guess."
     )
 
 
