@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -149,7 +150,8 @@ class Attack:
             raise
 
     def interrupt(self, interruption: Interruption, act: Callable[[], object]) -> bool:
-        interrupted = interruption.during(act)
+        with dropped_in_callbacks():
+            interrupted = interruption.during(act)
         self.interrupted += interrupted
         return interrupted
 
@@ -213,6 +215,26 @@ class Attack:
         """Interrupt an update that compiles a kernel."""
         with uncached(r.choice(QUICK)):
             self.update(subject, r, Signals(r, 0.6))
+
+
+@contextmanager
+def dropped_in_callbacks() -> Iterator[None]:
+    """Let Python drop an interruption in silence.
+
+    It does so with one that is raised in a callback of a weak reference, or while a generator is closed. Within an
+    update the signal is sent again; where a call has nothing to lose, as before it begins its work, it is not.
+    """
+    report = sys.unraisablehook
+
+    def report_others(unraisable: sys.UnraisableHookArgs) -> None:
+        if not isinstance(unraisable.exc_value, (KeyboardInterrupt, Stopped, MemoryError)):
+            report(unraisable)
+
+    sys.unraisablehook = report_others
+    try:
+        yield
+    finally:
+        sys.unraisablehook = report
 
 
 def dispatchers() -> list[Any]:
