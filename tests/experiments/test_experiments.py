@@ -30,7 +30,7 @@ from upheld.experiments.programs import graph_patterns, profile, uobm
 from upheld.experiments.programs import lubm as lubm_rules
 from upheld.experiments.programs.equality import aliased, iri, names
 from upheld.experiments.programs.instances import instance, profile_of
-from upheld.experiments.published import printed
+from upheld.experiments.published import Printed, printed
 from upheld.experiments.registry import Cell, Measured, Settings
 from upheld.experiments.report.claims import CONFIRMED, CONTRADICTED, OPEN, Claim, Outcome, faster, judged
 from upheld.experiments.report.findings import sizes, write_findings
@@ -331,6 +331,14 @@ def test_a_table_shows_both_numbers():
     assert table.cells() == [["row", "x", "y"], ["a", "2 ±1.96", "1.5 k (2 M)"]]
     assert list(csv.reader(io.StringIO(table.to_csv())))[2] == ["a", "y", "1500.0", "", "2000000.0"]
     assert number(0.5) == "0.5"
+
+
+def test_rows_of_our_own_follow_the_paper_s_rows_of_the_program():
+    table = Table("t", ("row", "strata"), [])
+    for key in (("b", "fine"), ("a", "fine"), ("b", "Y"), ("ours", "Y")):
+        table.put(key, "x", 1.0)
+    table.beside(Printed("a paper", ("x",), {("a", "Y"): {"x": 2.0}, ("b", "N"): {}, ("b", "Y"): {"x": 3.0}}))
+    assert list(table.rows) == [("a", "Y"), ("a", "fine"), ("b", "N"), ("b", "Y"), ("b", "fine"), ("ours", "Y")]
 
 
 def test_verdicts_are_computed():

@@ -47,7 +47,10 @@ class Table:
         self.rows.setdefault(key, {})[column] = entry
 
     def beside(self, paper: Printed) -> Table:
-        """Add what the paper prints; columns and rows that were not measured are there with its numbers alone."""
+        """Add what the paper prints; columns and rows that were not measured are there with its numbers alone.
+
+        Rows of our own follow the paper's rows of the same program.
+        """
         self.columns = [*paper.columns, *(c for c in self.columns if c not in paper.columns)]
         for key, printed in paper.rows.items():
             row = self.rows.setdefault(key, {})
@@ -56,7 +59,9 @@ class Table:
                     mine = row.get(column, Entry())
                     row[column] = Entry(mine.ours, mine.interval, value)
         order = {key: k for k, key in enumerate(paper.rows)}
-        self.rows = dict(sorted(self.rows.items(), key=lambda item: order.get(item[0], len(order))))
+        last = {key[0]: k for key, k in order.items()}
+        place = {key: (order.get(key, last.get(key[0], len(order))), key not in order) for key in self.rows}
+        self.rows = dict(sorted(self.rows.items(), key=lambda item: place[item[0]]))
         return self
 
     def ours(self, key: tuple[str, ...], column: str) -> float | None:
