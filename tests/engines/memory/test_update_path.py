@@ -46,6 +46,8 @@ VISITED = {
     "rounds_after": lambda a, _: len(a[0]) - a[4],
     "index_rows": lambda a, _: a[2] - a[1],
     "block_rows": lambda a, _: a[3] - a[2],
+    "number_keys": lambda a, _: a[1],
+    "fill_blocks": lambda a, _: len(a[0]),
     "group_rows": lambda a, _: len(a[1]),
     "count_groups": lambda a, _: a[2] - a[1],
     "sort_by_group": lambda a, _: a[2] - a[1],

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.engines.memory.kernels.naive import Row
-from upheld.engines.memory.kernels import components, hashing
+from upheld.engines.memory.kernels import chains_to_blocks, components, hashing
 from upheld.engines.memory.kernels import copies as copy_kernels
 from upheld.engines.memory.kernels import counts as count_kernels
 from upheld.engines.memory.kernels import flags as flag_kernels
@@ -29,6 +29,7 @@ MODULE_OF = {
         count_kernels,
         components,
         index_kernels,
+        chains_to_blocks,
         group_kernels,
         copy_kernels,
     )

@@ -24,8 +24,8 @@ from tests.engines.memory.kernels.kernel_rows import (
 )
 from tests.engines.memory.kernels.naive import Row
 from tests.engines.memory.storage.test_table import assert_whole
+from upheld.engines.memory.kernels import chains_to_blocks, hashing
 from upheld.engines.memory.kernels import groups as group_kernels
-from upheld.engines.memory.kernels import hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
 from upheld.engines.memory.storage.table import BlockIndex, ChainIndex, Table
 
@@ -184,6 +184,59 @@ def test_blocks_of_some_rows(case, data, step):
         first, length = blocks.entries[key, :2].tolist()
         mine = [i for i in chosen if naive.key(table.rows[i], columns) == values]
         assert blocks.pool[first : first + length].tolist() == mine
+
+
+@given(indexed())
+def test_number_keys(case):
+    """Keys are numbered by their first rows, and have the lengths of their chains."""
+    table, columns, index = case
+    entries, keys = np.full((index.distinct, 4), NONSENSE, np.int64), np.full(len(table.rows), NONSENSE, np.int32)
+    chains_to_blocks.number_keys(table.array(), len(table.rows), numbers(columns), index.following, entries, keys)
+    expected = naive.chains(table.rows, columns)
+    order = sorted(expected, key=lambda key: expected[key][-1])
+    assert keys.tolist() == [order.index(naive.key(row, columns)) for row in table.rows]
+    assert entries[:, 1].tolist() == [len(expected[key]) for key in order]
+
+
+@given(st.lists(st.integers(0, 6), max_size=60))
+def test_fill_blocks(drawn):
+    """Each block has the rows of its key, in order."""
+    keys = numbers(drawn, np.int32)
+    entries = np.zeros((7, 4), np.int64)
+    entries[:, 0] = range(0, 7 * len(keys), len(keys)) if drawn else 0
+    pool = np.full(7 * len(keys), NONSENSE, np.int32)
+    chains_to_blocks.fill_blocks(keys, entries, pool)
+    for key, (first, length, _, _) in enumerate(entries.tolist()):
+        assert pool[first : first + length].tolist() == [row for row, of in enumerate(drawn) if of == key]
+
+
+@given(case=indexed(), data=st.data())
+def test_blocks_of_chains(case, data):
+    """Blocks are made of chains whose rows have moved, too, and go on to grow."""
+    rows, columns, _ = case
+    table, index = Table("r", ("number",) * rows.arity), ChainIndex(tuple(columns))
+    table.fit(min(WIDE), max(WIDE))
+
+    def grow(some):
+        table.append(numbers(some).reshape(-1, rows.arity), np.uint16(0))
+        index.catch_up(table)
+
+    grow(rows.rows[::2])
+    if table.n > 1 and data.draw(st.booleans()):
+        last, first = numbers([table.n - 1], np.int32), numbers([0], np.int32)
+        while not index.link(lambda: np.zeros(len(table.rows), np.int32), 9):
+            pass
+        hashing.remove_rows(table.keys, first, table.slots)
+        index.remove(table, first)
+        index.renumber(table, last, first)
+        hashing.renumber_rows(table.keys, last, first, table.slots)
+        table.move_rows(last, first, table.n - 1)
+        index.unlink()
+    index = BlockIndex.of_chains(index, table)
+    table.indexes = {tuple(columns): index}
+    assert_whole(table)
+    grow(rows.rows[1::2])
+    assert_whole(table)
 
 
 @pytest.mark.parametrize("kind", [ChainIndex, BlockIndex])

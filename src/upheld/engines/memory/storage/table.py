@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from upheld.engines.memory.kernels import hashing
+from upheld.engines.memory.kernels import chains_to_blocks, hashing
 from upheld.engines.memory.kernels import indexes as index_kernels
 from upheld.engines.memory.kernels import rows as row_kernels
 from upheld.engines.memory.kernels.addresses import address_of
@@ -305,8 +305,7 @@ class Table:
             result = self.indexes.pop(columns, None) or ChainIndex(columns)
             result.catch_up(self)
             if isinstance(result, ChainIndex) and result.has_long_chains():
-                result = BlockIndex(columns)
-                result.catch_up(self)
+                result = BlockIndex.of_chains(result, self)
             self.indexes[columns] = result
         return result
 
@@ -315,8 +314,7 @@ class Table:
         result = self.index(columns)
         if isinstance(result, ChainIndex):
             self.touch()
-            result = BlockIndex(columns)
-            result.catch_up(self)
+            result = BlockIndex.of_chains(result, self)
             self.indexes[columns] = result
         return result
 
@@ -358,7 +356,7 @@ class ChainIndex:
     """The rows of a table by their values in some columns: for each key its newest row, for each row the next older.
 
     It is brought up to date when it is used: `upto` rows are in it. While the table is compacted it has links, by which
-    rows are taken out.
+    rows are taken out. Rows that have got other numbers since may come before older ones.
     """
 
     def __init__(self, columns: tuple[int, ...]):
@@ -368,6 +366,8 @@ class ChainIndex:
         self.distinct = 0
         self.upto = 0
         self.back, self._linked = _NO_LINKS, 0
+        #: Whether the numbers of rows fall along each chain.
+        self.in_order = True
 
     def catch_up(self, table: Table, stop: int | None = None) -> None:
         """Enter the rows that are new, or those of them before `stop`."""
@@ -421,6 +421,7 @@ class ChainIndex:
         table.touch()
         arrays = self.columns, self.slots, self.following, self.back
         index_kernels.renumber_in_chains(table.rows, old, new, *arrays)
+        self.in_order = False
 
     def trim(self, table: Table, spare: int) -> None:
         """Give back memory beyond `spare` rows that are not there."""
@@ -483,6 +484,27 @@ class BlockIndex:
         self._packed = 0
         self._free = np.full(_SIZES, -1, np.int64)
         self.back, self._linked = _NO_LINKS, (0, 0)
+
+    @classmethod
+    def of_chains(cls, chains: ChainIndex, table: Table) -> BlockIndex:
+        """Return an index with all rows of a table, which an index of chains has."""
+        columns = tuple(chains.columns.tolist())
+        if not chains.in_order:
+            chains = ChainIndex(columns)
+            chains.catch_up(table)
+        result, keys = cls(columns), np.empty(table.n, np.int32)
+        result.distinct = chains.distinct
+        result.entries = np.empty((chains.distinct + chains.distinct // 2 + _SMALLEST, 4), np.int64)
+        chains_to_blocks.number_keys(table.rows, table.n, chains.columns, chains.following, result.entries, keys)
+        result.slots = np.full(slots_for(chains.distinct + 1), -1, np.int32)
+        index_kernels.rehash_blocks(result.entries, result.distinct, result.slots)
+        blocks = result.entries[: result.distinct]
+        spaces, result.pool = _spaces(blocks[:, 1]), _pool_for(blocks[:, 1])
+        blocks[:, 0], blocks[:, 1], blocks[:, 2] = np.cumsum(spaces) - spaces, 0, spaces
+        result._used = int(spaces.sum())
+        chains_to_blocks.fill_blocks(keys, result.entries, result.pool)
+        result.upto = result._packed = table.n
+        return result
 
     def catch_up(self, table: Table, members: Rows | None = None, stop: int | None = None) -> None:
         """Enter the rows that are new, of a table or of some of its rows, which may have become more.
@@ -555,10 +577,7 @@ class BlockIndex:
 
     def _repack(self) -> None:
         """Move the blocks close together, with room for them to grow a little before the pool is full again."""
-        lengths = self.entries[: self.distinct, 1]
-        room = int((lengths + lengths // 8 + 1).sum())
-        reserve(4 * room)
-        pool = np.empty(room + room // 8 + 2 * int(lengths.max(initial=4)), np.int32)
+        pool = _pool_for(self.entries[: self.distinct, 1])
         self._used = index_kernels.repack_blocks(self.entries, self.distinct, self.pool, pool)
         self.pool, self._packed = pool, self.upto
         self._free[:] = -1
@@ -611,6 +630,18 @@ class BlockIndex:
 
     def nbytes(self) -> int:
         return self.slots.nbytes + self.entries.nbytes + self.pool.nbytes
+
+
+def _spaces(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the room of packed blocks by their lengths."""
+    return lengths + lengths // 8 + 1
+
+
+def _pool_for(lengths: npt.NDArray[np.int64]) -> Rows:
+    """Return a pool for packed blocks of some lengths, in which a few of them can move."""
+    room = int(_spaces(lengths).sum())
+    reserve(4 * room)
+    return np.empty(room + room // 8 + 2 * int(lengths.max(initial=4)), np.int32)
 
 
 def distinct_rows(rows: Rows) -> Rows:
