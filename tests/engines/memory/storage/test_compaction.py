@@ -17,7 +17,7 @@ from tests.helpers.streams.streams import NAMES, follow, random_stream
 from tests.materialisation.test_atomic import KERNELS, Fuse, Subject, assert_as_before, assert_nothing_left, books
 from upheld.algebra.engine import Freed
 from upheld.engines.memory.storage import compaction
-from upheld.engines.memory.storage.compaction import Pace, Reclaiming
+from upheld.engines.memory.storage.compaction import Pace, Pass, Reclaiming
 from upheld.engines.memory.storage.table import BlockIndex
 from upheld.errors import EvaluationError
 from upheld.maintain.registry import ALGORITHMS
@@ -39,8 +39,8 @@ open("all", x) :- blocked(x).
 #: All at once whenever an update begins; a few rows at a time, so that passes take several updates; a row at a time.
 PACES = {
     "at once": lambda _: Pace(updates=1, slice=None),
-    "slices": lambda k: Pace(updates=1, slice=(5, 20, 60, 200)[k % 4], unit=(1, 3, 7)[k % 3]),
-    "single rows": lambda _: Pace(updates=1, slice=1, unit=1),
+    "slices": lambda k: Pace(updates=1, slice=(5, 20, 60, 200)[k % 4], unit=(1, 3, 7)[k % 3], steps=(8, 64)[k % 2]),
+    "single rows": lambda _: Pace(updates=1, slice=1, unit=1, steps=1 << 20),
 }
 
 
@@ -137,6 +137,22 @@ def test_passes_keep_up_with_large_updates():
         most = max(most, rows_in(m))
     assert m._engine.reclaiming.passes > 2
     assert most <= 1.5 * facts
+
+
+def test_a_large_slice_has_few_steps(monkeypatch):
+    """Each step costs calls of Python, however few rows it looks at; a slice for many changes has larger ones."""
+    steps = []
+    fill = Pass._fill
+    monkeypatch.setattr(Pass, "_fill", lambda self, table, low: steps.append(table.n) or fill(self, table, low))
+    parts = [{"p": [(k,) for k in range(start, start + 20_000)]} for start in (0, 20_000, 40_000, 60_000)]
+    m = materialise("q(x) :- p(x).", {"p": parts[0]["p"] + parts[1]["p"]})
+    for k in range(8):
+        m.update(delete=parts[k % 4])
+        m.update(insert=parts[(k + 2) % 4])
+    passes = m._engine.reclaiming.passes
+    assert passes > 1
+    rows = 2 * 40_000  # in two tables: with the fewest rows in a step, these alone would take 150 steps
+    assert len(steps) / passes < rows / (2 * Pace().unit) / 2
 
 
 def test_an_update_after_a_large_one_does_not_pay_for_it():

@@ -46,6 +46,8 @@ _BYTES_FOR_A_ROW, _ROWS_FOR_A_ROW = 64, 4
 #: Rows of work for each row that an update has changed. So a pass ends before much is left behind again, however large
 #: updates are, and an update pays in proportion to its own work.
 _FOR_A_CHANGE = 16
+#: Rows of work that a slice without bounds is taken for.
+_ALL = 1 << 20
 #: The most rows of relations that get texts of their own while texts are reclaimed.
 _FEW = 256
 
@@ -61,9 +63,15 @@ class Pace:
     fewest: int = 256
     #: New texts that are worth a pass, if they are more than there were.
     texts: int = 1 << 15
-    #: The work at the beginning of an update, in rows, and the rows looked at in one step.
+    #: The work at the beginning of an update, in rows, and the fewest rows looked at in one step.
     slice: int | None = 512
     unit: int = 256
+    #: About as many steps make up a slice for an update of many rows: a step costs some calls of Python.
+    steps: int = 64
+
+    def rows_of_step(self, slice: int | None) -> int:
+        """Return the rows to look at in one step of a slice; None is all the work there is."""
+        return max(self.unit, (_ALL if slice is None else slice) // self.steps)
 
 
 class Reclaiming:
@@ -124,7 +132,7 @@ class Reclaiming:
         try:
             while self._pass is not None:
                 with uninterrupted():  # between two slices everything is whole
-                    self._go_on(keep, 1 << 14)
+                    self._go_on(keep, 1 << 18)
         finally:
             self.give_up()
         return Freed(rows - _rows_in(context), texts - context.codec.texts(), size - context.nbytes())
@@ -195,6 +203,7 @@ class Pass:
         self._sets: list[Named] = []
         self._held: list[RowList] = []
         self._slice = 0
+        self._unit = pace.unit
         #: The slice in which all indexes of the table were linked: no update has come since.
         self._linked_in = -1
         #: The number of changes when the last slice ended, and the usual number per update.
@@ -212,6 +221,7 @@ class Pass:
         self._mask = FLAGS(_bits(self._sets))
         self._slice += 1
         left = None if rows is None else rows + _FOR_A_CHANGE * self._changed()
+        self._unit = self._pace.rows_of_step(left)
         try:
             for done in work:
                 if left is not None:
@@ -255,7 +265,7 @@ class Pass:
                 if self._link(table):
                     self._linked_in = self._slice
                 else:
-                    yield _light(self._pace.unit)
+                    yield _light(self._unit)
             low, work = self._fill(table, low)
             yield work
         self.unlink()
@@ -271,7 +281,7 @@ class Pass:
 
     def _link(self, table: Table) -> bool:
         """Link some rows of the indexes of a table, and return whether all are."""
-        unit = self._pace.unit
+        unit = self._unit
         return (
             all(grouping.link(unit) for grouping in self._groupings(table))
             and all(table.link(columns, unit) for columns in list(table.indexes))
@@ -293,7 +303,7 @@ class Pass:
 
     def _fill(self, table: Table, low: int) -> tuple[int, int]:
         """Move some of the last rows to rows in no set from `low` on; return where to go on, and the work."""
-        unit, n = self._pace.unit, table.n
+        unit, n = self._unit, table.n
         middle = low + min(unit, (n - low) // 2)
         first = max(middle, n - unit)
         holes = np.flatnonzero(~self._are_live(table, low, middle)) + low
@@ -411,7 +421,7 @@ class Pass:
 
     def _reclaim_texts(self) -> Work:
         """Free the codes of texts that no row has, and close the gaps between the others."""
-        context, codec, unit = self._context, self._context.codec, self._pace.unit
+        context, codec = self._context, self._context.codec
         for _ in codec.handed_out.let_go(_FEW):
             yield _CALL
         if codec.has_late_constants:
@@ -424,23 +434,25 @@ class Pass:
         upto: dict[Table, int] = {}
         for table in list(context.tables.values()):
             while upto.setdefault(table, 0) < table.n:
-                self._mark(table, upto, unit)
-                yield _light(unit)
-        for start in range(codec.fixed, len(self._marks), unit):
+                self._mark(table, upto, self._unit)
+                yield _light(self._unit)
+        start = codec.fixed
+        while start < len(self._marks):
             for table in context.tables.values():
                 self._mark(table, upto, table.n)  # what has come since the last slice
-            texts = codec.pool.texts(start, min(start + unit, len(self._marks)))
+            start, before = min(start + self._unit, len(self._marks)), start
+            texts = codec.pool.texts(before, start)
             texts = texts[~self._marks[texts]]
             for classes in context.holders.of(MemoryClasses):
                 texts = texts[~classes.use(texts)]
             codec.free(texts[~np.isin(texts, list(codec.late_constants))])
-            yield _light(unit) + len(texts)
+            yield _light(start - before) + len(texts)
         if 4 * codec.reuse() > codec.texts():  # somebody holds large relations for long
             yield from codec.handed_out.let_go(most=len(self._marks) + _rows_in(context))
             codec.reuse()
         self._marks = np.empty(0, np.bool_)
         if codec.pool.has_gaps or self._exact:
-            for moved in codec.pool.slide(_BYTES_FOR_A_ROW * unit):
+            for moved in codec.pool.slide(_BYTES_FOR_A_ROW * self._pace.unit):
                 yield 1 + moved // _BYTES_FOR_A_ROW
         if codec.pool.is_roomy or self._exact:
             codec.pool.trim()
