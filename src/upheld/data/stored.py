@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from uuid import uuid4
 
 from upheld.data.columns import Column, Columns, Row, Texts
@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 
 #: The types whose values are texts.
 TEXTS = ("symbol", "record", "term")
+
+
+@runtime_checkable
+class SharedRows(Protocol):
+    """Rows in files of a folder, which several processes can read: each one of several parts."""
+
+    @property
+    def folder(self) -> str: ...
+
+    def part(self, number: int, of: int) -> Columns | None:
+        """Return the rows of one of several parts; None if it has none."""
+        ...
 
 
 class StoredFile(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from upheld.materialisation.materialisation import Materialisation
 from upheld.materialisation.persistence.bookkeeping import Reopened, serves
 from upheld.materialisation.persistence.feeds import Feed
 from upheld.materialisation.persistence.record import OnCluster, check_unused, open_checkpoint, open_state
+from upheld.materialisation.persistence.saved_rows import SavedRows
 from upheld.materialisation.programs import compile_saved, parse
 from upheld.materialisation.progress import ProgressGiven
 from upheld.materialisation.reports.program_change import program_change
@@ -394,13 +396,19 @@ class _SavedFacts:
 
     def reopened(self, books: SavedBooks, algorithm: Algorithm) -> Reopened:
         """Return the saved bookkeeping that an algorithm needs, and the explicit facts that have changed since."""
-        width, facts = len(algorithm.bookkeeping.columns), []
-        for name in books.relations:
-            facts += self._written(books, name, "facts", width if books.numbers.get(name) else 0)
+        facts = partial(self._all_facts, books, len(algorithm.bookkeeping.columns))
         now = self._saved.relations
         since = [name for name in now if now[name].changes or now[name].explicit != books.relations[name].explicit]
         then = [rows for name in since for rows in self._written(books, name, "explicit", 0)]
         return Reopened(books, self._saved.version, facts, then, *self.explicit(since))
+
+    def _all_facts(self, books: SavedBooks, width: int, by_others: bool) -> Iterator[tuple[str, Iterable[Row]]]:
+        """Yield all facts of relations with `width` counters, for this process or for others to read."""
+        for name, relation in books.relations.items():
+            numbers = width if books.numbers.get(name) else 0
+            types = (*relation.column_types, *("number",) * numbers)
+            shared = SavedRows.of(self._store, name, relation, types) if by_others else None
+            yield from self._written(books, name, "facts", numbers) if shared is None else [(name, shared)]
 
     def sources(self) -> Sources:
         """Return the sources of the explicit facts."""

@@ -18,7 +18,7 @@ from upheld.store.access import reading, writing
 from upheld.store.feed import FeedStep, SavedProgram, Segment
 from upheld.store.files import Checksum, Summed
 from upheld.store.manifest import Manifest, SavedBooks, SavedFeed, SavedRelation, SavedSources, feed_folder
-from upheld.store.tables import is_file, marked_table, plain_table, statuses
+from upheld.store.tables import marked_table, plain_table, statuses
 from upheld.store.versions import Base, Store
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ class Draft:
         """Return the checksums of a file, or of the Parquet files in a folder."""
         folder = self.store.folder
         with reading(f"{folder}/{path}"):
-            paths = [path] if is_file(path) else self.store.parts(path)
+            paths = self.store.parquet_files(path)
             computed = self.store.files.checksums([f"{folder}/{file}" for file in paths])
         return {path.removeprefix(f"{folder}/"): checksum for path, checksum in computed.items()}
 

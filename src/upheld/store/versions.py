@@ -251,12 +251,10 @@ class Store:
         import pyarrow
 
         count = len(saved.columns) or 1
-        if is_file(path):
-            table = self._read(f"{self.folder}/{path}", count)
-        else:
-            with reading(f"{self.folder}/{path}"):
-                parts = self.parts(path)
-            table = pyarrow.concat_tables([self._read(f"{self.folder}/{part}", count) for part in parts])
+        with reading(f"{self.folder}/{path}"):
+            files = self.parquet_files(path)
+        table = pyarrow.concat_tables([self._read(f"{self.folder}/{file}", count) for file in files])
+        if not is_file(path):
             for i, type in enumerate(saved.types):
                 if type == "unsigned":  # which Spark has no type for
                     table = table.set_column(i, saved.columns[i], table[i].cast(pyarrow.uint64()))
@@ -266,6 +264,10 @@ class Store:
         """Return the Parquet files in a folder that Spark has written."""
         names = self.files.names(f"{self.folder}/{folder}")
         return [f"{folder}/{name}" for name in sorted(names) if name.endswith(".parquet")]
+
+    def parquet_files(self, path: str) -> list[str]:
+        """Return the Parquet files of a path of a manifest: the one that it names, or those in its folder."""
+        return [path] if is_file(path) else self.parts(path)
 
     def _read(self, where: str, count: int) -> pyarrow.Table:
         import pyarrow

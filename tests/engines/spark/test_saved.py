@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from upheld.engines.spark import writing
 from upheld.errors import FactsError, Problem
 from upheld.materialisation import lifecycle
 from upheld.materialisation.lifecycle import draft_of
-from upheld.materialisation.persistence import in_tasks
+from upheld.materialisation.persistence import saved_rows
 from upheld.materialisation.persistence.in_tasks import InTasks
+from upheld.materialisation.persistence.saved_rows import SavedRows
 from upheld.store import Store
 
 PROGRAM = """
@@ -77,7 +79,7 @@ def test_there_and_back(tmp_path):
 @pytest.mark.parametrize("parts, then", [(2, 3), (3, 1)])
 def test_tasks_write_what_they_have(tmp_path, monkeypatch, parts, then):
     """Facts and books of large relations go from tasks to files; any number of tasks opens them, and so does memory."""
-    monkeypatch.setattr(in_tasks, "MANY", 2)
+    monkeypatch.setattr(saved_rows, "MANY", 2)
     facts = {"e": [*ROWS, *((n, n, n / 2, f"t{n}") for n in range(2, 30))], "on": [()]}
     m = upheld.materialise(PROGRAM, facts, engine=Driven(parts), algorithm="ranked")
     with monkeypatch.context() as no_rows:
@@ -97,6 +99,74 @@ def test_tasks_write_what_they_have(tmp_path, monkeypatch, parts, then):
     assert content(upheld.restore(PROGRAM, tmp_path)) == content(m)
 
 
+@pytest.mark.parametrize("saved_by, parts", [(2, 3), (3, 1), (None, 2)])
+def test_tasks_read_what_was_saved(tmp_path, monkeypatch, saved_by, parts):
+    """Each task reads a part of the facts with their counters, whichever engine has saved them, and the driver none."""
+    monkeypatch.setattr(saved_rows, "MANY", 2)
+    facts = {"e": [*ROWS, *((n, n, n / 2, f"t{n}") for n in range(2, 30))], "on": [()]}
+    engine = "memory" if saved_by is None else Driven(saved_by)
+    m = upheld.materialise(PROGRAM, facts, engine=engine, algorithm="ranked")
+    m.save(tmp_path)
+    read: dict[str, list[threading.Thread]] = {}
+    part = SavedRows.part
+
+    def noted(rows, number, of):
+        read.setdefault(rows.relation, []).append(threading.current_thread())
+        return part(rows, number, of)
+
+    monkeypatch.setattr(SavedRows, "part", noted)
+    monkeypatch.setattr(Store, "as_written", Explicit(Store.as_written).read)
+    again = upheld.restore(PROGRAM, tmp_path, engine=Driven(parts), algorithm="ranked")
+    assert read.keys() == {"e", "p", "q"} and all(len(set(by)) == parts for by in read.values())
+    assert not any(threading.current_thread() in by for by in read.values())
+    assert content(again) == content(m) and not again.statistics.instances
+    if saved_by is not None:
+        assert ranks_of(again) == ranks_of(m)
+    for update in ({"delete": {"e": facts["e"][:20]}}, {"insert": {"e": ROWS[:1]}, "delete": {"on": [()]}}):
+        m.update(**update)
+        again.update(**update)
+        assert content(again) == content(m)
+
+
+class Explicit:
+    """Reads explicit facts and facts of small relations alone."""
+
+    def __init__(self, read):
+        self._read = read
+
+    @property
+    def read(self):
+        def read(store, saved, kind, numbers=0):
+            assert kind == "explicit" or saved.sizes[1] < saved_rows.MANY, "the driver reads facts"
+            return self._read(store, saved, kind, numbers)
+
+        return read
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"PAR1")])
+def test_a_file_that_a_task_cannot_read(tmp_path, monkeypatch, damage):
+    """All tasks fail with the error of the one that finds it, and the state opens once the file is back."""
+    monkeypatch.setattr(saved_rows, "MANY", 2)
+    m = upheld.materialise("p(x) :- e(x).", {"e": range(30)}, engine=Driven(2), algorithm="ranked")
+    m.save(tmp_path)
+    file = sorted(tmp_path.glob("relations/p/*.books/*.parquet"))[-1]
+    data, groups_of = file.read_bytes(), saved_rows._groups
+
+    def damaged(path):
+        groups = groups_of(path)
+        if path == str(file):
+            damage(file)
+        return groups
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(saved_rows, "_groups", damaged)
+        with pytest.raises(FactsError) as refusal:
+            upheld.restore("p(x) :- e(x).", tmp_path, engine=Driven(2), algorithm="ranked")
+    assert str(file) in str(refusal.value)
+    file.write_bytes(data)
+    assert len(upheld.restore("p(x) :- e(x).", tmp_path, engine=Driven(2), algorithm="ranked")["p"]) == 30
+
+
 class Small:
     """Reads facts of small relations alone."""
 
@@ -110,13 +180,13 @@ class Small:
         return self._small(self._m.explicit(name))
 
     def _small(self, relation: upheld.Relation) -> upheld.Relation:
-        assert len(relation) < in_tasks.MANY, f"the driver reads {relation.name}"
+        assert len(relation) < saved_rows.MANY, f"the driver reads {relation.name}"
         return relation
 
 
 def test_tasks_that_do_not_see_the_folder(tmp_path, monkeypatch):
     """The driver writes the files then; so it does on other file systems than that of this machine."""
-    monkeypatch.setattr(in_tasks, "MANY", 1)
+    monkeypatch.setattr(saved_rows, "MANY", 1)
     names = iter(range(100))
     monkeypatch.setattr(writing, "identity", lambda folder: (next(names), 0))
     m = upheld.materialise("p(x) :- e(x).", {"e": range(30)}, engine=Driven(2), algorithm="dred")
@@ -127,7 +197,7 @@ def test_tasks_that_do_not_see_the_folder(tmp_path, monkeypatch):
 
 def test_a_task_that_fails_to_write(tmp_path, monkeypatch):
     """Nothing of the version stays, and the one before holds."""
-    monkeypatch.setattr(in_tasks, "MANY", 1)
+    monkeypatch.setattr(saved_rows, "MANY", 1)
     m = upheld.materialise("p(x) :- e(x).", {"e": range(30)}, engine=Driven(2), algorithm="dred")
     m.save(tmp_path)
     m.update(insert={"e": range(30, 60)})
@@ -151,7 +221,7 @@ def test_a_task_that_fails_to_write(tmp_path, monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*started its tasks again")
 def test_a_task_that_is_lost_while_it_writes(tmp_path, monkeypatch):
     """At a command or an exchange of a save: the version before holds, or this one, and the next save works."""
-    monkeypatch.setattr(in_tasks, "MANY", 1)
+    monkeypatch.setattr(saved_rows, "MANY", 1)
     rules, engine, failed = "q(x) :- p(x), !r(x). r(x) :- s(x). q(x - 1) :- q(x), x > 30.", Losing([]), 0
     m = upheld.materialise(rules, {"p": range(40)}, engine=engine, algorithm="ranked")
     m.save(tmp_path)

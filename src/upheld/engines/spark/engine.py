@@ -15,6 +15,7 @@ from upheld.algebra.engine import Attempt, Freed, MemoryUse, TableSize
 from upheld.algebra.meter import Meter
 from upheld.algebra.sets import FactSet, Own
 from upheld.data.columns import Columns
+from upheld.data.stored import SharedRows
 from upheld.engines.memory.storage.codec import Codes, is_text
 from upheld.engines.memory.storage.table import Table
 from upheld.engines.spark import loading, writing
@@ -294,12 +295,23 @@ class PartitionedEngine:
         self, predicate: str, rows: Iterable[tuple[Value, ...]], books: Sequence[Numbered]
     ) -> PartitionedSet:
         assert isinstance(rows, Columns), "numbers come by column"
+        return self._load_with_numbers(predicate, rows, books)
+
+    def load_part(self, predicate: str, rows: SharedRows, books: Sequence[Numbered]) -> PartitionedSet:
+        """The facts in files, with their numbers, of which each task reads a part."""
+        wire = self.context.wire
+        mine = rows.part(wire.me, wire.parts) if wire.me < wire.parts else None
+        return self._load_with_numbers(predicate, mine, books)
+
+    def _load_with_numbers(self, predicate: str, rows: Columns | None, books: Sequence[Numbered]) -> PartitionedSet:
+        """The facts that the members have, each some of them or none, with their numbers behind them."""
         context = self.context
         table = context.local.tables[predicate]
-        facts = Columns(table.types, rows.columns[: table.arity], rows.count)
+        facts = Columns(table.types, rows.columns[: table.arity], rows.count) if rows else ()
         codes = self._agreed({predicate: self._encoded(predicate, facts)})[predicate]
         outbox = context.outbox()
-        context.home_of(outbox, predicate, codes, *(np.asarray(n) for n in rows.columns[table.arity :]))
+        if rows:
+            context.home_of(outbox, predicate, codes, *(np.asarray(n) for n in rows.columns[table.arity :]))
         came, _ = context.wire.exchange("load with numbers", outbox)
         arrived = [(codes, numbers) for _, codes, *numbers in context.arrived(came)]
         home = context.entered({}, ((table, codes) for codes, _ in arrived))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from upheld.algebra.engine import Engine
+from upheld.algebra.engine import Engine, Remote
 from upheld.algebra.sets import FactSet
 from upheld.data.columns import Row
 from upheld.data.relation import Relation
@@ -31,8 +31,9 @@ class Reopened:
 
     books: SavedBooks
     version: int
-    #: All facts of each relation, followed by the counters that the algorithm asks for.
-    facts: Sequence[tuple[str, Iterable[Row]]]
+    #: Returns all facts of each relation, followed by the counters that the algorithm asks for; given whether the
+    #: processes of an engine may read them.
+    facts: Callable[[bool], Iterable[tuple[str, Iterable[Row]]]]
     #: Explicit facts of relations that have changed since: as they were, as they are, and what of that is taken away.
     then: Sequence[tuple[str, Iterable[Row]]]
     now: Sequence[tuple[str, Iterable[Row]]]
@@ -45,7 +46,7 @@ class Reopened:
         state = algorithm.begin(engine, E, engine.named("I"), strata)
         counters = state.bookkeeping.counters()
         every = state.I
-        for name, rows in self.facts:
+        for name, rows in self.facts(isinstance(engine, Remote)):
             numbered = counters and self.books.numbers.get(name)
             every |= engine.load_with_numbers(name, rows, counters) if numbered else engine.load(name, rows)
         state.bookkeeping.load(self.books.sums)

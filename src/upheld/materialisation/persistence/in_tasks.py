@@ -6,7 +6,6 @@ A folder of Parquet files, one of each task, then stands where the memory engine
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,12 +16,10 @@ from upheld.algebra.sets import FactSet
 from upheld.data.relation import Relation
 from upheld.data.stored import unshared
 from upheld.language.core import Predicate
+from upheld.materialisation.persistence import saved_rows
 from upheld.materialisation.persistence.facts import Facts
+from upheld.materialisation.persistence.saved_rows import path_for_all
 from upheld.store import Parted
-
-#: Facts of a relation from which tasks write it. Fewer go through this process: it writes one file in less time than
-#: tasks take to begin one each.
-MANY = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class InTasks:
     def _by_tasks(
         self, predicate: Predicate, facts: FactSet, columns: Sequence[str], counters: Sequence[Any]
     ) -> Parted | None:
-        if not predicate.arity or (count := facts.count(predicate.name)) < MANY or not self._is_shared:
+        if not predicate.arity or (count := facts.count(predicate.name)) < saved_rows.MANY or not self._is_shared:
             return None
 
         def write(folder: str) -> int:
@@ -71,7 +68,8 @@ class InTasks:
     @cached_property
     def _is_shared(self) -> bool:
         """Whether tasks see the folder: it is on their machine, or mounted there under the same path."""
-        if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+:", self.folder):
-            return False  # another file system, which only this process opens
-        os.makedirs(self.folder, exist_ok=True)
-        return self.remote.sees(os.path.abspath(self.folder))
+        folder = path_for_all(self.folder)
+        if folder is None:
+            return False
+        os.makedirs(folder, exist_ok=True)
+        return self.remote.sees(folder)

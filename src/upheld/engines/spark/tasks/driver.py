@@ -19,7 +19,7 @@ from upheld.algebra.engine import Attempt
 from upheld.algebra.equality import Equivalence
 from upheld.algebra.meter import Meter
 from upheld.data.columns import Columns, Row
-from upheld.data.stored import StoredFacts
+from upheld.data.stored import SharedRows, StoredFacts
 from upheld.engines.spark.engine import PartitionedEngine
 from upheld.engines.spark.tasks.commands import ENGINE, MEMBER, Command, Member, NewEngine, is_held, mapped
 from upheld.engines.spark.tasks.functors import Taught, functors_of
@@ -325,6 +325,8 @@ class DrivenEngine(EngineOfAll):
         self.driver.call(None, "ask", "expect", sizes)
 
     def load(self, predicate: str, rows: Iterable[Row]) -> Any:
+        if isinstance(rows, SharedRows):
+            return self.load_with_numbers(predicate, rows, ())
         return self.load_all({predicate: rows})
 
     def load_all(self, facts: Mapping[str, Iterable[Row]]) -> Any:
@@ -345,6 +347,11 @@ class DrivenEngine(EngineOfAll):
         return self.driver.call_each(None, "ask", ("load_all", listed), ("load_all", empty), {"with_copies": few})
 
     def load_with_numbers(self, predicate: str, rows: Iterable[Row], books: Sequence[Any]) -> Any:
+        """The facts that the driver has, or that tasks read from files if all of them see the folder."""
+        if isinstance(rows, SharedRows):
+            if self.driver.call(None, "ask", "sees", rows.folder):
+                return self.driver.call(None, "ask", "load_part", predicate, rows, books)
+            rows = rows.part(0, 1) or ()
         assert isinstance(rows, Columns), "numbers come by column"
         none = rows[:0]
         none.keep_own_texts()
