@@ -13,7 +13,7 @@ from upheld.experiments.measuring.sampling import sample
 from upheld.experiments.measuring.spending import CLOCKS, updated
 from upheld.experiments.measuring.statistics import average, mean
 from upheld.experiments.papers.paper1 import SIZES, origin
-from upheld.experiments.papers.paper1_large import EFFORT, FACTS
+from upheld.experiments.papers.paper1_large import EFFORT, ENDS, FACTS
 from upheld.experiments.programs.instances import instance
 from upheld.experiments.published import printed
 from upheld.experiments.registry import Cell, Experiment, Measured, Settings, Values
@@ -117,8 +117,7 @@ def large_table(measured: Measured) -> Table:
                 result.put((row,), name, seconds)
     result.notes += [
         "Deleted are as many facts as DRed-c or B/F-c, whichever can take more, delete in the time of starting again.",
-        "The search halves what is left: six times at size `small`, so 1.6 % is where it ended, and the true part may "
-        "be lower.",
+        ENDS,
         "Remat-1C starts again with the counter of nonrecursive derivations, Remat-2C with that of recursive ones too.",
         *origin(measured),
     ]

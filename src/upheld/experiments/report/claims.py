@@ -81,11 +81,12 @@ def faster(table: Table, left: str, right: str, share: float = 0.5, **more: obje
 
 
 def at_most(table: Table, left: str, right: str, bound: float, **more: object) -> Outcome | None:
-    """Test that the median of left over right is at most a bound."""
+    """Test that the median of left over right, with three digits as papers print them, is at most a bound."""
     ratios = pairs(table, left, right, **more)  # type: ignore[arg-type]
     if not ratios:
         return None
-    return Outcome(median(ratios) <= bound, f"median ratio {number(median(ratios))} over {len(ratios)} rows")
+    ratio = float(f"{median(ratios):.3g}")
+    return Outcome(ratio <= bound, f"median ratio {number(ratio)} over {len(ratios)} rows")
 
 
 def range_of(table: Table, column: str) -> list[float]:
